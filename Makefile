@@ -1,0 +1,54 @@
+# Every target sets up .venv by itself on first use, and again only when
+# pyproject.toml or constraints.txt has changed.
+
+PYTHON ?= python3
+NUM_WORKERS ?= 2
+
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-fast check format bench clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+$(INSTALLED): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "streamgp needs Python 3.11 or newer, and '$(PYTHON)' is not. Name one that is: make PYTHON=python3.12"; \
+	  exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	@touch $@
+
+demo: $(INSTALLED) ## condition a sparse GP on new data, beside an exact one, and draw both
+	$(BIN)/streamgp demo
+
+# One thread for each worker: threads that share cores make small operations many times slower.
+test test-fast: export OMP_NUM_THREADS = 1
+test test-fast: export MKL_NUM_THREADS = 1
+
+test: $(INSTALLED) ## run all tests
+	$(BIN)/pytest -n $(NUM_WORKERS)
+
+test-fast: $(INSTALLED) ## run the tests that take less than a second each
+	$(BIN)/pytest -n $(NUM_WORKERS) -m "not slow"
+
+check: $(INSTALLED) ## check format, lint, types and layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(INSTALLED) ## format the code and mend what ruff can mend
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(INSTALLED) ## time conditioning beside GPyTorch, BoTorch and bare torch
+	$(BIN)/python benchmarks/fantasies.py
+
+clean: ## remove .venv, caches and what the demo wrote
+	rm -rf $(VENV) build dist src/*.egg-info streamgp-demo.png
+	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

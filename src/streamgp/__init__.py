@@ -1,0 +1,54 @@
+"""Sparse variational Gaussian processes that are conditioned on new data in closed form.
+
+The names below are imported when they are first used, so that `import streamgp` and the command
+line start at once, and BoTorch is only loaded by what needs it.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+__all__ = [
+    "ConditionedGP",
+    "Prediction",
+    "SparseGP",
+    "__version__",
+    "errors",
+    "from_gpytorch",
+    "likelihoods",
+    "load",
+]
+
+__version__ = "0.1.0"
+
+# A new public name goes into three places here: `__all__`, this table, and the imports for type
+# checkers. tests/test_imports.py fails if one is forgotten.
+_HOMES = {
+    "ConditionedGP": "streamgp.conditioning",
+    "Prediction": "streamgp.gp",
+    "SparseGP": "streamgp.conditioning",
+    "from_gpytorch": "streamgp.conditioning",
+    "load": "streamgp.conditioning",
+}
+_SUBMODULES = ("errors", "likelihoods")
+
+if TYPE_CHECKING:
+    from streamgp import errors, likelihoods
+    from streamgp.conditioning import ConditionedGP, SparseGP, from_gpytorch, load
+    from streamgp.gp import Prediction
+else:  # hidden from type checkers, which would take any name for an attribute
+
+    def __getattr__(name: str) -> object:
+        """Import a public name on first use and keep it."""
+        if name in _SUBMODULES:
+            return import_module(f"streamgp.{name}")
+        if name not in _HOMES:
+            raise AttributeError(
+                f"module 'streamgp' has no attribute {name!r}. Its public names are {', '.join(sorted(__all__))}."
+            )
+        value = getattr(import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,8 @@
+"""Conditioning: sparse GPs that take in new observations, exactly or in constant size."""
+
+from streamgp.conditioning.absorb import AbsorbInfo
+from streamgp.conditioning.abstract_gp import AbstractGP
+from streamgp.conditioning.conditioned_gp import ConditionedGP
+from streamgp.conditioning.sparse_gp import SparseGP, from_gpytorch, load
+
+__all__ = ["AbsorbInfo", "AbstractGP", "ConditionedGP", "SparseGP", "from_gpytorch", "load"]

@@ -1,0 +1,53 @@
+"""What every GP of the public interface can do: predict and be sampled."""
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor
+
+from streamgp.checks import check_count, check_inputs
+from streamgp.gp import AbstractProcess, Prediction
+
+__all__ = ["AbstractGP"]
+
+
+class AbstractGP(ABC):
+    """A Gaussian process at the boundary: arguments are checked, then handed to a process."""
+
+    @property
+    @abstractmethod
+    def process(self) -> AbstractProcess:
+        """The process behind the object."""
+
+    def predict(self, X: Tensor, *, covariance: bool = False) -> Prediction:
+        """Predict the latent function.
+
+        Args:
+            X: Inputs `(*b, n, d)`; leading axes broadcast with those of the GP.
+            covariance: Compute the joint covariance at once; the variance is then its diagonal. Otherwise each moment
+                is computed when it is first read.
+
+        Returns:
+            A prediction with `mean`, `variance` and `covariance`.
+        """
+        prediction = Prediction(self.process, self._checked(X))
+        if covariance:
+            _ = prediction.covariance
+        return prediction
+
+    def sample(self, X: Tensor, num_samples: int = 1, *, generator: torch.Generator | None = None) -> Tensor:
+        """Draw joint samples of the latent function.
+
+        Args:
+            X: Inputs `(*b, n, d)`.
+            num_samples: Number of samples $s$.
+            generator: Source of randomness.
+
+        Returns:
+            Samples `(s, *b, n)`.
+        """
+        return self.process.sample(self._checked(X), check_count(num_samples, "num_samples"), generator)
+
+    def _checked(self, X: Tensor) -> Tensor:
+        reference = self.process.reference
+        return check_inputs(X, num_dims=reference.shape[-1], like=reference)

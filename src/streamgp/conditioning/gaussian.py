@@ -1,0 +1,170 @@
+"""Exact conditioning of a sparse posterior on Gaussian observations."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from streamgp.conditioning.noise import Noise
+from streamgp.gp import AbstractProcess, SparseProcess
+from streamgp.linalg import apply, cholesky, grow_cholesky, solve_lower, solve_vector
+from streamgp.shapes import broadcast_shapes
+
+__all__ = ["ConditionedProcess", "condition"]
+
+_NAME = "the covariance of the observations"
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ConditionedProcess(AbstractProcess):
+    r"""The process $q$ given observations $y = H f(X) + \varepsilon$, $\varepsilon \sim \mathcal N(0, \Sigma)$.
+
+    With $A = H k_q(X, X) H^\top + \Sigma = L_A L_A^\top$, $P = D \phi(X) H^\top$, $B = L^{-\top} P$,
+    $\alpha = A^{-1}(y - H \mu_q(X))$ and the letters of `SparseProcess`,
+
+    $$
+    \mu(w) = \mu_0(w) + k(w, Z)(a - B \alpha) + k(w, X) H^\top \alpha, \qquad
+    k(w, w') = k_q(w, w') - k_q(w, X) H^\top A^{-1} H k_q(X, w') .
+    $$
+
+    The mean costs a dot product for each input; observations with more leading axes than their inputs (fantasies)
+    share $L_A$ and $B$ and differ in $\alpha$ alone.
+
+    Attributes:
+        base: The sparse posterior $q$ before any of the observations.
+        inputs: All inputs $X$ so far.
+        projection: The matrix $H$; None for the identity.
+        factor: $L_A$.
+        deficit_features: $P$.
+        whitened_residual: $L_A^{-1}(y - H \mu_q(X))$.
+        jitter: What the factorisations had to add to the diagonal of $A$, at most.
+    """
+
+    base: SparseProcess
+    inputs: Float[Tensor, "*b n d"]
+    projection: Float[Tensor, "k n"] | None
+    factor: Float[Tensor, "*c k k"]
+    deficit_features: Float[Tensor, "*e m k"]
+    whitened_residual: Float[Tensor, "*s k"]
+    jitter: Float[Tensor, "*c"]
+
+    @property
+    def reference(self) -> Tensor:
+        return self.base.inducing_points
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        return broadcast_shapes(self.whitened_residual.shape[:-1], self.factor.shape[:-2], self.base.batch_shape)
+
+    @cached_property
+    def _weights(self) -> tuple[Tensor, Tensor]:
+        r"""The weights of $k(w, Z)$ and of $k(w, X)$ in the mean."""
+        alpha = solve_vector(self.factor, self.whitened_residual, is_transposed=True)
+        B = self.base.cross_weights(self.deficit_features)
+        return self.base.mean_weights - apply(B, alpha), _spread(alpha, self.projection)
+
+    def mean(self, X: Tensor) -> Tensor:
+        inducing_weights, input_weights = self._weights
+        prior = self.base.prior
+        from_inducing = apply(prior.covariance(X, self.base.inducing_points), inducing_weights)
+        return prior.mean(X) + from_inducing + apply(prior.covariance(X, self.inputs), input_weights)
+
+    def variance(self, X: Tensor) -> Tensor:
+        phi = self.base.features(X)
+        V = self._whitened_cross(X, phi)
+        before = self.base.prior.variance(X) - (phi * (self.base.deficit @ phi)).sum(-2)
+        return before - V.square().sum(-2)
+
+    def covariance(self, X: Tensor) -> Tensor:
+        phi = self.base.features(X)
+        V = self._whitened_cross(X, phi)
+        return self.base.prior.covariance(X, X) - phi.mT @ (self.base.deficit @ phi) - V.mT @ V
+
+    def _whitened_cross(self, X: Tensor, phi: Tensor) -> Tensor:
+        r"""The matrix $L_A^{-1} H k_q(X_{obs}, X)$."""
+        cross = _project_rows(self.base.prior.covariance(self.inputs, X), self.projection)
+        return solve_lower(self.factor, cross - self.deficit_features.mT @ phi)
+
+
+def condition(
+    process: SparseProcess | ConditionedProcess,
+    X: Float[Tensor, "*b n d"],
+    y: Float[Tensor, "*s k"],
+    *,
+    noise: Noise,
+    projection: Float[Tensor, "k n"] | None = None,
+) -> ConditionedProcess:
+    """Condition a process on Gaussian observations.
+
+    Conditioning again grows the factor by a block, so that a chain costs no more than one large step.
+
+    Args:
+        process: Belief before the observations; not modified.
+        X: Inputs.
+        y: Observed values, with more leading axes than the inputs for fantasies.
+        noise: Variance of the observations.
+        projection: The matrix that maps function values at the inputs to what is observed; the identity by default.
+
+    Returns:
+        Belief after the observations.
+    """
+    if isinstance(process, ConditionedProcess) and not X.shape[-2]:
+        held = process.whitened_residual
+        return replace(process, whitened_residual=held.expand(*broadcast_shapes(held.shape[:-1], y.shape[:-1]), -1))
+    base = process if isinstance(process, SparseProcess) else process.base
+    phi = _project_columns(base.features(X), projection)
+    P = base.deficit @ phi
+    prior_mean, Kxx = base.prior.mean(X), base.prior.covariance(X, X)
+    if projection is not None:
+        prior_mean, Kxx = apply(projection, prior_mean), projection @ Kxx @ projection.mT
+    corner = noise.add_to(Kxx - phi.mT @ P)
+    residual = y - prior_mean - apply(phi.mT, base.whitened_mean)
+    if isinstance(process, SparseProcess):
+        factor, jitter = cholesky(corner, name=_NAME)
+        return ConditionedProcess(base, X, projection, factor, P, solve_vector(factor, residual), jitter)
+    cross = _project_columns(_project_rows(base.prior.covariance(X, process.inputs), projection), process.projection)
+    factor, jitter = grow_cholesky(process.factor, cross - phi.mT @ process.deficit_features, corner, name=_NAME)
+    n = process.factor.shape[-1]
+    explained = apply(factor[..., n:, :n], process.whitened_residual)
+    last = solve_vector(factor[..., n:, n:], residual - explained)
+    return replace(
+        process,
+        inputs=_concatenate(process.inputs, X, dim=-2, num_trailing=2),
+        projection=_join(process, X, projection),
+        factor=factor,
+        deficit_features=_concatenate(process.deficit_features, P, dim=-1, num_trailing=2),
+        whitened_residual=_concatenate(process.whitened_residual, last, dim=-1, num_trailing=1),
+        jitter=torch.maximum(process.jitter, jitter),
+    )
+
+
+def _project_rows(matrix: Tensor, projection: Tensor | None) -> Tensor:
+    return matrix if projection is None else projection @ matrix
+
+
+def _project_columns(matrix: Tensor, projection: Tensor | None) -> Tensor:
+    return matrix if projection is None else matrix @ projection.mT
+
+
+def _spread(alpha: Tensor, projection: Tensor | None) -> Tensor:
+    return alpha if projection is None else alpha @ projection
+
+
+def _concatenate(first: Tensor, second: Tensor, *, dim: int, num_trailing: int) -> Tensor:
+    """Concatenate after broadcasting the leading axes."""
+    batch = broadcast_shapes(first.shape[:-num_trailing], second.shape[:-num_trailing])
+    return torch.cat([t.expand(*batch, *t.shape[-num_trailing:]) for t in (first, second)], dim=dim)
+
+
+def _join(process: ConditionedProcess, X: Tensor, projection: Tensor | None) -> Tensor | None:
+    """The projection of earlier and new observations together."""
+    if process.projection is None and projection is None:
+        return None
+    old, new = process.projection, projection
+    old = torch.eye(process.inputs.shape[-2], dtype=X.dtype, device=X.device) if old is None else old
+    new = torch.eye(X.shape[-2], dtype=X.dtype, device=X.device) if new is None else new
+    return torch.block_diag(old, new)

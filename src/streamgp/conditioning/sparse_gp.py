@@ -1,0 +1,222 @@
+"""The sparse GP that users hold: a frozen value that can be conditioned, absorb data, be sampled and saved."""
+
+import os
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from gpytorch.kernels import Kernel
+from gpytorch.means import Mean, ZeroMean
+from gpytorch.models import ApproximateGP
+from torch import Tensor
+
+from streamgp.checks import check_choice, check_count, check_finite, check_float, check_inputs, check_targets
+from streamgp.conditioning.absorb import AbsorbInfo, absorb, choose_inducing_points
+from streamgp.conditioning.abstract_gp import AbstractGP
+from streamgp.conditioning.conditioned_gp import ConditionedGP, conditioned
+from streamgp.conditioning.noise import Noise
+from streamgp.errors import ShapeError
+from streamgp.gp import Prior, PseudoData, SamplePaths, SparseProcess, pseudo_data, read_gpytorch, sample_paths
+from streamgp.gp.storage import load_process, save_process
+from streamgp.shapes import broadcast_shapes
+
+__all__ = ["SparseGP", "from_gpytorch", "load"]
+
+# Large enough to keep the factor of close inducing points accurate, small enough not to show in predictions.
+_DEFAULT_JITTER = {torch.float64: 1e-8, torch.float32: 1e-5}
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SparseGP(AbstractGP):
+    """A sparse variational GP as a frozen value: kernel, mean, inducing points and whitened belief.
+
+    Make one from a trained GPyTorch model with `from_gpytorch`, from the prior with `SparseGP.from_prior`, or from a
+    file with `load`. No method changes the object; each returns a new one.
+    """
+
+    sparse_process: SparseProcess
+
+    @classmethod
+    def from_prior(cls, kernel: Kernel, inducing_points: Tensor, *, mean: Mean | None = None) -> "SparseGP":
+        """Start from the prior, before any data.
+
+        Args:
+            kernel: GPyTorch kernel; copied.
+            inducing_points: Inputs `(*b, m, d)`, whose dtype and device the GP takes.
+            mean: GPyTorch mean; zero by default.
+        """
+        Z = check_finite(_check_points(inducing_points), "inducing_points").detach().clone()
+        prior = Prior.snapshot(kernel, ZeroMean() if mean is None else mean, like=Z)
+        Z = Z.expand(*broadcast_shapes(Z.shape[:-2], prior.batch_shape), *Z.shape[-2:])
+        jitter = _DEFAULT_JITTER[Z.dtype] * float(prior.variance(Z).mean())
+        return cls(SparseProcess.from_prior(prior, Z, jitter=jitter))
+
+    @property
+    def process(self) -> SparseProcess:
+        """The process behind the object."""
+        return self.sparse_process
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel; a copy of its own, not to be changed."""
+        return self.process.prior.kernel
+
+    @property
+    def mean(self) -> Mean:
+        """The mean function; a copy of its own, not to be changed."""
+        return self.process.prior.mean_function
+
+    @property
+    def inducing_points(self) -> Tensor:
+        """Inputs `(*b, m, d)` at which the belief is held."""
+        return self.process.inducing_points
+
+    @property
+    def num_inducing(self) -> int:
+        """Number of inducing points."""
+        return self.inducing_points.shape[-2]
+
+    @property
+    def whitened_mean(self) -> Tensor:
+        r"""Mean $\bar m$ of the whitened belief, `(*b, m)`."""
+        return self.process.whitened_mean
+
+    @property
+    def whitened_covariance(self) -> Tensor:
+        r"""Covariance $\bar S$ of the whitened belief, `(*b, m, m)`."""
+        return self.process.whitened_root @ self.process.whitened_root.mT
+
+    def condition(self, X: Tensor, y: Tensor, *, noise_variance: float | Tensor | None = None) -> ConditionedGP:
+        """Condition on observations, exactly.
+
+        Args:
+            X: Inputs `(*b, n, d)`.
+            y: Observed values `(*s, *b, n)`. Leading axes that the inputs lack are fantasies: they share one factor.
+            noise_variance: Variance of the Gaussian noise: a number, one value for each observation `(*b, n)`, or a
+                covariance matrix `(*b, n, n)`. Zero is allowed.
+
+        Returns:
+            The conditioned GP. It is differentiable in `X`, `y` and `noise_variance`, and can be conditioned again.
+        """
+        return conditioned(self.process, X, y, noise_variance=noise_variance)
+
+    def absorb(
+        self,
+        X: Tensor,
+        y: Tensor,
+        *,
+        noise_variance: float | Tensor | None = None,
+        inducing: str | Tensor = "pivoted",
+        num_inducing: int | None = None,
+        kernel: Kernel | None = None,
+        mean: Mean | None = None,
+    ) -> tuple["SparseGP", AbsorbInfo]:
+        """Absorb observations into a sparse GP of constant size.
+
+        Args:
+            X: Inputs `(*b, n, d)`.
+            y: Observed values `(*b, n)`.
+            noise_variance: Variance of the Gaussian noise, as in `condition`; positive.
+            inducing: `"pivoted"` chooses among the old inducing points and the new inputs by pivoted Cholesky, `"keep"`
+                keeps them, a tensor `(*b, m, d)` sets them.
+            num_inducing: How many inducing points to choose; as many as before by default.
+            kernel: A changed kernel, under which the belief is carried on.
+            mean: A changed mean.
+
+        Returns:
+            The new GP, and diagnostics of the step.
+        """
+        process = self.process
+        X = check_inputs(X, num_dims=self.inducing_points.shape[-1], like=self.inducing_points)
+        y = check_targets(y, X)
+        noise = Noise.read(noise_variance, X).check_positive()
+        prior = None
+        if kernel is not None or mean is not None:
+            prior = Prior.snapshot(kernel or self.kernel, mean or self.mean, like=self.inducing_points)
+        batch = broadcast_shapes(X.shape[:-2], y.shape[:-1], process.batch_shape)
+        X, y = X.expand(*batch, *X.shape[-2:]).detach(), y.expand(*batch, y.shape[-1]).detach()
+        points = self._new_inducing_points(X, noise, inducing, num_inducing, prior or process.prior)
+        absorbed, info = absorb(process, X, y, noise=noise, inducing_points=points, prior=prior)
+        return SparseGP(absorbed), info
+
+    def pseudo_data(self) -> PseudoData:
+        """The observations at the inducing points for which the belief would be optimal: the paper's view."""
+        return pseudo_data(self.process)
+
+    def sample_paths(
+        self, num_samples: int = 1, *, generator: torch.Generator | None = None, num_features: int = 1024
+    ) -> SamplePaths:
+        """Draw functions that can be evaluated and differentiated anywhere.
+
+        Args:
+            num_samples: Number of functions $s$.
+            generator: Source of randomness.
+            num_features: Number of random frequencies that approximate the prior.
+
+        Returns:
+            A function of inputs `(*b, n, d)` that returns `(s, *b, n)`.
+        """
+        check_count(num_samples, "num_samples")
+        check_count(num_features, "num_features")
+        return sample_paths(self.process, num_samples, generator, num_features=num_features)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to a file that `load` reads: tensors and a JSON description, no pickle; atomically."""
+        save_process(self.process, path)
+
+    def _new_inducing_points(
+        self, X: Tensor, noise: Noise, inducing: str | Tensor, num_inducing: int | None, prior: Prior
+    ) -> Tensor | None:
+        if isinstance(inducing, Tensor):
+            points = check_inputs(inducing, num_dims=X.shape[-1], like=X, name="inducing")
+            return points.detach().expand(*X.shape[:-2], *points.shape[-2:])
+        size = self.num_inducing if num_inducing is None else check_count(num_inducing, "num_inducing")
+        if check_choice(inducing, ("pivoted", "keep"), "inducing") == "keep" or X.shape[-2] == 0:
+            return None
+        return choose_inducing_points(self.process, X, noise=noise, num_inducing=size, prior=prior)
+
+
+def from_gpytorch(model: ApproximateGP, *, kernel: Kernel | None = None, mean: Mean | None = None) -> SparseGP:
+    """Read a GPyTorch `ApproximateGP`, trained or not, into a `SparseGP` that predicts as it does.
+
+    Whitened and unwhitened strategies are read, with Cholesky, mean-field, delta, natural and tril-natural variational
+    distributions and any batch shape. The model's own jitter on the kernel matrix of the inducing points is kept; the
+    one that GPyTorch's whitened strategy also adds to the predictive variances is not.
+
+    Args:
+        model: The model; later training does not reach the result. One that was never called is initialised as its
+            first call would.
+        kernel: The kernel, if the model does not call it `covar_module`.
+        mean: The mean, if the model does not call it `mean_module`.
+    """
+    return SparseGP(read_gpytorch(model, kernel=kernel, mean=mean))
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    kernel: Kernel | None = None,
+    mean: Mean | None = None,
+    device: torch.device | str | None = None,
+) -> SparseGP:
+    """Read a sparse GP that `SparseGP.save` wrote.
+
+    Args:
+        path: The file.
+        kernel: A kernel of the structure that was saved, where it cannot be rebuilt by name; its values come
+            from the file.
+        mean: A mean, likewise.
+        device: Where to put the tensors; the CPU by default.
+    """
+    return SparseGP(load_process(path, kernel=kernel, mean=mean, device=device))
+
+
+def _check_points(inducing_points: Tensor) -> Tensor:
+    points = check_float(inducing_points, "inducing_points")
+    if points.dim() < 2 or 0 in points.shape[-2:]:
+        raise ShapeError(
+            f"inducing_points must have shape (..., m, d) with at least one point, but has shape "
+            f"{tuple(points.shape)}. Pass one row for each inducing point."
+        )
+    return points

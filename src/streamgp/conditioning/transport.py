@@ -1,0 +1,122 @@
+"""Carrying a sparse belief to other inducing points and another prior."""
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from streamgp.errors import NumericalError
+from streamgp.gp import Prior, SparseProcess
+from streamgp.linalg import apply, cholesky, solve_lower, solve_vector
+
+__all__ = ["TransportInfo", "transport"]
+
+# Under a changed prior a carried site may claim less than no information. It is bounded so that no direction
+# becomes wider than ten prior variances, far beyond what training leaves (eigenvalues up to about 1.1).
+_LEAST_PRECISION = -0.9
+
+
+class TransportInfo(NamedTuple):
+    """Diagnostics of a transport.
+
+    Attributes:
+        num_clipped: Directions whose precision had to be bounded.
+        lost_trace: What the new inducing points cannot express of the old belief, the second trace term of the
+            streaming bound; zero where nothing was lost.
+    """
+
+    num_clipped: int
+    lost_trace: Float[Tensor, "*b"]
+
+
+def transport(
+    process: SparseProcess, inducing_points: Float[Tensor, "*b m d"], prior: Prior
+) -> tuple[SparseProcess, TransportInfo]:
+    r"""Express the belief of a sparse posterior at new inducing points $Z$, under a new prior $\theta$.
+
+    The belief is the prior times a Gaussian site. With the whitened site $\bar\Lambda' = \bar S'^{-1} - I$,
+    $\bar\lambda' = \bar S'^{-1} \bar m'$ and $T = L^{-1} k_\theta(Z, Z') L'^{-\top}$,
+
+    $$
+    \bar S^{-1} = I + T \bar\Lambda' T^\top, \qquad
+    \bar S^{-1} \bar m = T (\bar\lambda' - \bar\Lambda' \bar\delta), \qquad
+    \bar\delta = L'^{-1} (\mu_\theta(Z') - \mu_{\theta'}(Z')) .
+    $$
+
+    For an unchanged kernel $T$ is a contraction, so the precision stays positive definite even where $\bar\Lambda'$ has
+    negative eigenvalues. The $m \times m$ algebra runs in double precision whatever the dtype.
+
+    Args:
+        process: Belief before; not modified.
+        inducing_points: New inducing points $Z$. Those equal to old ones keep their value exactly.
+        prior: New prior; the old one for no change.
+
+    Returns:
+        The belief at the new inducing points, and diagnostics.
+    """
+    Z, is_same = inducing_points, _is_same(inducing_points, process.inducing_points)
+    before_data = SparseProcess.from_prior(prior, Z, jitter=process.jitter)
+    L, L_old, R_old = before_data.factor.double(), process.factor.double(), process.whitened_root.double()
+    T = solve_lower(L, _projected(process, Z, prior, is_same).double())
+    G = _solve_root(R_old, T.mT)
+    eye = torch.eye(L.shape[-1], dtype=L.dtype, device=L.device)
+    site = G.mT @ G - T @ T.mT
+    num_clipped = 0
+    if prior is not process.prior:
+        site, num_clipped = _bounded_below(site)
+    L_P, _ = cholesky(eye + site, name="the precision of the carried belief")
+    delta = solve_vector(
+        L_old, (prior.mean(process.inducing_points) - process.prior.mean(process.inducing_points)).double()
+    )
+    pull = apply(G.mT, _solve_root(R_old, (process.whitened_mean.double() - delta).unsqueeze(-1)).squeeze(-1))
+    pull = pull + apply(T, delta)
+    mean = solve_vector(L_P, solve_vector(L_P, pull), is_transposed=True)
+    root = solve_lower(L_P, eye.expand_as(L_P)).mT
+    lost = _lost_trace(R_old, T)
+    moved = before_data.with_belief(mean.to(Z.dtype), root.to(Z.dtype).contiguous())
+    return moved, TransportInfo(num_clipped, lost.to(Z.dtype))
+
+
+def _projected(process: SparseProcess, Z: Tensor, prior: Prior, is_same: Tensor) -> Tensor:
+    r"""The matrix $k_\theta(Z, Z') L'^{-\top}$, exact for points that stay."""
+    L_old, Z_old = process.factor, process.inducing_points
+    jitter = process.jitter * is_same.to(Z.dtype)
+    projected = solve_lower(L_old.double(), (prior.covariance(Z_old, Z) + jitter.mT).double()).mT
+    if prior is not process.prior:
+        return projected
+    # Row i of L' is what the solve above tends to for a point that stays; take it without rounding.
+    return torch.where(is_same.any(-1, keepdim=True), is_same.double() @ L_old.double(), projected)
+
+
+def _is_same(Z: Tensor, Z_old: Tensor) -> Bool[Tensor, "*b m k"]:
+    """Which new point equals which old one; a repeated point counts once."""
+    equal = (Z.unsqueeze(-2) == Z_old.unsqueeze(-3)).all(-1)
+    return equal & (equal.cumsum(-1) == 1) & (equal.cumsum(-2) == 1)
+
+
+def _solve_root(root: Tensor, right: Tensor) -> Tensor:
+    solution, failed = torch.linalg.solve_ex(root, right)
+    if failed.any() or not torch.isfinite(solution).all():
+        raise NumericalError(
+            "The belief about the inducing points has no spread in some direction, as a delta distribution has, so it "
+            'cannot be moved to other inducing points or another kernel. Use inducing="keep", or condition.'
+        )
+    return solution
+
+
+def _bounded_below(site: Tensor) -> tuple[Tensor, int]:
+    values, vectors = torch.linalg.eigh(site)
+    bounded = values.clamp_min(_LEAST_PRECISION)
+    num_clipped = int((bounded > values).sum())
+    if not num_clipped:
+        return site, 0
+    return vectors @ (bounded.unsqueeze(-1) * vectors.mT), num_clipped
+
+
+def _lost_trace(R_old: Tensor, T: Tensor) -> Tensor:
+    r"""The trace of $\bar\Lambda' (I - T^\top T)$."""
+    eye = torch.eye(R_old.shape[-1], dtype=R_old.dtype, device=R_old.device)
+    lost = eye - T.mT @ T
+    half = _solve_root(R_old, lost)
+    return (_solve_root(R_old, half.mT) - lost).diagonal(dim1=-2, dim2=-1).sum(-1)

@@ -1,0 +1,54 @@
+"""The errors of the library: each derives from `StreamGPError` and from the built-in it resembles."""
+
+__all__ = [
+    "ConvergenceError",
+    "DTypeError",
+    "FileFormatError",
+    "NumericalError",
+    "OptionError",
+    "ShapeError",
+    "StreamGPError",
+    "SupportError",
+    "UnsupportedError",
+    "ValueRangeError",
+]
+
+
+class StreamGPError(Exception):
+    """Base of every error that the library raises on purpose."""
+
+
+class ShapeError(StreamGPError, ValueError):
+    """A tensor has the wrong number of axes or the wrong size along one."""
+
+
+class DTypeError(StreamGPError, TypeError):
+    """A tensor has the wrong type of number, or is not a tensor at all."""
+
+
+class ValueRangeError(StreamGPError, ValueError):
+    """A number is NaN, infinite, or outside the range where it has a meaning."""
+
+
+class SupportError(ValueRangeError):
+    """A target lies outside the support of its likelihood."""
+
+
+class OptionError(StreamGPError, ValueError):
+    """An option has a value that is not one of its choices."""
+
+
+class NumericalError(StreamGPError, ArithmeticError):
+    """A computation left the range where its result can be trusted."""
+
+
+class ConvergenceError(NumericalError):
+    """An iteration stopped before it met its convergence test."""
+
+
+class UnsupportedError(StreamGPError, NotImplementedError):
+    """The request makes sense but is not covered; the message names what is."""
+
+
+class FileFormatError(StreamGPError, ValueError):
+    """A file is damaged, or was not written by this library."""

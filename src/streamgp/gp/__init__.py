@@ -1,0 +1,25 @@
+"""Gaussian processes: priors, sparse posteriors, and what they predict."""
+
+from streamgp.gp.kernels import AbstractKernelFunction, ModuleKernel, StationaryKernel, read_kernel
+from streamgp.gp.paths import SamplePaths, sample_paths
+from streamgp.gp.prior import Prior
+from streamgp.gp.process import AbstractProcess, Prediction
+from streamgp.gp.pseudo_data import PseudoData, pseudo_data
+from streamgp.gp.reading import read_gpytorch
+from streamgp.gp.sparse import SparseProcess
+
+__all__ = [
+    "AbstractKernelFunction",
+    "AbstractProcess",
+    "ModuleKernel",
+    "Prediction",
+    "Prior",
+    "PseudoData",
+    "SamplePaths",
+    "SparseProcess",
+    "StationaryKernel",
+    "pseudo_data",
+    "read_gpytorch",
+    "read_kernel",
+    "sample_paths",
+]

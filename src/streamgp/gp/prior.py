@@ -1,0 +1,90 @@
+"""The prior of a Gaussian process: a snapshot of the user's kernel and mean."""
+
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import final
+
+import torch
+from gpytorch.kernels import Kernel
+from gpytorch.means import ConstantMean, Mean, ZeroMean
+from jaxtyping import Float
+from torch import Tensor
+
+from streamgp.gp.kernels import AbstractKernelFunction, read_kernel
+from streamgp.shapes import broadcast_shapes
+
+__all__ = ["Prior"]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """A kernel and a mean that no longer change.
+
+    Attributes:
+        kernel: GPyTorch kernel; build with `Prior.snapshot`, so that later training does not reach it.
+        mean_function: GPyTorch mean.
+        zero: The number zero, in the dtype and on the device of the process.
+    """
+
+    kernel: Kernel
+    mean_function: Mean
+    zero: Float[Tensor, ""]
+
+    @classmethod
+    def snapshot(cls, kernel: Kernel, mean: Mean, *, like: Tensor) -> "Prior":
+        """Copy a kernel and a mean, detached from training, in the dtype and on the device of `like`."""
+        kernel, mean = (
+            deepcopy(module).to(dtype=like.dtype, device=like.device).eval().requires_grad_(False)
+            for module in (kernel, mean)
+        )
+        return cls(kernel, mean, like.new_zeros(()))
+
+    @cached_property
+    def kernel_function(self) -> AbstractKernelFunction:
+        """The kernel, ready to be evaluated."""
+        return read_kernel(self.kernel)
+
+    @cached_property
+    def batch_shape(self) -> torch.Size:
+        """Leading axes of the hyperparameters."""
+        return broadcast_shapes(self._kernel_batch_shape, getattr(self.mean_function, "batch_shape", ()))
+
+    @cached_property
+    def _kernel_batch_shape(self) -> torch.Size:
+        # GPyTorch walks through all submodules for this, which takes longer than evaluating a small kernel matrix.
+        return self.kernel.batch_shape
+
+    def mean(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*c n"]:
+        r"""The prior mean $\mu(X)$."""
+        if self._constant is not None:
+            return self._constant.expand(broadcast_shapes(self._constant.shape[:-1], X.shape[:-2]) + X.shape[-2:-1])
+        return self.mean_function(X)
+
+    @cached_property
+    def _constant(self) -> Tensor | None:
+        """The value of a zero or constant mean, with an axis for the inputs."""
+        if type(self.mean_function) is ConstantMean:
+            return self.mean_function.constant.unsqueeze(-1)
+        if type(self.mean_function) is ZeroMean:
+            return self.zero.expand(*self.mean_function.batch_shape, 1)
+        return None
+
+    def variance(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*c n"]:
+        """The diagonal of the kernel matrix, in O(n)."""
+        return self.kernel_function.diagonal(X)
+
+    def covariance(self, first: Float[Tensor, "*b n d"], second: Float[Tensor, "*c m d"]) -> Float[Tensor, "*e n m"]:
+        """The kernel matrix between two sets of inputs.
+
+        Where one of the sets has no leading axes, those of the other are flattened into rows: one large kernel
+        evaluation instead of many small ones.
+        """
+        if not self._kernel_batch_shape:
+            if second.dim() == 2 and first.dim() > 2:
+                return self.kernel_function.matrix(first.flatten(0, -2), second).unflatten(0, first.shape[:-1])
+            if first.dim() == 2 and second.dim() > 2:
+                flat = self.kernel_function.matrix(first, second.flatten(0, -2))
+                return flat.unflatten(-1, second.shape[:-1]).movedim(0, -2)
+        return self.kernel_function.matrix(first, second)

@@ -1,0 +1,87 @@
+"""What every Gaussian process of the library can tell about itself, and the prediction that asks for it."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from streamgp.linalg import cholesky
+from streamgp.shapes import broadcast_shapes
+
+__all__ = ["AbstractProcess", "Prediction"]
+
+
+class AbstractProcess(ABC):
+    """A Gaussian process: its moments at any inputs. Inputs are taken as they are, without checks."""
+
+    @property
+    @abstractmethod
+    def reference(self) -> Float[Tensor, "*b m d"]:
+        """Inputs whose dimension, dtype and device all others must share."""
+
+    @property
+    @abstractmethod
+    def batch_shape(self) -> torch.Size:
+        """Leading axes of the process."""
+
+    @abstractmethod
+    def mean(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*c n"]:
+        """Mean of the latent function."""
+
+    @abstractmethod
+    def variance(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*c n"]:
+        """Marginal variances of the latent function."""
+
+    @abstractmethod
+    def covariance(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*c n n"]:
+        """Joint covariance of the latent function."""
+
+    def sample(
+        self, X: Float[Tensor, "*b n d"], num_samples: int, generator: torch.Generator | None
+    ) -> Float[Tensor, "s *c n"]:
+        """Draw joint samples by a factor of the covariance."""
+        mean = self.mean(X)
+        factor, _ = cholesky(self.covariance(X), name="the covariance of the sampled inputs")
+        shape = broadcast_shapes(mean.shape, factor.shape[:-1])
+        noise = torch.randn(num_samples, *shape, generator=generator, dtype=mean.dtype, device=mean.device)
+        return mean + (factor @ noise.unsqueeze(-1)).squeeze(-1)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """Moments of the latent function, each computed when it is first asked for.
+
+    Attributes:
+        process: The process that predicts.
+        inputs: Where.
+    """
+
+    process: AbstractProcess
+    inputs: Float[Tensor, "*b n d"]
+
+    @cached_property
+    def mean(self) -> Float[Tensor, "*c n"]:
+        """Mean; costs one dot product for each input."""
+        return self.process.mean(self.inputs)
+
+    @cached_property
+    def variance(self) -> Float[Tensor, "*c n"]:
+        """Marginal variances, never negative; read off the covariance if that is there already."""
+        if "covariance" in self.__dict__:
+            return self.covariance.diagonal(dim1=-2, dim2=-1).clamp_min(0.0)
+        return self.process.variance(self.inputs).clamp_min(0.0)
+
+    @cached_property
+    def covariance(self) -> Float[Tensor, "*c n n"]:
+        """Joint covariance."""
+        return self.process.covariance(self.inputs)
+
+    @property
+    def standard_deviation(self) -> Float[Tensor, "*c n"]:
+        """Square root of the variance."""
+        return self.variance.sqrt()

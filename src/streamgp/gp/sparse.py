@@ -1,0 +1,117 @@
+r"""The sparse posterior $q(f) = \int p(f \mid u) q(u) du$ as the Gaussian process that it is."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from streamgp.gp.prior import Prior
+from streamgp.gp.process import AbstractProcess
+from streamgp.linalg import apply, cholesky, solve_lower, solve_lower_transpose, solve_vector
+from streamgp.shapes import broadcast_shapes
+
+__all__ = ["SparseProcess"]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SparseProcess(AbstractProcess):
+    r"""A prior and a whitened belief about its values at inducing points.
+
+    With $K = k(Z, Z) + jI = L L^\top$ and features $\phi(x) = L^{-1} k(Z, x)$,
+
+    $$
+    \mu_q(x) = \mu(x) + \phi(x)^\top \bar m, \qquad
+    k_q(x, x') = k(x, x') - \phi(x)^\top D \phi(x'), \qquad D = I - \bar S .
+    $$
+
+    $D$ may have negative eigenvalues: training leaves directions where $q$ is wider than the prior.
+
+    Attributes:
+        prior: Kernel and mean.
+        inducing_points: Inputs $Z$.
+        whitened_mean: $\bar m$, the mean of $L^{-1}(u - \mu(Z))$.
+        whitened_root: Any square root $R$ of its covariance, $\bar S = R R^\top$.
+        jitter: $j$, part of the definition of $u$.
+    """
+
+    prior: Prior
+    inducing_points: Float[Tensor, "*b m d"]
+    whitened_mean: Float[Tensor, "*b m"]
+    whitened_root: Float[Tensor, "*b m m"]
+    jitter: float = 0.0
+
+    @classmethod
+    def from_prior(cls, prior: Prior, inducing_points: Float[Tensor, "*b m d"], *, jitter: float) -> "SparseProcess":
+        """The prior itself, before any data."""
+        Z, m = inducing_points, inducing_points.shape[-2]
+        eye = torch.eye(m, dtype=Z.dtype, device=Z.device).expand(*Z.shape[:-1], m)
+        return cls(prior, Z, Z.new_zeros(Z.shape[:-1]), eye, jitter)
+
+    @property
+    def reference(self) -> Tensor:
+        return self.inducing_points
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        return broadcast_shapes(self.whitened_mean.shape[:-1], self.prior.batch_shape)
+
+    @cached_property
+    def _factorised(self) -> tuple[Tensor, Tensor]:
+        Z = self.inducing_points
+        # Factorised once and used everywhere, so worth double precision whatever the dtype.
+        Kzz = self.prior.covariance(Z, Z).double()
+        Kzz = Kzz + self.jitter * torch.eye(Z.shape[-2], dtype=Kzz.dtype, device=Z.device)
+        L, extra = cholesky(Kzz, name="the kernel matrix of the inducing points")
+        return L.to(Z.dtype), (extra + self.jitter).to(Z.dtype)
+
+    @property
+    def factor(self) -> Float[Tensor, "*b m m"]:
+        """The factor $L$."""
+        return self._factorised[0]
+
+    @property
+    def total_jitter(self) -> Float[Tensor, "*b"]:
+        """What stands on the diagonal of $K$ in all: the stated jitter, and what the factorisation added."""
+        return self._factorised[1]
+
+    @cached_property
+    def deficit(self) -> Float[Tensor, "*b m m"]:
+        r"""The matrix $D = I - \bar S$ by which $q$ is narrower than the prior."""
+        R = self.whitened_root
+        return torch.eye(R.shape[-1], dtype=R.dtype, device=R.device) - R @ R.mT
+
+    @cached_property
+    def mean_weights(self) -> Float[Tensor, "*b m"]:
+        r"""The weights $a = L^{-\top} \bar m$ of $k(x, Z)$ in the mean."""
+        return solve_vector(self.factor, self.whitened_mean, is_transposed=True)
+
+    def with_belief(
+        self, whitened_mean: Float[Tensor, "*b m"], whitened_root: Float[Tensor, "*b m m"]
+    ) -> "SparseProcess":
+        """Another belief about the same inducing points, sharing their factor."""
+        other = replace(self, whitened_mean=whitened_mean, whitened_root=whitened_root)
+        other.__dict__["_factorised"] = self._factorised
+        return other
+
+    def features(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*c m n"]:
+        r"""The features $\phi(X)$."""
+        return solve_lower(self.factor, self.prior.covariance(self.inducing_points, X))
+
+    def cross_weights(self, deficit_features: Float[Tensor, "*c m n"]) -> Float[Tensor, "*c m n"]:
+        r"""The matrix $B = L^{-\top} D \phi(X)$, with which $k_q(w, X) = k(w, X) - k(w, Z) B$."""
+        return solve_lower_transpose(self.factor, deficit_features)
+
+    def mean(self, X: Tensor) -> Tensor:
+        return self.prior.mean(X) + apply(self.prior.covariance(X, self.inducing_points), self.mean_weights)
+
+    def variance(self, X: Tensor) -> Tensor:
+        phi = self.features(X)
+        return self.prior.variance(X) - (phi * (self.deficit @ phi)).sum(-2)
+
+    def covariance(self, X: Tensor) -> Tensor:
+        phi = self.features(X)
+        return self.prior.covariance(X, X) - phi.mT @ (self.deficit @ phi)

@@ -1,0 +1,25 @@
+"""Likelihoods: how observations depend on the latent function."""
+
+from streamgp.likelihoods.base import AbstractLikelihood
+from streamgp.likelihoods.bernoulli import Bernoulli
+from streamgp.likelihoods.binomial import Binomial
+from streamgp.likelihoods.gaussian import Gaussian
+from streamgp.likelihoods.negative_binomial import NegativeBinomial
+from streamgp.likelihoods.poisson import Poisson
+from streamgp.likelihoods.preference import Preference
+from streamgp.likelihoods.student_t import StudentT
+from streamgp.likelihoods.volatility import Volatility
+from streamgp.likelihoods.wrapped import from_gpytorch
+
+__all__ = [
+    "AbstractLikelihood",
+    "Bernoulli",
+    "Binomial",
+    "Gaussian",
+    "NegativeBinomial",
+    "Poisson",
+    "Preference",
+    "StudentT",
+    "Volatility",
+    "from_gpytorch",
+]

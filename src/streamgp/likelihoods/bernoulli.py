@@ -1,0 +1,103 @@
+"""Two classes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from streamgp.checks import check_choice, check_count
+from streamgp.likelihoods.logistic import logistic_derivatives
+from streamgp.likelihoods.marginal import log_concave_marginal
+from streamgp.likelihoods.parameters import check_support, to_float
+from streamgp.likelihoods.probit import log_probit, probit_derivatives, signs
+from streamgp.likelihoods.quadrature import AbstractQuadratureLikelihood
+from streamgp.likelihoods.quantiles import binary_quantiles
+
+__all__ = ["Bernoulli"]
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False)
+class Bernoulli(AbstractQuadratureLikelihood):
+    r"""Classes 0 and 1 with $P(y = 1 \mid f) = \sigma(f)$ (logit) or $\Phi(f)$ (probit).
+
+    Attributes:
+        link: Either "logit" or "probit".
+        num_nodes: Number of Gauss–Hermite nodes.
+    """
+
+    is_log_concave: ClassVar[bool] = True
+
+    link: str
+    num_nodes: int
+
+    def __init__(self, link: str = "logit", *, num_nodes: int = 32) -> None:
+        """Check and keep the link."""
+        self._freeze(
+            link=check_choice(link, ("logit", "probit"), "link"), num_nodes=check_count(num_nodes, "num_nodes")
+        )
+
+    def check_targets(self, y: object) -> Tensor:
+        """Return `y` as floating-point numbers if all are 0 or 1."""
+        y = to_float(y, "y")
+        return check_support(
+            y,
+            (y == 0) | (y == 1),
+            expected="Bernoulli targets must be 0 or 1",
+            advice="Labels -1 and 1 become 0 and 1 with (y + 1) / 2.",
+        )
+
+    def log_density(self, f: Float[Tensor, "..."], y: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        r"""Evaluate $\log \sigma(\pm f)$ or $\log \Phi(\pm f)$."""
+        signed = signs(y.to(f)) * f
+        return torch.nn.functional.logsigmoid(signed) if self.link == "logit" else log_probit(signed)
+
+    def derivatives(
+        self, f: Float[Tensor, "..."], y: Float[Tensor, "..."]
+    ) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]]:
+        r"""Evaluate $y - \sigma$ and $-\sigma (1 - \sigma)$, or the same for the probit link."""
+        y = y.to(f)
+        if self.link == "logit":
+            return logistic_derivatives(f, y, 1.0 - y)
+        first, second = probit_derivatives(signs(y) * f)
+        return signs(y) * first, second
+
+    def log_predictive_density(
+        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]
+    ) -> Float[Tensor, "..."]:
+        r"""Evaluate $\log \Phi(\pm m / \sqrt{1 + v})$ for the probit link, an integral for the logit link."""
+        if self.link == "probit":
+            return log_probit(signs(y.to(mean)) * mean / (1.0 + variance).sqrt())
+        return log_concave_marginal(lambda f: self.log_density(f, y), lambda f: self.derivatives(f, y), mean, variance)
+
+    def predictive_mean(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """Evaluate the probability of class 1."""
+        return self.log_predictive_density(mean, variance, torch.ones_like(mean)).exp()
+
+    def predictive_variance(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """Evaluate the product of the probabilities of both classes."""
+        return self.predictive_mean(mean, variance) * self.predictive_mean(-mean, variance)
+
+    def predictive_quantiles(
+        self,
+        mean: Float[Tensor, "..."],
+        variance: Float[Tensor, "..."],
+        probabilities: Sequence[float] | Tensor,
+    ) -> Float[Tensor, "..."]:
+        """Return 0 where the probability of class 0 reaches the given one, else 1."""
+        return binary_quantiles(self.predictive_mean(-mean, variance), probabilities)
+
+    def sample(self, f: Float[Tensor, "..."], *, generator: torch.Generator | None = None) -> Float[Tensor, "..."]:
+        """Draw classes."""
+        probability = torch.sigmoid(f) if self.link == "logit" else torch.special.ndtr(f)
+        return torch.bernoulli(probability.detach(), generator=generator)
+
+    def learnable(self) -> dict[str, Tensor]:
+        """Return nothing: there is no parameter."""
+        return {}
+
+    def _from_unconstrained(self, values: Mapping[str, Tensor]) -> "Bernoulli":
+        return self

@@ -1,0 +1,129 @@
+"""Real numbers with Gaussian noise."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from streamgp.likelihoods.base import AbstractLikelihood
+from streamgp.likelihoods.parameters import (
+    check_broadcasts,
+    check_support,
+    finite_exp,
+    to_float,
+    to_parameter,
+    to_probabilities,
+)
+
+__all__ = ["Gaussian"]
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False)
+class Gaussian(AbstractLikelihood):
+    r"""Targets $y = f + \varepsilon$ with $\varepsilon \sim \mathcal{N}(0, \sigma^2)$.
+
+    Everything has a closed form.
+
+    Attributes:
+        noise_variance: The variance $\sigma^2$.
+        is_learned: Whether training may change it.
+    """
+
+    is_log_concave: ClassVar[bool] = True
+
+    noise_variance: Float[Tensor, "..."]
+    is_learned: bool
+
+    def __init__(self, noise_variance: Tensor | float = 0.1, *, is_learned: bool = True) -> None:
+        r"""Check and keep the noise.
+
+        Args:
+            noise_variance: The variance $\sigma^2$, positive: a number, or one for each observation.
+            is_learned: Whether training may change a single number. Variances given for each
+                observation are data, and stay as they are.
+        """
+        variance = to_parameter(noise_variance, "noise_variance", above=0.0)
+        self._freeze(noise_variance=variance, is_learned=is_learned and variance.dim() == 0)
+
+    def check_targets(self, y: object) -> Tensor:
+        """Return `y` as floating-point numbers if all are finite."""
+        y = to_float(y, "y")
+        check_broadcasts(y, self.noise_variance, "noise_variance")
+        return check_support(
+            y,
+            torch.isfinite(y),
+            expected="Gaussian targets must be finite numbers",
+            advice="Drop those observations, or impute them.",
+        )
+
+    def log_density(self, f: Float[Tensor, "..."], y: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        r"""Evaluate $\log \mathcal{N}(y \mid f, \sigma^2)$."""
+        return _log_normal(y.to(f) - f, self.noise_variance.to(f))
+
+    def derivatives(
+        self, f: Float[Tensor, "..."], y: Float[Tensor, "..."]
+    ) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]]:
+        r"""Evaluate $(y - f) / \sigma^2$ and $-1 / \sigma^2$."""
+        first = (y.to(f) - f) / self.noise_variance.to(f)
+        return first, (-1.0 / self.noise_variance.to(f)).expand_as(first)
+
+    def expected_log_density(
+        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]
+    ) -> Float[Tensor, "..."]:
+        r"""Evaluate $\log \mathcal{N}(y \mid m, \sigma^2) - v / (2 \sigma^2)$."""
+        return self.log_density(mean, y) - 0.5 * variance / self.noise_variance.to(mean)
+
+    def expected_derivatives(
+        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]
+    ) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]]:
+        """Evaluate both derivatives at the mean: the first is linear, the second constant."""
+        first, second = self.derivatives(mean, y)
+        shape = torch.broadcast_shapes(first.shape, variance.shape)
+        return first.expand(shape), second.expand(shape)
+
+    def log_predictive_density(
+        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]
+    ) -> Float[Tensor, "..."]:
+        r"""Evaluate $\log \mathcal{N}(y \mid m, v + \sigma^2)$."""
+        return _log_normal(y.to(mean) - mean, variance + self.noise_variance.to(mean))
+
+    def predictive_mean(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """Return the mean."""
+        return mean.expand(torch.broadcast_shapes(mean.shape, variance.shape, self.noise_variance.shape))
+
+    def predictive_variance(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        r"""Evaluate $v + \sigma^2$."""
+        total = variance + self.noise_variance.to(mean)
+        return total.expand(torch.broadcast_shapes(mean.shape, total.shape))
+
+    def predictive_quantiles(
+        self,
+        mean: Float[Tensor, "..."],
+        variance: Float[Tensor, "..."],
+        probabilities: Sequence[float] | Tensor,
+    ) -> Float[Tensor, "..."]:
+        r"""Evaluate $m + \sqrt{v + \sigma^2} \, \Phi^{-1}(p)$; differentiable."""
+        scores: Tensor = torch.special.ndtri(to_probabilities(probabilities, mean)).to(mean)
+        return mean.unsqueeze(-1) + self.predictive_variance(mean, variance).sqrt().unsqueeze(-1) * scores
+
+    def sample(self, f: Float[Tensor, "..."], *, generator: torch.Generator | None = None) -> Float[Tensor, "..."]:
+        """Add Gaussian noise to `f`."""
+        deviation = self.noise_variance.to(f).sqrt()
+        shape = torch.broadcast_shapes(f.shape, deviation.shape)
+        return f + deviation * torch.randn(shape, dtype=f.dtype, device=f.device, generator=generator)
+
+    def learnable(self) -> dict[str, Tensor]:
+        """Return the logarithm of the noise variance, if it is learned."""
+        return {"noise_variance": self.noise_variance.log()} if self.is_learned else {}
+
+    def _from_unconstrained(self, values: Mapping[str, Tensor]) -> "Gaussian":
+        return replace(self, noise_variance=finite_exp(values["noise_variance"])) if self.is_learned else self
+
+
+def _log_normal(residual: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    return -0.5 * (residual.square() / variance + variance.log() + math.log(2.0 * math.pi))

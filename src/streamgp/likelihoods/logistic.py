@@ -1,0 +1,70 @@
+r"""The logistic curve $\sigma(f) = 1 / (1 + e^{-f})$, as binary, binomial and negative binomial targets use it."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from streamgp.likelihoods.marginal import log_concave_marginal
+
+__all__ = ["expected_sigmoid", "log_beta", "logistic_derivatives", "logistic_log_density"]
+
+
+def logistic_log_density(
+    f: Float[Tensor, "..."],
+    successes: Float[Tensor, "..."],
+    failures: Float[Tensor, "..."],
+    *,
+    log_constant: Float[Tensor, "..."],
+) -> Float[Tensor, "..."]:
+    r"""Evaluate $c + a \log \sigma(f) + b \log \sigma(-f)$ without cancellation for large counts.
+
+    In single precision the three terms lose all digits at $a = 10^5$. With the reference point
+    $p_0 = (a + 1/2) / (a + b + 1) = \sigma(f_0)$ and $\delta = f - f_0$, the same is
+
+    $$
+    c + a \log p_0 + b \log (1 - p_0) + (a - (a + b) p_0) \delta - (a + b) B(\delta), \qquad
+    B(\delta) = \log(1 + p_0 (e^\delta - 1)) - p_0 \delta ,
+    $$
+
+    where what does not depend on $f$ is computed in double precision.
+
+    Args:
+        f: Latent values.
+        successes: The number $a$; not negative.
+        failures: The number $b$; not negative.
+        log_constant: The constant $c$, in double precision.
+    """
+    a, b = successes.double(), failures.double()
+    total = a + b
+    p, q = (a + 0.5) / (total + 1.0), (b + 0.5) / (total + 1.0)
+    height = log_constant + a * p.log() + b * q.log()
+    tilt = (a - b) / (2.0 * (total + 1.0))
+    delta = f - (p.log() - q.log()).to(f)
+    # B is the same with 1 - p and -delta in place of p and delta; of the two, take the one that cannot overflow.
+    share = torch.where(delta > 0, q.to(f), p.to(f))
+    away = torch.where(delta > 0, -delta, delta)
+    bregman = torch.log1p(share * torch.expm1(away)) - share * away
+    return height.to(f) + tilt.to(f) * delta - total.to(f) * bregman
+
+
+def logistic_derivatives(
+    f: Float[Tensor, "..."], successes: Float[Tensor, "..."], failures: Float[Tensor, "..."]
+) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]]:
+    r"""Evaluate both derivatives of $a \log \sigma(f) + b \log \sigma(-f)$."""
+    up, down = torch.sigmoid(f), torch.sigmoid(-f)
+    return successes * down - failures * up, -(successes + failures) * up * down
+
+
+def expected_sigmoid(mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    r"""Evaluate $\mathbb{E}[\sigma(f)]$ under $f \sim \mathcal{N}(m, v)$; accurate when small, and for large $v$."""
+    return log_concave_marginal(
+        torch.nn.functional.logsigmoid,
+        lambda f: (torch.sigmoid(-f), -torch.sigmoid(f) * torch.sigmoid(-f)),
+        mean,
+        variance,
+    ).exp()
+
+
+def log_beta(a: Float[Tensor, "..."], b: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """Evaluate the logarithm of the beta function."""
+    return torch.lgamma(a) + torch.lgamma(b) - torch.lgamma(a + b)

@@ -1,0 +1,124 @@
+"""Counts that vary more than a Poisson distribution allows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from streamgp.checks import check_count
+from streamgp.likelihoods.logistic import log_beta, logistic_derivatives, logistic_log_density
+from streamgp.likelihoods.marginal import log_concave_marginal
+from streamgp.likelihoods.parameters import finite_exp, to_float, to_parameter
+from streamgp.likelihoods.poisson import check_counts, sample_counts
+from streamgp.likelihoods.quadrature import AbstractQuadratureLikelihood
+from streamgp.likelihoods.quantiles import count_quantiles, threshold_cumulative
+
+__all__ = ["NegativeBinomial"]
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False)
+class NegativeBinomial(AbstractQuadratureLikelihood):
+    r"""Counts with mean $\mu = \exp(f)$ and variance $\mu + \mu^2 / r$.
+
+    They are Poisson counts whose rate is $\mu$ times a Gamma variable of mean 1 and shape $r$; a large
+    dispersion $r$ is a Poisson distribution. In $\delta = f - \log r$ the density is that of a
+    binomial with $y$ successes and $r$ failures, $\sigma(\delta)^y \sigma(-\delta)^r$.
+
+    Attributes:
+        dispersion: The number $r$.
+        is_learned: Whether training may change it.
+        num_nodes: Number of Gauss–Hermite nodes.
+    """
+
+    is_log_concave: ClassVar[bool] = True
+
+    dispersion: Float[Tensor, "..."]
+    is_learned: bool
+    num_nodes: int
+
+    def __init__(self, dispersion: Tensor | float = 1.0, *, is_learned: bool = True, num_nodes: int = 32) -> None:
+        """Check and keep the dispersion, which must be positive."""
+        self._freeze(
+            dispersion=to_parameter(dispersion, "dispersion", above=0.0),
+            is_learned=is_learned,
+            num_nodes=check_count(num_nodes, "num_nodes"),
+        )
+
+    def check_targets(self, y: object) -> Tensor:
+        """Return `y` as floating-point numbers if all are whole and not negative."""
+        return check_counts(to_float(y, "y"), "NegativeBinomial")
+
+    def log_density(self, f: Float[Tensor, "..."], y: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        r"""Evaluate $\log \frac{\Gamma(y + r)}{y! \, \Gamma(r)} + y \log \sigma(\delta) + r \log \sigma(-\delta)$."""
+        count, r = y.to(f.device).double(), self.dispersion.to(f.device).double()
+        constant = torch.lgamma(count + r) - torch.lgamma(r) - torch.lgamma(count + 1.0)
+        return logistic_log_density(f - r.log().to(f), count, r, log_constant=constant)
+
+    def derivatives(
+        self, f: Float[Tensor, "..."], y: Float[Tensor, "..."]
+    ) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]]:
+        r"""Evaluate $y \sigma(-\delta) - r \sigma(\delta)$ and $-(y + r) \sigma(\delta) \sigma(-\delta)$."""
+        r = self.dispersion.to(f)
+        return logistic_derivatives(f - r.log(), y.to(f), r)
+
+    def log_predictive_density(
+        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]
+    ) -> Float[Tensor, "..."]:
+        """Integrate over the peak of the integrand."""
+        return log_concave_marginal(lambda f: self.log_density(f, y), lambda f: self.derivatives(f, y), mean, variance)
+
+    def predictive_mean(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        r"""Evaluate $M = \exp(m + v / 2)$, held constant near overflow."""
+        average = finite_exp(mean + 0.5 * variance)
+        return average.expand(torch.broadcast_shapes(average.shape, self.dispersion.shape))
+
+    def predictive_variance(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        r"""Evaluate $M + M^2 (e^v (1 + 1 / r) - 1)$."""
+        excess = 1.0 / self.dispersion.to(mean) - torch.expm1(-variance)
+        return self.predictive_mean(mean, variance) + finite_exp(2.0 * (mean + variance)) * excess
+
+    def predictive_quantiles(
+        self,
+        mean: Float[Tensor, "..."],
+        variance: Float[Tensor, "..."],
+        probabilities: Sequence[float] | Tensor,
+    ) -> Float[Tensor, "..."]:
+        r"""Bisect; in $\delta$ the threshold of $y \le k$ is the logit of a $\mathrm{Beta}(k + 1, r)$ variable."""
+        r = self.dispersion.to(mean.device).double()
+
+        def cumulative(k: Tensor) -> Tensor:
+            a = k + 1.0
+            constant = -log_beta(a, r)
+            return threshold_cumulative(
+                lambda g: logistic_log_density(g, a, r, log_constant=constant),
+                mode=a.log() - r.log(),
+                curvature=a * r / (a + r),
+                mean=mean.double() - r.log(),
+                variance=variance.double(),
+            )
+
+        return count_quantiles(
+            cumulative,
+            lambda f: finite_exp(f) + torch.zeros_like(r),
+            mean,
+            variance=variance,
+            probabilities=probabilities,
+        )
+
+    def sample(self, f: Float[Tensor, "..."], *, generator: torch.Generator | None = None) -> Float[Tensor, "..."]:
+        """Draw a Gamma variable, then a count; rates above 1e18 are taken as 1e18."""
+        r = self.dispersion.detach().to(f)
+        shape = torch.broadcast_shapes(f.shape, r.shape)
+        factor = torch._standard_gamma(r.expand(shape).contiguous(), generator=generator) / r
+        return sample_counts(finite_exp(f.detach()) * factor, generator=generator)
+
+    def learnable(self) -> dict[str, Tensor]:
+        """Return the logarithm of the dispersion, if it is learned."""
+        return {"dispersion": self.dispersion.log()} if self.is_learned else {}
+
+    def _from_unconstrained(self, values: Mapping[str, Tensor]) -> "NegativeBinomial":
+        return replace(self, dispersion=finite_exp(values["dispersion"])) if self.is_learned else self

@@ -1,0 +1,171 @@
+"""Counts."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from streamgp.likelihoods.base import AbstractLikelihood
+from streamgp.likelihoods.marginal import log_concave_marginal
+from streamgp.likelihoods.parameters import (
+    check_broadcasts,
+    check_support,
+    finite_exp,
+    largest_exponent,
+    to_float,
+    to_parameter,
+)
+from streamgp.likelihoods.quantiles import count_quantiles, threshold_cumulative
+
+__all__ = ["Poisson", "check_counts", "sample_counts"]
+
+# torch.poisson counts in 64-bit integers, which end at 9.2e18.
+_LARGEST_SAMPLED_RATE = 1e18
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False)
+class Poisson(AbstractLikelihood):
+    r"""Counts $y \sim \mathrm{Poisson}(e \exp(f))$ with exposure $e$.
+
+    Rates are exact up to $e^{78.7}$ in single and $e^{699.8}$ in double precision, and held constant
+    beyond, so that nothing overflows.
+
+    Attributes:
+        exposure: The exposure $e$ (area, time, population), one for all observations or one for each.
+    """
+
+    is_log_concave: ClassVar[bool] = True
+
+    exposure: Float[Tensor, "..."]
+
+    def __init__(self, exposure: Tensor | float = 1.0) -> None:
+        """Check and keep the exposure, which must be positive."""
+        self._freeze(exposure=to_parameter(exposure, "exposure", above=0.0))
+
+    def check_targets(self, y: object) -> Tensor:
+        """Return `y` as floating-point numbers if all are whole and not negative."""
+        y = to_float(y, "y")
+        check_broadcasts(y, self.exposure, "exposure")
+        return check_counts(y, "Poisson")
+
+    def log_density(self, f: Float[Tensor, "..."], y: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        r"""Evaluate $y (f + \log e) - e \exp(f) - \log y!$."""
+        return self.expected_log_density(f, torch.zeros_like(f), y)
+
+    def derivatives(
+        self, f: Float[Tensor, "..."], y: Float[Tensor, "..."]
+    ) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]]:
+        r"""Evaluate $y - e \exp(f)$ and $-e \exp(f)$."""
+        return self.expected_derivatives(f, torch.zeros_like(f), y)
+
+    def expected_log_density(
+        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]
+    ) -> Float[Tensor, "..."]:
+        r"""Evaluate $y (m + \log e) - e \exp(m + v / 2) - \log y!$.
+
+        At a count of $10^5$ these terms cancel to nothing in single precision. With $\hat y = \max(y, 1)$
+        and $\eta = m + \log e - \log \hat y$ the same is $y \eta - \hat y (\exp(\eta + v / 2) - 1)$ and
+        a constant, which is computed in double precision.
+        """
+        count = y.to(mean.device).double()
+        reference = count.clamp(min=1.0)
+        eta = self._log_ratio(mean, reference)
+        growth = self._growth(eta + 0.5 * variance, reference)
+        constant = torch.where(count > 0, _log_peak(reference), -1.0)
+        return count.to(mean) * eta - reference.to(mean) * growth + constant.to(mean)
+
+    def expected_derivatives(
+        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]
+    ) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]]:
+        r"""Evaluate $y - e \exp(m + v / 2)$ and $-e \exp(m + v / 2)$."""
+        count = y.to(mean.device).double()
+        reference = count.clamp(min=1.0)
+        growth = self._growth(self._log_ratio(mean, reference) + 0.5 * variance, reference)
+        excess = reference.to(mean) * growth
+        return (count - reference).to(mean) - excess, -(reference.to(mean) + excess)
+
+    def log_predictive_density(
+        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]
+    ) -> Float[Tensor, "..."]:
+        """Integrate over the peak of the integrand."""
+        return log_concave_marginal(lambda f: self.log_density(f, y), lambda f: self.derivatives(f, y), mean, variance)
+
+    def predictive_mean(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        r"""Evaluate $M = e \exp(m + v / 2)$."""
+        return self._rate(mean + 0.5 * variance)
+
+    def predictive_variance(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        r"""Evaluate $M + M^2 (e^v - 1)$."""
+        log_square = 2.0 * (mean + self.exposure.to(mean).log() + variance)
+        return self.predictive_mean(mean, variance) - finite_exp(log_square) * torch.expm1(-variance)
+
+    def predictive_quantiles(
+        self,
+        mean: Float[Tensor, "..."],
+        variance: Float[Tensor, "..."],
+        probabilities: Sequence[float] | Tensor,
+    ) -> Float[Tensor, "..."]:
+        r"""Bisect; the threshold of $y \le k$ has the density $(k + 1) \, p(y = k + 1 \mid f)$ in $f$."""
+        log_exposure = self.exposure.to(mean.device).double().log()
+
+        def cumulative(k: Tensor) -> Tensor:
+            above = k + 1.0
+            return threshold_cumulative(
+                lambda g: self.log_density(g, above) + above.log(),
+                mode=above.log() - log_exposure,
+                curvature=above,
+                mean=mean.double(),
+                variance=variance.double(),
+            )
+
+        return count_quantiles(cumulative, self._rate, mean, variance=variance, probabilities=probabilities)
+
+    def sample(self, f: Float[Tensor, "..."], *, generator: torch.Generator | None = None) -> Float[Tensor, "..."]:
+        """Draw counts; rates above 1e18 are taken as 1e18."""
+        return sample_counts(self._rate(f.detach()), generator=generator)
+
+    def learnable(self) -> dict[str, Tensor]:
+        """Return nothing: there is no parameter."""
+        return {}
+
+    def _from_unconstrained(self, values: Mapping[str, Tensor]) -> "Poisson":
+        return self
+
+    def _rate(self, f: Tensor) -> Tensor:
+        return finite_exp(f + self.exposure.to(f).log())
+
+    def _log_ratio(self, f: Tensor, reference: Tensor) -> Tensor:
+        """Evaluate the logarithm of the rate over the reference count."""
+        return f + (self.exposure.to(f.device).double().log() - reference.log()).to(f)
+
+    def _growth(self, log_ratio: Tensor, reference: Tensor) -> Tensor:
+        """Evaluate the rate over the reference count, less one, without overflow."""
+        largest = largest_exponent(log_ratio.dtype) - reference.log().to(log_ratio)
+        return torch.expm1(torch.minimum(log_ratio, largest))
+
+
+def check_counts(y: Tensor, name: str) -> Tensor:
+    """Return `y` if all of it are whole numbers that are not negative."""
+    return check_support(
+        y,
+        torch.isfinite(y) & (y >= 0) & (y == y.round()),
+        expected=f"{name} targets must be whole numbers of at least 0",
+        advice="Pass counts, not rates; what is observed for longer or over more area belongs into the exposure.",
+    )
+
+
+def sample_counts(rate: Tensor, *, generator: torch.Generator | None) -> Tensor:
+    """Draw Poisson counts."""
+    return torch.poisson(rate.clamp(max=_LARGEST_SAMPLED_RATE), generator=generator)
+
+
+def _log_peak(count: Tensor) -> Tensor:
+    r"""Evaluate $y \log y - y - \log y!$ for $y \ge 1$ in double precision, by Stirling's series from 100 on."""
+    exact = count * count.log() - count - torch.lgamma(count + 1.0)
+    series = -0.5 * torch.log(2.0 * math.pi * count) - 1.0 / (12.0 * count) + 1.0 / (360.0 * count**3)
+    return torch.where(count < 100.0, exact, series)

@@ -1,0 +1,117 @@
+"""Comparisons: which of two inputs was preferred."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from streamgp.checks import check_count
+from streamgp.likelihoods.parameters import check_support, finite_exp, to_float, to_parameter
+from streamgp.likelihoods.probit import log_probit, probit_derivatives, signs
+from streamgp.likelihoods.quadrature import AbstractQuadratureLikelihood
+from streamgp.likelihoods.quantiles import binary_quantiles
+
+__all__ = ["Preference"]
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False)
+class Preference(AbstractQuadratureLikelihood):
+    r"""The choice between two inputs, $P(y = 1) = \Phi(g / (\sqrt{2} s))$ with $g = f(x_1) - f(x_2)$.
+
+    Each utility is seen with independent Gaussian noise of standard deviation $s$, and the larger one
+    wins; $y = 1$ says that the first was preferred. Every `f` and `mean` here is the difference $g$.
+
+    Attributes:
+        noise_scale: The standard deviation $s$ of the noise of one utility.
+        is_learned: Whether training may change it.
+        num_nodes: Number of Gauss–Hermite nodes.
+
+    References:
+        Chu and Ghahramani (2005), Preference learning with Gaussian processes.
+    """
+
+    num_inputs: ClassVar[int] = 2
+    is_log_concave: ClassVar[bool] = True
+
+    noise_scale: Float[Tensor, "..."]
+    is_learned: bool
+    num_nodes: int
+
+    def __init__(self, noise_scale: Tensor | float = 1.0, *, is_learned: bool = False, num_nodes: int = 32) -> None:
+        """Check and keep the noise.
+
+        Args:
+            noise_scale: The standard deviation $s$; positive.
+            is_learned: Whether training may change it. Comparisons only tell the ratio of the scale
+                of $f$ to $s$, so that learning both needs a prior on one.
+            num_nodes: Number of Gauss–Hermite nodes.
+        """
+        self._freeze(
+            noise_scale=to_parameter(noise_scale, "noise_scale", above=0.0),
+            is_learned=is_learned,
+            num_nodes=check_count(num_nodes, "num_nodes"),
+        )
+
+    def check_targets(self, y: object) -> Tensor:
+        """Return `y` as floating-point numbers if all are 0 or 1."""
+        y = to_float(y, "y")
+        return check_support(
+            y,
+            (y == 0) | (y == 1),
+            expected="Preference targets must be 1 (the first of the pair was preferred) or 0 (the second was)",
+            advice="Leave out ties.",
+        )
+
+    def log_density(self, f: Float[Tensor, "..."], y: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        r"""Evaluate $\log \Phi(\pm g / (\sqrt{2} s))$."""
+        return log_probit(signs(y.to(f)) * f / self._width(f))
+
+    def derivatives(
+        self, f: Float[Tensor, "..."], y: Float[Tensor, "..."]
+    ) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]]:
+        """Evaluate both derivatives in the difference."""
+        sign, width = signs(y.to(f)), self._width(f)
+        first, second = probit_derivatives(sign * f / width)
+        return sign * first / width, second / width.square()
+
+    def log_predictive_density(
+        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]
+    ) -> Float[Tensor, "..."]:
+        r"""Evaluate $\log \Phi(\pm m / \sqrt{2 s^2 + v})$."""
+        return log_probit(signs(y.to(mean)) * mean / (self._width(mean).square() + variance).sqrt())
+
+    def predictive_mean(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """Evaluate the probability that the first is preferred."""
+        return self.log_predictive_density(mean, variance, torch.ones_like(mean)).exp()
+
+    def predictive_variance(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """Evaluate the product of the probabilities of both choices."""
+        return self.predictive_mean(mean, variance) * self.predictive_mean(-mean, variance)
+
+    def predictive_quantiles(
+        self,
+        mean: Float[Tensor, "..."],
+        variance: Float[Tensor, "..."],
+        probabilities: Sequence[float] | Tensor,
+    ) -> Float[Tensor, "..."]:
+        """Return 0 where the probability of choosing the second reaches the given one, else 1."""
+        return binary_quantiles(self.predictive_mean(-mean, variance), probabilities)
+
+    def sample(self, f: Float[Tensor, "..."], *, generator: torch.Generator | None = None) -> Float[Tensor, "..."]:
+        """Draw choices."""
+        return torch.bernoulli(torch.special.ndtr(f / self._width(f)).detach(), generator=generator)
+
+    def learnable(self) -> dict[str, Tensor]:
+        """Return the logarithm of the noise scale, if it is learned."""
+        return {"noise_scale": self.noise_scale.log()} if self.is_learned else {}
+
+    def _from_unconstrained(self, values: Mapping[str, Tensor]) -> "Preference":
+        return replace(self, noise_scale=finite_exp(values["noise_scale"])) if self.is_learned else self
+
+    def _width(self, like: Tensor) -> Tensor:
+        return math.sqrt(2.0) * self.noise_scale.to(like)

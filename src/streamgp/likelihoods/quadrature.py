@@ -1,0 +1,115 @@
+"""Expectations under one-dimensional Gaussians, by Gauss–Hermite quadrature."""
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from streamgp.likelihoods.base import AbstractLikelihood
+
+__all__ = [
+    "AbstractQuadratureLikelihood",
+    "expectation",
+    "gauss_hermite",
+    "gauss_legendre",
+    "nodes_first",
+    "standard_deviation",
+]
+
+
+@lru_cache(maxsize=64)
+def gauss_hermite(
+    num_nodes: int, dtype: torch.dtype, device: torch.device
+) -> tuple[Float[Tensor, " k"], Float[Tensor, " k"]]:
+    r"""Return nodes $x_k$ and weights $w_k$ with $\mathbb{E}[g(x)] \approx \sum_k w_k g(x_k)$, $x \sim N(0, 1)$."""
+    nodes, weights = np.polynomial.hermite.hermgauss(num_nodes)
+    return _frozen(nodes * math.sqrt(2.0), dtype, device), _frozen(weights / math.sqrt(math.pi), dtype, device)
+
+
+@lru_cache(maxsize=64)
+def gauss_legendre(
+    num_nodes: int, dtype: torch.dtype, device: torch.device
+) -> tuple[Float[Tensor, " k"], Float[Tensor, " k"]]:
+    r"""Return nodes and weights with $\int_0^1 g(x) dx \approx \sum_k w_k g(x_k)$."""
+    nodes, weights = np.polynomial.legendre.leggauss(num_nodes)
+    return _frozen((nodes + 1.0) / 2.0, dtype, device), _frozen(weights / 2.0, dtype, device)
+
+
+def _frozen(values: np.ndarray, dtype: torch.dtype, device: torch.device) -> Tensor:
+    # A tensor that is made in inference mode could never be used in training, and these are kept.
+    with torch.inference_mode(False):
+        return torch.as_tensor(values, dtype=dtype, device=device)
+
+
+def nodes_first(nodes: Float[Tensor, " k"], num_axes: int) -> Float[Tensor, "k ..."]:
+    """Put nodes on a new first axis before `num_axes` others."""
+    return nodes.reshape(-1, *([1] * num_axes))
+
+
+def standard_deviation(variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """Take the root of a variance, with gradient zero and not NaN where the variance is zero."""
+    return variance.clamp(min=torch.finfo(variance.dtype).tiny).sqrt()
+
+
+def expectation(
+    function: Callable[[Float[Tensor, "..."]], Float[Tensor, "..."]],
+    mean: Float[Tensor, "..."],
+    variance: Float[Tensor, "..."],
+    *,
+    num_nodes: int,
+    num_axes: int | None = None,
+) -> Float[Tensor, "..."]:
+    r"""Evaluate $\mathbb{E}[g(f)]$ under $f \sim \mathcal{N}(m, v)$.
+
+    The error falls as $\exp(-2 \pi d / (h \sqrt{v}))$, where $d$ is the distance of the singularities
+    of $g$ from the real line and $h$ the spacing of the nodes, 0.55 for 32 of them.
+
+    Args:
+        function: The function $g$, of values with the nodes on a new first axis.
+        mean: Means $m$.
+        variance: Variances $v$; zero is allowed.
+        num_nodes: Number of nodes.
+        num_axes: Number of axes of the result, if the function brings in more than `mean` has.
+    """
+    nodes, weights = gauss_hermite(num_nodes, mean.dtype, mean.device)
+    num_axes = max(mean.dim(), variance.dim(), num_axes or 0)
+    values = function(mean + standard_deviation(variance) * nodes_first(nodes, num_axes))
+    average: Tensor = torch.tensordot(weights, values, dims=1)
+    return average
+
+
+class AbstractQuadratureLikelihood(AbstractLikelihood):
+    """A likelihood whose expectations have no closed form.
+
+    Attributes:
+        num_nodes: Number of Gauss–Hermite nodes.
+    """
+
+    num_nodes: int
+
+    def expected_log_density(
+        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]
+    ) -> Float[Tensor, "..."]:
+        r"""Evaluate $\mathbb{E}[\log p(y \mid f)]$ by quadrature."""
+        num_axes = self._num_axes(mean, y)
+        return expectation(
+            lambda f: self.log_density(f, y), mean, variance, num_nodes=self.num_nodes, num_axes=num_axes
+        )
+
+    def expected_derivatives(
+        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]
+    ) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]]:
+        """Evaluate the expectations of both derivatives by quadrature on the same nodes."""
+        nodes, weights = gauss_hermite(self.num_nodes, mean.dtype, mean.device)
+        num_axes = max(variance.dim(), self._num_axes(mean, y))
+        first, second = self.derivatives(mean + standard_deviation(variance) * nodes_first(nodes, num_axes), y)
+        return torch.tensordot(weights, first, dims=1), torch.tensordot(weights, second, dims=1)
+
+    def _num_axes(self, mean: Float[Tensor, "..."], y: Float[Tensor, "..."]) -> int:
+        # One evaluation more than there are nodes; it also counts the axes of per-observation constants.
+        with torch.no_grad():
+            return self.log_density(mean, y).dim()

@@ -1,0 +1,16 @@
+"""Linear algebra: bounded-jitter Cholesky factors, shared triangular solves, pivoted Cholesky."""
+
+from streamgp.linalg.cholesky import cholesky, grow_cholesky
+from streamgp.linalg.pivoted import PivotedCholesky, pivoted_cholesky
+from streamgp.linalg.triangular import apply, solve_lower, solve_lower_transpose, solve_vector
+
+__all__ = [
+    "PivotedCholesky",
+    "apply",
+    "cholesky",
+    "grow_cholesky",
+    "pivoted_cholesky",
+    "solve_lower",
+    "solve_lower_transpose",
+    "solve_vector",
+]

@@ -1,0 +1,1 @@
+"""Laws, references and random problems for tests; needs the `test` extra."""

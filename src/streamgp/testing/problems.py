@@ -1,0 +1,144 @@
+"""Random sparse GPs and observations for tests, batched ones with a way to take out one member."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import final
+
+import gpytorch
+import torch
+from gpytorch.kernels import Kernel, MaternKernel, ScaleKernel
+from torch import Tensor
+
+from streamgp.conditioning import SparseGP
+from streamgp.gp import Prior, SparseProcess
+
+__all__ = ["Observations", "SparseProblem", "random_observations", "random_sparse_gp"]
+
+Index = tuple[int, ...]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SparseProblem:
+    """The numbers of a sparse GP with a scaled Matérn-5/2 kernel and a constant mean.
+
+    Attributes:
+        lengthscale: `(*b, 1, d)`.
+        outputscale: `(*b)`.
+        constant: `(*b)`.
+        inducing_points: `(*b, m, d)`.
+        whitened_mean: `(*b, m)`.
+        whitened_root: `(*b, m, m)`.
+        jitter: On the diagonal of the inducing points' kernel matrix.
+        base: Makes the stationary kernel.
+    """
+
+    lengthscale: Tensor
+    outputscale: Tensor
+    constant: Tensor
+    inducing_points: Tensor
+    whitened_mean: Tensor
+    whitened_root: Tensor
+    jitter: float
+    base: Callable[..., Kernel]
+
+    @property
+    def gp(self) -> SparseGP:
+        """The GP itself."""
+        batch_shape = self.outputscale.shape
+        base = self.base(ard_num_dims=self.lengthscale.shape[-1], batch_shape=batch_shape)
+        kernel = ScaleKernel(base, batch_shape=batch_shape).to(self.constant.dtype)
+        kernel.outputscale, base.lengthscale = self.outputscale, self.lengthscale
+        mean = gpytorch.means.ConstantMean(batch_shape=batch_shape).to(self.constant.dtype)
+        mean.initialize(constant=self.constant)
+        prior = Prior.snapshot(kernel, mean, like=self.inducing_points)
+        return SparseGP(SparseProcess(prior, self.inducing_points, self.whitened_mean, self.whitened_root, self.jitter))
+
+    def member(self, index: Index) -> "SparseProblem":
+        """One member of the batch, without leading axes."""
+        tensors = (self.lengthscale, self.outputscale, self.constant, self.inducing_points)
+        return SparseProblem(
+            *(tensor[index] for tensor in tensors),
+            self.whitened_mean[index],
+            self.whitened_root[index],
+            self.jitter,
+            self.base,
+        )
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """Inputs, observed values and noise variances."""
+
+    inputs: Tensor
+    targets: Tensor
+    noise_variance: Tensor
+
+    def part(self, selection: slice | Tensor) -> "Observations":
+        """Some of the observations."""
+        return Observations(
+            self.inputs[..., selection, :], self.targets[..., selection], self.noise_variance[..., selection]
+        )
+
+    def member(self, index: Index) -> "Observations":
+        """The observations of one member of the batch."""
+        return Observations(self.inputs[index], self.targets[index], self.noise_variance[index])
+
+
+def random_sparse_gp(
+    rng: torch.Generator,
+    *,
+    batch_shape: Index = (),
+    dtype: torch.dtype = torch.float64,
+    num_inducing: int = 6,
+    num_dims: int = 2,
+    width: float = 0.9,
+    base: Callable[..., Kernel] = MaternKernel,
+) -> SparseProblem:
+    """Draw a sparse GP.
+
+    Args:
+        rng: Source of randomness.
+        batch_shape: Leading axes.
+        dtype: Precision.
+        num_inducing: Number of inducing points.
+        num_dims: Input dimension.
+        width: Largest eigenvalue of the whitened covariance; above one, the belief is wider than the prior somewhere.
+        base: Makes the stationary kernel.
+    """
+
+    def uniform(*shape: int) -> Tensor:
+        return torch.rand((*batch_shape, *shape), generator=rng, dtype=torch.float64)
+
+    root = torch.randn(*batch_shape, num_inducing, num_inducing, generator=rng, dtype=torch.float64)
+    root = root * (width / torch.linalg.matrix_norm(root @ root.mT, ord=2)[..., None, None]).sqrt()
+    problem = SparseProblem(
+        lengthscale=0.3 + uniform(1, num_dims),
+        outputscale=0.5 + uniform(),
+        constant=2.0 * uniform() - 1.0,
+        inducing_points=uniform(num_inducing, num_dims),
+        whitened_mean=2.0 * uniform(num_inducing) - 1.0,
+        whitened_root=root,
+        jitter=1e-6 if dtype == torch.float64 else 1e-4,
+        base=base,
+    )
+    tensors = {name: value.to(dtype) for name, value in vars(problem).items() if isinstance(value, Tensor)}
+    return SparseProblem(**(vars(problem) | tensors))
+
+
+def random_observations(
+    rng: torch.Generator,
+    *,
+    num_observations: int,
+    num_dims: int = 2,
+    batch_shape: Index = (),
+    sample_shape: Index = (),
+    dtype: torch.dtype = torch.float64,
+) -> Observations:
+    """Draw inputs in the unit cube, standard normal targets and noise variances between 0.05 and 0.15."""
+    n = num_observations
+    X = torch.rand(*batch_shape, n, num_dims, generator=rng, dtype=torch.float64)
+    y = torch.randn(*sample_shape, *batch_shape, n, generator=rng, dtype=torch.float64)
+    noise = 0.05 + 0.1 * torch.rand(*batch_shape, n, generator=rng, dtype=torch.float64)
+    return Observations(X.to(dtype), y.to(dtype), noise.to(dtype))

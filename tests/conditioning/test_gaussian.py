@@ -1,0 +1,143 @@
+"""Exact conditioning: the laws for a fresh sparse GP and for one that was conditioned before."""
+
+import pytest
+import torch
+from gpytorch.kernels import MaternKernel
+from torch.testing import assert_close
+
+from streamgp.testing.conditioning_laws import ConditioningLaws, condition
+from streamgp.testing.problems import Observations, SparseProblem, random_observations, random_sparse_gp
+from streamgp.testing.reference import condition_dense, condition_pseudo_data, exact_gp, predict_dense
+from streamgp.testing.tolerances import tolerance
+
+
+class TestSparseGP(ConditioningLaws):
+    def num_held(self):
+        return 0
+
+    def make(self, problem: SparseProblem, held: Observations):
+        return problem.gp
+
+
+class TestConditionedGP(ConditioningLaws):
+    def num_held(self):
+        return 3
+
+    def make(self, problem: SparseProblem, held: Observations):
+        return condition(problem.gp, held)
+
+
+def test_the_sparse_posterior_equals_its_dense_definition(rng):
+    for width in (0.5, 1.0, 1.5):
+        problem = random_sparse_gp(rng, width=width)
+        W = torch.rand(7, 2, generator=rng, dtype=torch.float64)
+        expected = predict_dense(problem.gp, W)
+        assert_close(problem.gp.predict(W).mean, expected.mean, **tolerance(torch.float64))
+        assert_close(problem.gp.predict(W).covariance, expected.covariance, **tolerance(torch.float64))
+
+
+def test_conditioning_equals_the_exact_gp_on_pseudo_data_and_new_data(rng):
+    problem = random_sparse_gp(rng, width=0.7)
+    new = random_observations(rng, num_observations=4)
+    W = torch.rand(5, 2, generator=rng, dtype=torch.float64)
+    prediction = condition(problem.gp, new).predict(W)
+    expected = condition_pseudo_data(problem.gp, new.inputs, new.targets, new.noise_variance.diag(), W)
+    assert_close(prediction.mean, expected.mean, rtol=1e-6, atol=1e-7)
+    assert_close(prediction.covariance, expected.covariance, rtol=1e-6, atol=1e-7)
+
+
+def test_from_the_prior_conditioning_is_exact_gp_regression(rng):
+    problem = random_sparse_gp(rng)
+    gp = problem.gp
+    prior = type(gp).from_prior(gp.kernel, problem.inducing_points, mean=gp.mean)
+    new = random_observations(rng, num_observations=6)
+    W = torch.rand(5, 2, generator=rng, dtype=torch.float64)
+    expected = exact_gp(gp.kernel, gp.mean, new.inputs, new.targets, new.noise_variance.diag(), W)
+    prediction = condition(prior, new).predict(W)
+    assert_close(prediction.mean, expected.mean, **tolerance(torch.float64))
+    assert_close(prediction.covariance, expected.covariance, **tolerance(torch.float64))
+
+
+@pytest.mark.parametrize("nu", [0.5, 1.5, 2.5])
+def test_second_derivatives_equal_finite_differences(rng, nu):
+    problem = random_sparse_gp(rng, base=lambda **options: MaternKernel(nu, **options))
+    new = random_observations(rng, num_observations=2)
+
+    def mean(X):
+        return problem.gp.condition(X, new.targets, noise_variance=0.1).predict(X + 0.1).mean.sum()
+
+    assert torch.autograd.gradgradcheck(mean, [new.inputs.clone().requires_grad_(True)])
+
+
+HARD = {
+    "duplicated inputs": {"duplicate": True},
+    "noise 1e-8": {"noise": 1e-8},
+    "no noise": {"noise": 0.0},
+    "duplicated inputs without noise": {"noise": 0.0, "duplicate": True},
+    "targets of scale 1e6": {"target_scale": 1e6},
+    "lengthscale 1e-3": {"lengthscale": 1e-3},
+    "lengthscale 1e3": {"lengthscale": 1e3},
+    "belief wider than the prior": {"width": 1.3},
+    "on inducing points": {"is_on_inducing": True},
+    "p = 500": {"num_inducing": 500},
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("case", HARD)
+def test_hard_cases_stay_finite_and_close_to_the_dense_reference(rng, dtype, case):
+    options = {"noise": 0.1, "target_scale": 1.0, "num_inducing": 8, "width": 0.9} | HARD[case]
+    problem = random_sparse_gp(rng, dtype=dtype, num_inducing=options["num_inducing"], width=options["width"])
+    if "lengthscale" in options:
+        scaled = torch.full_like(problem.lengthscale, options["lengthscale"])
+        problem = SparseProblem(**(vars(problem) | {"lengthscale": scaled}))
+    gp = problem.gp
+    new = random_observations(rng, num_observations=8, dtype=dtype)
+    X, y = new.inputs, options["target_scale"] * new.targets
+    if "is_on_inducing" in options:
+        X = problem.inducing_points[:8].clone()
+    if "duplicate" in options:
+        X = X[:4].repeat(2, 1)
+        y = y[:4].repeat(2)
+    W = torch.rand(5, 2, generator=rng, dtype=torch.float64).to(dtype)
+    conditioned = gp.condition(X, y, noise_variance=options["noise"])
+    prediction = conditioned.predict(W)
+    assert torch.isfinite(prediction.mean).all()
+    assert (prediction.variance >= 0).all()
+    assert torch.isfinite(prediction.covariance).all()
+    if dtype == torch.float64 and not (options["noise"] == 0.0 and "duplicate" in options):
+        noise = (options["noise"] + conditioned.jitter) * torch.eye(8, dtype=dtype)
+        expected = condition_dense(gp, X, y, noise, W)
+        # Without noise, or with lengthscales that make all points alike, the reference itself loses digits.
+        loose = {"rtol": 1e-4, "atol": 1e-4 * options["target_scale"]}
+        assert_close(prediction.mean, expected.mean, **loose)
+        assert_close(prediction.variance, expected.covariance.diagonal(), **loose)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_fifty_conditionings_in_a_chain_equal_one(rng, dtype):
+    problem = random_sparse_gp(rng, dtype=dtype)
+    new = random_observations(rng, num_observations=50, dtype=dtype)
+    gp = problem.gp
+    W = torch.rand(5, 2, generator=rng, dtype=torch.float64).to(dtype)
+    for i in range(50):
+        gp = condition(gp, new.part(slice(i, i + 1)))
+    once = condition(problem.gp, new).predict(W)
+    assert gp.num_observations == 50
+    assert_close(gp.predict(W).mean, once.mean, **tolerance(dtype))
+    assert_close(gp.predict(W).variance, once.variance, **tolerance(dtype))
+
+
+def test_batches_that_broadcast_give_the_product_of_their_axes(rng):
+    problem = random_sparse_gp(rng, batch_shape=(3,))
+    new = random_observations(rng, num_observations=2, batch_shape=(4, 1))
+    W = torch.rand(2, 4, 3, 5, 2, generator=rng, dtype=torch.float64)
+    y = torch.randn(2, 4, 1, 2, generator=rng, dtype=torch.float64)
+    prediction = problem.gp.condition(new.inputs, y, noise_variance=0.1).predict(W, covariance=True)
+    assert prediction.mean.shape == (2, 4, 3, 5)
+    for s, i, j in ((0, 0, 0), (1, 3, 2)):
+        expected = condition_dense(
+            problem.member((j,)).gp, new.inputs[i, 0], y[s, i, 0], 0.1 * torch.eye(2), W[s, i, j]
+        )
+        assert_close(prediction.mean[s, i, j], expected.mean, **tolerance(torch.float64))
+        assert_close(prediction.covariance[s, i, j], expected.covariance, **tolerance(torch.float64))

@@ -1,0 +1,99 @@
+"""What a user meets: bad input gets a sentence, and nothing else changes."""
+
+import gpytorch
+import pytest
+import torch
+
+import streamgp as sg
+from streamgp.errors import DTypeError, OptionError, ShapeError, StreamGPError, ValueRangeError
+from streamgp.testing.problems import random_observations, random_sparse_gp
+
+NAN, INFINITY = float("nan"), float("inf")
+X, Y = torch.rand(3, 2, dtype=torch.float64), torch.rand(3, dtype=torch.float64)
+
+BAD = {
+    "targets with an output axis": (X, Y.unsqueeze(-1), 0.1, ShapeError, r"Drop a trailing output axis with y.squeeze"),
+    "too few targets": (
+        X,
+        Y[:2],
+        0.1,
+        ShapeError,
+        r"y must have shape \(3,\), one value for each row of inputs",
+    ),
+    "wrong dimension": (X[:, :1], Y, 0.1, ShapeError, "X must have 2 columns"),
+    "a single input": (X[0], Y[0], 0.1, ShapeError, "For a single input use X.reshape"),
+    "mixed dtypes": (X.float(), Y.float(), 0.1, DTypeError, "X is float32, but the model is float64"),
+    "mixed dtypes in targets": (X, Y.float(), 0.1, DTypeError, "y is float32, but the model is float64"),
+    "integers": (torch.ones(3, 2, dtype=torch.long), Y, 0.1, DTypeError, "must be float32 or float64, but is int64"),
+    "NaN": (torch.where(X > 2, X, NAN), Y, 0.1, ValueRangeError, "6 of its 6 values are NaN or infinite"),
+    "an infinite target": (X, Y * INFINITY, 0.1, ValueRangeError, r"y must be finite.*the first at index \(0,\)"),
+    "negative noise": (X, Y, -0.1, ValueRangeError, "must not be negative, but its smallest value is -0.1"),
+    "noise of a wrong shape": (X, Y, torch.ones(2, dtype=torch.float64), ShapeError, "noise_variance must be a number"),
+    "NaN noise": (X, Y, NAN, ValueRangeError, "noise_variance must be finite"),
+    "no noise": (X, Y, None, OptionError, "Neither noise_variance nor likelihood was given"),
+    "batches that do not broadcast": (X.expand(2, 3, 2), Y.expand(3, 3), 0.1, ShapeError, "only leading axes may be"),
+}
+
+
+@pytest.mark.parametrize("method", ["condition", "absorb"])
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_raises_our_error_with_a_sentence(rng, method, case):
+    inputs, targets, noise, error, sentence = BAD[case]
+    gp = random_sparse_gp(rng).gp
+    before = gp.predict(X).mean.clone()
+    with pytest.raises(error, match=sentence) as caught:
+        getattr(gp, method)(inputs, targets, noise_variance=noise)
+    assert isinstance(caught.value, StreamGPError)
+    assert torch.equal(gp.predict(X).mean, before)
+
+
+def test_bad_inputs_of_predictions_and_samples_are_refused(rng):
+    gp = random_sparse_gp(rng).gp
+    with pytest.raises(ShapeError, match="X must have 2 columns"):
+        gp.predict(torch.rand(3, 5, dtype=torch.float64))
+    with pytest.raises(ValueRangeError, match="num_samples must be a whole number of at least 1, but is 0"):
+        gp.sample(X, 0)
+    with pytest.raises(ShapeError, match="X must have 2 columns"):
+        gp.sample_paths(1)(torch.rand(3, 5, dtype=torch.float64))
+
+
+def test_starting_from_the_prior_predicts_the_prior(rng):
+    kernel = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel()).double()
+    gp = sg.SparseGP.from_prior(kernel, X)
+    prediction = gp.predict(X, covariance=True)
+    assert torch.equal(prediction.mean, torch.zeros(3, dtype=torch.float64))
+    assert torch.allclose(prediction.covariance, kernel(X).to_dense(), atol=1e-12)
+    with pytest.raises(ShapeError, match="inducing_points must have shape"):
+        sg.SparseGP.from_prior(kernel, X[0])
+
+
+def test_later_changes_of_the_kernel_do_not_reach_the_gp(rng):
+    kernel = gpytorch.kernels.RBFKernel().double()
+    gp, _ = sg.SparseGP.from_prior(kernel, X).absorb(X, Y, noise_variance=0.1)
+    before = gp.predict(X).mean
+    kernel.lengthscale = 100.0
+    assert torch.equal(gp.predict(X).mean, before)
+
+
+def test_moments_are_computed_only_when_read(rng):
+    gp = random_sparse_gp(rng).gp
+    prediction = gp.predict(X)
+    assert not {"mean", "variance", "covariance"} & set(vars(prediction))
+    assert prediction.mean.shape == (3,)
+    assert "covariance" not in vars(prediction)
+    joint = gp.predict(X, covariance=True)
+    assert torch.equal(joint.variance, joint.covariance.diagonal())
+    assert torch.equal(joint.standard_deviation, joint.variance.sqrt())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_results_have_the_dtype_of_the_inputs(rng, dtype):
+    gp = random_sparse_gp(rng, dtype=dtype).gp
+    new = random_observations(rng, num_observations=3, dtype=dtype)
+    conditioned = gp.condition(new.inputs, new.targets, noise_variance=0.1)
+    absorbed, _ = gp.absorb(new.inputs, new.targets, noise_variance=0.1)
+    for each in (gp, conditioned, absorbed):
+        prediction = each.predict(new.inputs)
+        assert prediction.mean.dtype == prediction.variance.dtype == prediction.covariance.dtype == dtype
+        assert each.sample(new.inputs, 2).dtype == dtype
+    assert gp.sample_paths(2)(new.inputs).dtype == dtype

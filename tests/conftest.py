@@ -1,0 +1,24 @@
+"""What all tests share: one thread, fixed seeds, and hypothesis without a clock."""
+
+import pytest
+import torch
+from hypothesis import HealthCheck, settings
+
+# The workers of pytest-xdist share the cores; more threads in each only make small operations slower.
+torch.set_num_threads(1)
+
+settings.register_profile(
+    "streamgp",
+    deadline=None,
+    derandomize=True,
+    max_examples=20,
+    # `rng` is made once for a test and not for each example; examples draw their seeds themselves.
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+settings.load_profile("streamgp")
+
+
+@pytest.fixture
+def rng() -> torch.Generator:
+    """A generator with a fixed seed."""
+    return torch.Generator().manual_seed(20_230_517)

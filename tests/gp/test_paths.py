@@ -1,0 +1,70 @@
+import pytest
+import torch
+from gpytorch.kernels import MaternKernel, PeriodicKernel, RBFKernel
+from torch.testing import assert_close
+
+import streamgp as sg
+from streamgp.errors import UnsupportedError
+from streamgp.testing.conditioning_laws import BATCH_SHAPES
+from streamgp.testing.problems import random_sparse_gp
+
+KERNELS = {
+    "rbf": RBFKernel,
+    "matern 1/2": lambda **options: MaternKernel(0.5, **options),
+    "matern 3/2": lambda **options: MaternKernel(1.5, **options),
+    "matern 5/2": MaternKernel,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("batch_shape", BATCH_SHAPES)
+@pytest.mark.parametrize("name", KERNELS)
+def test_paths_have_the_predicted_moments(rng, name, batch_shape):
+    gp = random_sparse_gp(rng, batch_shape=batch_shape, base=KERNELS[name]).gp
+    W = torch.rand(*batch_shape, 4, 2, generator=rng, dtype=torch.float64)
+    s, features = 4000, 4096
+    values = gp.sample_paths(s, generator=rng, num_features=features)(W)
+    prediction = gp.predict(W)
+    assert values.shape == (s, *batch_shape, 4)
+    assert ((values.mean(0) - prediction.mean).abs() < 5 * (prediction.variance / s).sqrt() + 0.01).all()
+    centred = (values - prediction.mean).movedim(0, -1)
+    # Random features err by one over the root of their number, Monte Carlo by one over the root of the samples.
+    bound = 5 * gp.kernel.outputscale[..., None, None] * ((2 / s) ** 0.5 + (1 / features) ** 0.5)
+    assert ((centred @ centred.mT / s - prediction.covariance).abs() < bound).all()
+
+
+def test_paths_agree_with_their_belief_at_the_inducing_points(rng):
+    problem = random_sparse_gp(rng)
+    narrow = problem.gp.process.with_belief(problem.whitened_mean, torch.zeros_like(problem.whitened_root))
+    values = sg.SparseGP(narrow).sample_paths(5, generator=rng, num_features=64)(problem.inducing_points)
+    expected = sg.SparseGP(narrow).predict(problem.inducing_points).mean.expand(5, -1)
+    assert_close(values, expected, rtol=0, atol=1e-4)
+
+
+def test_a_path_is_one_function_wherever_it_is_evaluated(rng):
+    gp = random_sparse_gp(rng).gp
+    paths = gp.sample_paths(3, generator=rng)
+    X = torch.rand(4, 5, 2, generator=rng, dtype=torch.float64)
+    assert_close(paths(X)[:, 2], paths(X[2]))
+    assert_close(paths(X.reshape(20, 2)).reshape(3, 4, 5), paths(X))
+
+
+@pytest.mark.parametrize("batch_shape", BATCH_SHAPES)
+def test_paths_are_differentiable_in_their_inputs(rng, batch_shape):
+    gp = random_sparse_gp(rng, batch_shape=batch_shape).gp
+    paths = gp.sample_paths(2, generator=rng, num_features=16)
+    X = torch.rand(*batch_shape, 3, 2, generator=rng, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(paths, [X])
+
+
+def test_paths_repeat_with_their_seed(rng):
+    gp = random_sparse_gp(rng).gp
+    X = torch.rand(3, 2, generator=rng, dtype=torch.float64)
+    first, second = (gp.sample_paths(2, generator=torch.Generator().manual_seed(0))(X) for _ in range(2))
+    assert torch.equal(first, second)
+
+
+def test_kernels_without_known_frequencies_are_refused_with_a_remedy():
+    gp = sg.SparseGP.from_prior(PeriodicKernel(), torch.rand(4, 2))
+    with pytest.raises(UnsupportedError, match=r"The kernel is a PeriodicKernel\. Use sample"):
+        gp.sample_paths(1)

@@ -1,0 +1,53 @@
+import pytest
+import torch
+from torch.testing import assert_close
+
+import streamgp as sg
+from streamgp.errors import NumericalError
+from streamgp.testing.conditioning_laws import BATCH_SHAPES
+from streamgp.testing.problems import random_observations, random_sparse_gp
+from streamgp.testing.reference import exact_gp
+
+
+def test_an_exact_gp_on_the_pseudo_data_predicts_as_the_sparse_posterior(rng):
+    problem = random_sparse_gp(rng, width=0.7)
+    gp, data = problem.gp, problem.gp.pseudo_data()
+    W = torch.rand(5, 2, generator=rng, dtype=torch.float64)
+    noise = data.precision.inverse() + problem.jitter * torch.eye(6)
+    expected = exact_gp(gp.kernel, gp.mean, data.inputs, data.targets, noise, W)
+    assert_close(gp.predict(W).mean, expected.mean, rtol=1e-6, atol=1e-7)
+    assert_close(gp.predict(W).covariance, expected.covariance, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("batch_shape", BATCH_SHAPES)
+def test_the_precision_form_is_consistent(rng, batch_shape):
+    data = (gp := random_sparse_gp(rng, batch_shape=batch_shape, width=1.4).gp).pseudo_data()
+    centred = data.targets - gp.process.prior.mean(data.inputs)
+    pull = (data.precision @ centred.unsqueeze(-1)).squeeze(-1)
+    assert_close(pull, data.precision_mean, rtol=1e-6, atol=1e-6)
+
+
+def test_absorbed_data_at_the_inducing_points_is_found_again(rng):
+    problem = random_sparse_gp(rng)
+    Z = problem.inducing_points
+    new = random_observations(rng, num_observations=6)
+    prior = sg.SparseGP.from_prior(problem.gp.kernel, Z, mean=problem.gp.mean)
+    gp, _ = prior.absorb(Z, new.targets, noise_variance=new.noise_variance, inducing="keep")
+    data = gp.pseudo_data()
+    assert_close(data.precision, (1 / new.noise_variance).diag(), rtol=1e-3, atol=1e-3)
+    assert_close(data.targets, new.targets, rtol=1e-3, atol=1e-3)
+
+
+def test_directions_without_information_have_precision_zero(rng):
+    problem = random_sparse_gp(rng)
+    prior = sg.SparseGP.from_prior(problem.gp.kernel, problem.inducing_points, mean=problem.gp.mean)
+    data = prior.pseudo_data()
+    assert_close(data.precision, torch.zeros(6, 6, dtype=torch.float64), rtol=0, atol=1e-8)
+    assert_close(data.targets, prior.mean(problem.inducing_points), rtol=0, atol=1e-8)
+
+
+def test_a_belief_without_spread_is_refused_with_a_sentence(rng):
+    problem = random_sparse_gp(rng)
+    delta = sg.SparseGP(problem.gp.process.with_belief(problem.whitened_mean, torch.zeros_like(problem.whitened_root)))
+    with pytest.raises(NumericalError, match="pseudo-data would have infinite precision"):
+        delta.pseudo_data()

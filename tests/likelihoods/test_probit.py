@@ -1,0 +1,29 @@
+import pytest
+import torch
+from torch.testing import assert_close
+
+from streamgp.likelihoods.probit import log_probit, probit_derivatives, signs
+from streamgp.testing.tolerances import tolerance
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_derivatives_are_continuous_where_the_formula_changes(dtype):
+    z = torch.tensor([-1e-6, 0.0, 1e-6], dtype=dtype)
+    for derivative in probit_derivatives(z):
+        assert_close(derivative, derivative[1].expand(3), rtol=1e-5, atol=0.0)
+
+
+def test_derivatives_are_differentiable_everywhere():
+    z = torch.tensor([-60.0, -5.0, -0.5, 0.3, 4.0, 60.0], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(probit_derivatives, (z,))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_first_derivative_equals_autograd(dtype):
+    z = torch.linspace(-10.0, 10.0, 41, dtype=dtype, requires_grad=True)
+    (expected,) = torch.autograd.grad(log_probit(z).sum(), z)
+    assert_close(probit_derivatives(z)[0], expected, **tolerance(dtype))
+
+
+def test_signs_map_zero_and_one():
+    assert_close(signs(torch.tensor([0.0, 1.0])), torch.tensor([-1.0, 1.0]))

@@ -1,0 +1,70 @@
+import pytest
+import torch
+from torch.testing import assert_close
+
+from streamgp.errors import NumericalError
+from streamgp.linalg import cholesky, grow_cholesky
+from streamgp.testing.conditioning_laws import BATCH_SHAPES, DTYPES
+from streamgp.testing.tolerances import tolerance
+
+
+def random_matrix(rng, n, *, batch_shape=(), dtype=torch.float64):
+    root = torch.randn(*batch_shape, n, n + 2, generator=rng, dtype=torch.float64)
+    return (root @ root.mT).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("batch_shape", BATCH_SHAPES)
+def test_a_definite_matrix_needs_no_jitter(rng, batch_shape, dtype):
+    A = random_matrix(rng, 5, batch_shape=batch_shape, dtype=dtype)
+    L, jitter = cholesky(A)
+    assert_close(L @ L.mT, A, **tolerance(dtype, scale=10.0))
+    assert jitter.shape == batch_shape
+    assert (jitter == 0).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_each_member_of_a_batch_gets_the_jitter_it_needs_and_says_so(rng, dtype):
+    good = random_matrix(rng, 4, dtype=dtype)
+    A = torch.stack([good, torch.ones(4, 4, dtype=dtype) - 1e-7 * torch.eye(4, dtype=dtype)])
+    L, jitter = cholesky(A)
+    assert jitter[0] == 0
+    assert 0 < jitter[1] < 1e-3
+    assert_close(L[1] @ L[1].mT, A[1] + jitter[1] * torch.eye(4, dtype=dtype), rtol=0, atol=10 * torch.finfo(dtype).eps)
+
+
+def test_an_indefinite_matrix_is_refused_with_a_sentence():
+    with pytest.raises(NumericalError, match="the demo matrix is not positive definite, even with"):
+        cholesky(-torch.eye(3), name="the demo matrix")
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_a_matrix_that_is_not_finite_is_refused_with_a_sentence(bad):
+    A = torch.eye(3)
+    A[2, 1] = A[1, 2] = bad
+    with pytest.raises(NumericalError, match="entries that are NaN or infinite"):
+        cholesky(A)
+
+
+def test_the_factor_is_differentiable(rng):
+    A = random_matrix(rng, 4).requires_grad_(True)
+    assert torch.autograd.gradcheck(lambda A: cholesky(0.5 * (A + A.mT))[0], [A])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("batch_shape", BATCH_SHAPES)
+@pytest.mark.parametrize("cut", [0, 2, 5])
+def test_a_grown_factor_equals_the_factor_of_the_whole(rng, batch_shape, dtype, cut):
+    A = random_matrix(rng, 5, batch_shape=batch_shape, dtype=dtype)
+    start, _ = cholesky(A[..., :cut, :cut])
+    grown, jitter = grow_cholesky(start, A[..., cut:, :cut], A[..., cut:, cut:])
+    assert_close(grown, cholesky(A)[0], **tolerance(dtype, scale=10.0))
+    assert (jitter == 0).all()
+
+
+def test_a_shared_factor_grows_with_a_batch_of_blocks(rng):
+    A = random_matrix(rng, 5, batch_shape=(3,))
+    A[..., :3, :3] = A[0, :3, :3]
+    A = A + 10 * torch.eye(5, dtype=A.dtype)
+    grown, _ = grow_cholesky(cholesky(A[0, :3, :3])[0], A[..., 3:, :3], A[..., 3:, 3:])
+    assert_close(grown @ grown.mT, A.tril() + A.tril(-1).mT, **tolerance(A.dtype))

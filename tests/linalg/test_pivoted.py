@@ -1,0 +1,93 @@
+import numpy as np
+import pytest
+import torch
+from scipy.linalg.lapack import dpstrf
+from torch.testing import assert_close
+
+from streamgp.linalg import pivoted_cholesky
+from streamgp.testing.conditioning_laws import BATCH_SHAPES, DTYPES
+
+
+def kernel(X, Y):
+    return torch.exp(-0.5 * torch.cdist(X, Y).square() / 0.09)
+
+
+def run(X, num_pivots, **options):
+    return pivoted_cholesky(kernel, X, num_pivots, variance=torch.ones_like(X[..., 0]), **options)
+
+
+def test_pivots_and_residual_equal_lapack(rng):
+    X = torch.rand(30, 2, generator=rng, dtype=torch.float64)
+    weights = 0.5 + torch.rand(30, generator=rng, dtype=torch.float64)
+    K = (kernel(X, X) * weights.sqrt() * weights.sqrt().unsqueeze(-1)).numpy()
+    factor, order, _, _ = dpstrf(K, lower=True)
+    chosen = run(X, 12, weights=weights)
+    assert chosen.pivots.tolist() == (order[:12] - 1).tolist()
+    L = np.tril(factor)[:, :12]
+    residual = np.empty(30)
+    residual[order - 1] = np.diag(K[np.ix_(order - 1, order - 1)]) - (L**2).sum(1)
+    assert_close(chosen.residual, torch.from_numpy(residual), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("batch_shape", BATCH_SHAPES)
+def test_a_batched_call_equals_a_loop(rng, batch_shape, dtype):
+    X = torch.rand(*batch_shape, 12, 2, generator=rng, dtype=torch.float64).to(dtype)
+    chosen = run(X, 5)
+    flat, pivots = X.reshape(-1, 12, 2), chosen.pivots.reshape(-1, 5)
+    for i in range(len(flat)):
+        assert torch.equal(pivots[i], run(flat[i], 5).pivots)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_it_stops_when_the_residual_is_exhausted(rng, dtype):
+    X = torch.rand(4, 2, generator=rng, dtype=torch.float64).to(dtype).repeat(5, 1)
+    chosen = run(X, 10)
+    assert chosen.pivots.shape == (4,)
+    assert sorted((chosen.pivots % 4).tolist()) == [0, 1, 2, 3]
+    assert chosen.residual.max() < 1e-5
+
+
+def test_a_member_of_a_batch_that_is_exhausted_repeats_its_first_pivot(rng):
+    X = torch.rand(2, 6, 2, generator=rng, dtype=torch.float64)
+    X[0] = X[0, :2].repeat(3, 1)
+    chosen = run(X, 5)
+    assert chosen.is_chosen.sum(-1).tolist() == [2, 5]
+    assert (chosen.pivots[0, 2:] == chosen.pivots[0, 0]).all()
+
+
+def test_starting_from_pivots_so_far_continues_as_if_they_had_been_chosen(rng):
+    X = torch.rand(40, 2, generator=rng, dtype=torch.float64)
+    whole = run(X, 10)
+    continued = run(X, 10, start=whole.pivots[:4])
+    assert torch.equal(continued.pivots, whole.pivots)
+    assert_close(continued.residual, whole.residual, rtol=0, atol=1e-12)
+
+
+def test_points_of_weight_zero_are_not_chosen(rng):
+    X = torch.rand(10, 2, generator=rng, dtype=torch.float64)
+    weights = torch.ones(10, dtype=torch.float64)
+    weights[::2] = 0.0
+    assert sorted(run(X, 10, weights=weights).pivots.tolist()) == [1, 3, 5, 7, 9]
+
+
+def test_rows_of_the_kernel_are_evaluated_one_at_a_time(rng):
+    largest = 0
+
+    def watched(X, Y):
+        nonlocal largest
+        largest = max(largest, X.shape[-2])
+        return kernel(X, Y)
+
+    X = torch.rand(200, 2, generator=rng, dtype=torch.float64)
+    pivoted_cholesky(watched, X, 20, variance=torch.ones(200, dtype=torch.float64))
+    assert largest == 1
+
+
+@pytest.mark.slow
+def test_forty_five_thousand_points_fit_in_memory_and_leave_a_small_residual(rng):
+    X = torch.rand(45_000, 3, generator=rng, dtype=torch.float64)
+    chosen = run(X, 256)
+    assert chosen.pivots.unique().numel() == 256
+    random = run(X, 256, start=torch.arange(256))
+    assert chosen.residual.sum() < random.residual.sum()

@@ -1,0 +1,17 @@
+"""The annotations of the package are enforced while the tests run."""
+
+import pytest
+import torch
+from jaxtyping import TypeCheckError
+
+from streamgp.cli.pictures import draw_belief
+from streamgp.testing.tolerances import tolerance
+
+
+def test_a_wrong_shape_is_refused():
+    with pytest.raises(TypeCheckError, match="variance"):
+        draw_belief(None, torch.zeros(3), torch.zeros(3), torch.zeros(4))
+
+
+def test_an_int_passes_for_a_float_as_in_mypy():
+    assert tolerance(torch.float64, scale=2)["atol"] == 2 * tolerance(torch.float64)["atol"]
