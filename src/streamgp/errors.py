@@ -1,13 +1,13 @@
 """The errors of the library: each derives from `StreamGPError` and from the built-in it resembles."""
 
 __all__ = [
-    "ConvergenceError",
     "DTypeError",
     "FileFormatError",
     "NumericalError",
     "OptionError",
     "ShapeError",
     "StreamGPError",
+    "StreamGPWarning",
     "SupportError",
     "UnsupportedError",
     "ValueRangeError",
@@ -16,6 +16,10 @@ __all__ = [
 
 class StreamGPError(Exception):
     """Base of every error that the library raises on purpose."""
+
+
+class StreamGPWarning(UserWarning):
+    """A result is usable, but something about it should be known."""
 
 
 class ShapeError(StreamGPError, ValueError):
@@ -40,10 +44,6 @@ class OptionError(StreamGPError, ValueError):
 
 class NumericalError(StreamGPError, ArithmeticError):
     """A computation left the range where its result can be trusted."""
-
-
-class ConvergenceError(NumericalError):
-    """An iteration stopped before it met its convergence test."""
 
 
 class UnsupportedError(StreamGPError, NotImplementedError):

@@ -10,7 +10,7 @@ from torch.testing import assert_close
 import streamgp as sg
 from streamgp.errors import NumericalError, OptionError, ValueRangeError
 from streamgp.testing.conditioning_laws import BATCH_SHAPES, DTYPES, assert_same_prediction
-from streamgp.testing.problems import random_observations, random_sparse_gp
+from streamgp.testing.problems import SparseProblem, random_observations, random_sparse_gp
 from streamgp.testing.reference import exact_gp, sgpr
 from streamgp.testing.tolerances import tolerance
 
@@ -150,14 +150,14 @@ def test_pivoted_points_come_from_old_points_and_new_inputs_and_keep_their_numbe
 
 
 def test_growing_to_all_points_loses_nothing_of_the_belief(rng):
-    problem = random_sparse_gp(rng)
+    problem = SparseProblem(**(vars(random_sparse_gp(rng)) | {"jitter": 1e-11}))  # jitter is noise on new points
     new = random_observations(rng, num_observations=4)
     everything = torch.cat([problem.inducing_points, new.inputs])
     gp, info = absorb(problem.gp, new, inducing=everything)
     W = torch.rand(5, 2, generator=rng, dtype=torch.float64)
     exact = problem.gp.condition(new.inputs, new.targets, noise_variance=new.noise_variance)
     assert info.lost_trace.abs() < 1e-8
-    assert_same_prediction(gp, exact, W, rtol=1e-5, atol=1e-5)
+    assert_same_prediction(gp, exact, W, rtol=1e-7, atol=1e-7)
 
 
 def test_a_batched_call_equals_a_loop_also_when_points_move(rng):

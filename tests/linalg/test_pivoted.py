@@ -39,6 +39,20 @@ def test_a_batched_call_equals_a_loop(rng, batch_shape, dtype):
         assert torch.equal(pivots[i], run(flat[i], 5).pivots)
 
 
+@pytest.mark.parametrize("batch_shape", BATCH_SHAPES)
+@pytest.mark.parametrize("num_pivots", [6, 9, 12])
+def test_the_whole_matrix_gives_the_pivots_that_rows_give(rng, batch_shape, num_pivots):
+    X = torch.rand(*batch_shape, 12, 2, generator=rng, dtype=torch.float64)
+    X[..., 7, :] = X[..., 3, :]
+    whole = run(X, num_pivots)
+    first = whole.pivots[..., :1]
+    rows = run(X, num_pivots, start=first)  # a start is continued row by row
+    # The copies at 3 and 7 are alike, so either may be taken.
+    assert torch.equal(whole.pivots.where(whole.pivots != 7, 3), rows.pivots.where(rows.pivots != 7, 3))
+    assert torch.equal(whole.is_chosen, rows.is_chosen)
+    assert_close(whole.residual, rows.residual, rtol=0, atol=1e-10)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_it_stops_when_the_residual_is_exhausted(rng, dtype):
     X = torch.rand(4, 2, generator=rng, dtype=torch.float64).to(dtype).repeat(5, 1)

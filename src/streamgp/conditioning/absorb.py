@@ -7,11 +7,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.conditioning.noise import Noise
+from streamgp.conditioning.observation import Observation, prior_belief
 from streamgp.conditioning.transport import TransportInfo, transport
 from streamgp.gp import Prior, SparseProcess
 from streamgp.linalg import apply, cholesky, pivoted_cholesky, solve_lower, solve_vector
 from streamgp.shapes import broadcast_shapes
+from streamgp.sites import AbstractBelief, DenseBelief, FactoredBelief, SiteInfo
 
 __all__ = ["AbsorbInfo", "absorb", "choose_inducing_points"]
 
@@ -28,6 +29,7 @@ class AbsorbInfo:
             new observations. Large values mean that there are too few of them.
         lost_trace: The same for the old belief, when inducing points moved.
         num_swapped: How many inducing points are new.
+        site_info: Diagnostics of the sites; None for Gaussian observations.
     """
 
     jitter: Float[Tensor, "*b"]
@@ -35,22 +37,21 @@ class AbsorbInfo:
     residual_trace: Float[Tensor, "*b"]
     lost_trace: Float[Tensor, "*b"]
     num_swapped: int
+    site_info: SiteInfo | None
 
 
 def absorb(
     process: SparseProcess,
-    X: Float[Tensor, "*b n d"],
-    y: Float[Tensor, "*b k"],
+    observation: Observation,
     *,
-    noise: Noise,
     inducing_points: Float[Tensor, "*b m d"] | None = None,
     prior: Prior | None = None,
-    projection: Float[Tensor, "k n"] | None = None,
 ) -> tuple[SparseProcess, AbsorbInfo]:
-    r"""Absorb Gaussian observations $y = H f(X) + \varepsilon$ into a sparse posterior.
+    r"""Absorb observations of $H f(X)$ into a sparse posterior.
 
-    The belief is carried to the new inducing points and prior, if there are any, and then updated in square-root form.
-    With $W = R^\top \phi(X) H^\top \Sigma^{-1/2}$,
+    The belief is carried to the new inducing points and prior, if there are any, the observations become Gaussian ones
+    $y = H f(X) + \varepsilon$, $\varepsilon \sim \mathcal N(0, \Sigma)$, if they are not, and the belief is updated in
+    square-root form. With $W = R^\top \phi(X) H^\top \Sigma^{-1/2}$,
 
     $$
     \bar S \leftarrow R (I + W W^\top)^{-1} R^\top, \qquad
@@ -62,12 +63,9 @@ def absorb(
 
     Args:
         process: Belief before the observations; not modified.
-        X: Inputs.
-        y: Observed values.
-        noise: Their noise; positive.
+        observation: Inputs, targets and their noise, positive, or likelihood.
         inducing_points: New inducing points; None keeps them.
         prior: New prior; None keeps it.
-        projection: The matrix $H$; the identity by default.
 
     Returns:
         Belief after the observations, and diagnostics.
@@ -76,29 +74,34 @@ def absorb(
         Bui, Nguyen, Turner (2017), Streaming sparse Gaussian process approximations.
         Andrews (1968), A square root formulation of the Kalman covariance equations.
     """
-    Z = process.inducing_points
+    X, H = observation.inputs, observation.projection
     moved, num_swapped, carried = process, 0, TransportInfo(0, X.new_zeros(process.batch_shape))
     if inducing_points is not None or prior is not None:
+        Z = process.inducing_points
         new_points = Z if inducing_points is None else inducing_points
         moved, carried = transport(process, new_points, process.prior if prior is None else prior)
         num_swapped = int((~(new_points.unsqueeze(-2) == Z.unsqueeze(-3)).all(-1).any(-1)).sum())
-    phi = moved.features(X)
-    mean = moved.prior.mean(X) + apply(phi.mT, moved.whitened_mean)
+    phi, prior_mean = moved.features(X), moved.prior.mean(X)
     slack = moved.prior.variance(X) - phi.square().sum(-2)
-    if projection is not None:
-        phi, mean = phi @ projection.mT, apply(projection, mean)
-        slack = apply(projection.square(), slack)
+    if H is not None:
+        residual = moved.prior.covariance(X, X) - phi.mT @ phi
+        slack = (H @ residual @ H.mT).diagonal(dim1=-2, dim2=-1)
+        phi, prior_mean = phi @ H.mT, apply(H, prior_mean)
+    mean, slack = prior_mean + apply(phi.mT, moved.whitened_mean), slack.clamp_min(0.0)
     R = moved.whitened_root
-    W = R.mT @ noise.whiten(phi.mT).mT
-    e = noise.whiten((y - mean).unsqueeze(-1)).squeeze(-1)
-    root, step = _update_root(R, W, e)
-    updated = moved.with_belief(moved.whitened_mean + step, root)
-    trace = (slack.clamp_min(0.0) / noise.variances(y.shape[-1])).sum(-1)
-    return updated, AbsorbInfo(moved.total_jitter, carried.num_clipped, trace, carried.lost_trace, num_swapped)
+    W = R.mT @ phi
+    targets, noise, site_info = observation.to_gaussian(
+        _explained_belief(mean, W, slack), lambda: prior_belief(moved.prior, X, H)
+    )
+    e = noise.whiten((targets - mean).unsqueeze(-1)).squeeze(-1)
+    root, step = _update_root(R, noise.whiten(W.mT).mT, e)
+    trace = (slack / noise.variances(slack.shape[-1])).sum(-1)
+    info = AbsorbInfo(moved.total_jitter, carried.num_clipped, trace, carried.lost_trace, num_swapped, site_info)
+    return moved.with_belief(moved.whitened_mean + step, root), info
 
 
 def choose_inducing_points(
-    process: SparseProcess, X: Float[Tensor, "*b n d"], *, noise: Noise, num_inducing: int, prior: Prior
+    process: SparseProcess, observation: Observation, *, num_inducing: int, prior: Prior
 ) -> Float[Tensor, "*b m d"] | None:
     """Choose inducing points among the old ones and new inputs by pivoted Cholesky of the noise-weighted kernel.
 
@@ -107,11 +110,11 @@ def choose_inducing_points(
     Returns:
         The chosen points, or None if the old ones are chosen again.
     """
-    Z = process.inducing_points
+    Z, X = process.inducing_points, observation.inputs
     batch = broadcast_shapes(Z.shape[:-2], X.shape[:-2], prior.batch_shape)
     num_old = Z.shape[-2]
     candidates = torch.cat([Z.expand(*batch, *Z.shape[-2:]), X.expand(*batch, *X.shape[-2:])], dim=-2)
-    precision = 1.0 / noise.variances(X.shape[-2]).expand(*batch, X.shape[-2])
+    precision = _input_precision(process, observation).expand(*batch, X.shape[-2])
     old_precision = precision.mean(-1, keepdim=True).expand(*batch, num_old)
     chosen = pivoted_cholesky(
         prior.covariance,
@@ -124,6 +127,30 @@ def choose_inducing_points(
     if order.shape[-1] == num_old and bool((order == torch.arange(num_old, device=order.device)).all()):
         return None
     return candidates.gather(-2, order.unsqueeze(-1).expand(*order.shape, candidates.shape[-1]))
+
+
+def _input_precision(process: SparseProcess, observation: Observation) -> Tensor:
+    """How much each input's observation tells, before its site is known: the expected curvature under the belief."""
+    X, H, y = observation.inputs, observation.projection, observation.targets
+    if observation.noise is not None:
+        return 1.0 / observation.noise.variances(X.shape[-2])
+    assert observation.likelihood is not None
+    if H is None:
+        mean, variance = process.mean(X), process.variance(X)
+    else:
+        covariance = H @ process.covariance(X) @ H.mT
+        mean, variance = apply(H, process.mean(X)), covariance.diagonal(dim1=-2, dim2=-1)
+    _, curvature = observation.likelihood.expected_derivatives(mean, variance.clamp_min(0.0), y)
+    # An observation of no curvature is still a candidate, behind all others.
+    precision = (-curvature).clamp_min(1e-6)
+    return precision if H is None else apply(H.abs().mT, precision)
+
+
+def _explained_belief(mean: Tensor, W: Tensor, slack: Tensor) -> AbstractBelief:
+    """The belief about what the inducing points explain of the latent values, in the smaller of its two forms."""
+    if W.shape[-1] >= W.shape[-2]:
+        return FactoredBelief(mean, W, slack)
+    return DenseBelief(mean, W.mT @ W, slack)
 
 
 def _update_root(R: Tensor, W: Tensor, e: Tensor) -> tuple[Tensor, Tensor]:

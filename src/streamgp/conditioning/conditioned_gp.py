@@ -5,14 +5,14 @@ from typing import final
 
 from torch import Tensor
 
-from streamgp.checks import check_inputs, check_targets
 from streamgp.conditioning.abstract_gp import AbstractGP
-from streamgp.conditioning.gaussian import ConditionedProcess, condition
-from streamgp.conditioning.noise import Noise
+from streamgp.conditioning.gaussian import ConditionedProcess, look, observe
+from streamgp.conditioning.observation import Observation, prior_belief
 from streamgp.gp import SparseProcess
-from streamgp.shapes import broadcast_shapes
+from streamgp.likelihoods import AbstractLikelihood
+from streamgp.sites import DenseBelief, SiteInfo, SiteRule
 
-__all__ = ["ConditionedGP", "conditioned"]
+__all__ = ["ConditionedGP", "condition"]
 
 
 @final
@@ -21,9 +21,14 @@ class ConditionedGP(AbstractGP):
     """A sparse GP conditioned exactly on observations, made by `SparseGP.condition`.
 
     It grows with the observations it is conditioned on; to learn from a stream in constant size use `SparseGP.absorb`.
+
+    Attributes:
+        conditioned_process: The process behind the object.
+        site_info: Diagnostics of the sites of the last observations; None if those were Gaussian.
     """
 
     conditioned_process: ConditionedProcess
+    site_info: SiteInfo | None = None
 
     @property
     def process(self) -> ConditionedProcess:
@@ -40,18 +45,27 @@ class ConditionedGP(AbstractGP):
         """The most that had to be added to the diagonal of the observations' covariance to factorise it."""
         return self.process.jitter
 
-    def condition(self, X: Tensor, y: Tensor, *, noise_variance: float | Tensor | None = None) -> "ConditionedGP":
-        """Condition again: the same as conditioning on everything at once. See `SparseGP.condition`."""
-        return conditioned(self.process, X, y, noise_variance=noise_variance)
+    def condition(
+        self,
+        X: Tensor,
+        y: Tensor,
+        *,
+        noise_variance: float | Tensor | None = None,
+        likelihood: AbstractLikelihood | None = None,
+        sites: str | SiteRule = "variational",
+    ) -> "ConditionedGP":
+        """Condition again; sites are found from the belief at hand. See `SparseGP.condition`."""
+        observation = Observation.read(
+            X, y, like=self.process.reference, noise_variance=noise_variance, likelihood=likelihood, sites=sites
+        )
+        return condition(self.process, observation)
 
 
-def conditioned(
-    process: SparseProcess | ConditionedProcess, X: Tensor, y: Tensor, *, noise_variance: float | Tensor | None
-) -> ConditionedGP:
-    """Check observations and condition a process on them."""
-    reference = process.reference
-    X = check_inputs(X, num_dims=reference.shape[-1], like=reference)
-    y = check_targets(y, X)
-    noise = Noise.read(noise_variance, X)
-    batch = broadcast_shapes(y.shape[:-1], X.shape[:-2])
-    return ConditionedGP(condition(process, X, y.expand(*batch, y.shape[-1]), noise=noise))
+def condition(process: SparseProcess | ConditionedProcess, observation: Observation) -> ConditionedGP:
+    """Condition a process on checked observations."""
+    outlook = look(process, observation.inputs, observation.projection)
+    prior = process.prior if isinstance(process, SparseProcess) else process.base.prior
+    targets, noise, info = observation.to_gaussian(
+        DenseBelief(outlook.mean, outlook.covariance), lambda: prior_belief(prior, outlook.inputs, outlook.projection)
+    )
+    return ConditionedGP(observe(process, outlook, targets, noise), info)

@@ -10,12 +10,10 @@ from torch import Tensor
 
 from streamgp.conditioning.noise import Noise
 from streamgp.gp import AbstractProcess, SparseProcess
-from streamgp.linalg import apply, cholesky, grow_cholesky, solve_lower, solve_vector
+from streamgp.linalg import apply, cholesky, extend_cholesky, solve_lower, solve_vector
 from streamgp.shapes import broadcast_shapes
 
-__all__ = ["ConditionedProcess", "condition"]
-
-_NAME = "the covariance of the observations"
+__all__ = ["ConditionedProcess", "Outlook", "look", "observe"]
 
 
 @final
@@ -75,69 +73,98 @@ class ConditionedProcess(AbstractProcess):
 
     def variance(self, X: Tensor) -> Tensor:
         phi = self.base.features(X)
-        V = self._whitened_cross(X, phi)
+        V = self.whitened_cross(X, phi)
         before = self.base.prior.variance(X) - (phi * (self.base.deficit @ phi)).sum(-2)
         return before - V.square().sum(-2)
 
     def covariance(self, X: Tensor) -> Tensor:
         phi = self.base.features(X)
-        V = self._whitened_cross(X, phi)
+        V = self.whitened_cross(X, phi)
         return self.base.prior.covariance(X, X) - phi.mT @ (self.base.deficit @ phi) - V.mT @ V
 
-    def _whitened_cross(self, X: Tensor, phi: Tensor) -> Tensor:
-        r"""The matrix $L_A^{-1} H k_q(X_{obs}, X)$."""
+    def whitened_cross(
+        self, X: Float[Tensor, "*b n d"], phi: Float[Tensor, "*c m k"], projection: Float[Tensor, "k n"] | None = None
+    ) -> Float[Tensor, "*e h k"]:
+        r"""The matrix $L_A^{-1} H k_q(X_A, X) H'^\top$ between the observations held and values $H' f(X)$."""
         cross = _project_rows(self.base.prior.covariance(self.inputs, X), self.projection)
-        return solve_lower(self.factor, cross - self.deficit_features.mT @ phi)
+        return solve_lower(self.factor, _project_columns(cross, projection) - self.deficit_features.mT @ phi)
 
 
-def condition(
+@final
+@dataclass(frozen=True, eq=False)
+class Outlook:
+    r"""What a process expects of values $H f(X)$ before they are observed, and what conditioning on them will need.
+
+    Attributes:
+        inputs: $X$.
+        projection: $H$; None for the identity.
+        mean: Mean of the values.
+        covariance: Their covariance, without noise.
+        deficit_features: The new columns of $P$.
+        whitened_cross: $L_A^{-1}$ times their covariance with the observations held already; None if there are none.
+    """
+
+    inputs: Float[Tensor, "*b n d"]
+    projection: Float[Tensor, "k n"] | None
+    mean: Float[Tensor, "*s k"]
+    covariance: Float[Tensor, "*c k k"]
+    deficit_features: Float[Tensor, "*e m k"]
+    whitened_cross: Float[Tensor, "*e h k"] | None
+
+
+def look(
     process: SparseProcess | ConditionedProcess,
     X: Float[Tensor, "*b n d"],
-    y: Float[Tensor, "*s k"],
-    *,
-    noise: Noise,
     projection: Float[Tensor, "k n"] | None = None,
-) -> ConditionedProcess:
-    """Condition a process on Gaussian observations.
-
-    Conditioning again grows the factor by a block, so that a chain costs no more than one large step.
-
-    Args:
-        process: Belief before the observations; not modified.
-        X: Inputs.
-        y: Observed values, with more leading axes than the inputs for fantasies.
-        noise: Variance of the observations.
-        projection: The matrix that maps function values at the inputs to what is observed; the identity by default.
-
-    Returns:
-        Belief after the observations.
-    """
-    if isinstance(process, ConditionedProcess) and not X.shape[-2]:
-        held = process.whitened_residual
-        return replace(process, whitened_residual=held.expand(*broadcast_shapes(held.shape[:-1], y.shape[:-1]), -1))
+) -> Outlook:
+    """Predict what will be observed at inputs."""
     base = process if isinstance(process, SparseProcess) else process.base
     phi = _project_columns(base.features(X), projection)
     P = base.deficit @ phi
     prior_mean, Kxx = base.prior.mean(X), base.prior.covariance(X, X)
     if projection is not None:
         prior_mean, Kxx = apply(projection, prior_mean), projection @ Kxx @ projection.mT
-    corner = noise.add_to(Kxx - phi.mT @ P)
-    residual = y - prior_mean - apply(phi.mT, base.whitened_mean)
+    mean, covariance = prior_mean + apply(phi.mT, base.whitened_mean), Kxx - phi.mT @ P
     if isinstance(process, SparseProcess):
-        factor, jitter = cholesky(corner, name=_NAME)
-        return ConditionedProcess(base, X, projection, factor, P, solve_vector(factor, residual), jitter)
-    cross = _project_columns(_project_rows(base.prior.covariance(X, process.inputs), projection), process.projection)
-    factor, jitter = grow_cholesky(process.factor, cross - phi.mT @ process.deficit_features, corner, name=_NAME)
-    n = process.factor.shape[-1]
-    explained = apply(factor[..., n:, :n], process.whitened_residual)
-    last = solve_vector(factor[..., n:, n:], residual - explained)
+        return Outlook(X, projection, mean, covariance, P, None)
+    V = process.whitened_cross(X, phi, projection)
+    mean = mean + apply(V.mT, process.whitened_residual)
+    return Outlook(X, projection, mean, covariance - V.mT @ V, P, V)
+
+
+def observe(
+    process: SparseProcess | ConditionedProcess, outlook: Outlook, y: Float[Tensor, "*s k"], noise: Noise
+) -> ConditionedProcess:
+    """Condition a process on Gaussian observations of the values it looked at.
+
+    Conditioning again grows the factor by a block, so that a chain costs no more than one large step.
+
+    Args:
+        process: Belief before the observations; not modified.
+        outlook: What it expects of them.
+        y: Observed values, with more leading axes than the inputs for fantasies.
+        noise: Their noise.
+
+    Returns:
+        Belief after the observations.
+    """
+    last, jitter = cholesky(noise.add_to(outlook.covariance), name="the covariance of the observations")
+    residual = solve_vector(last, y - outlook.mean)
+    if isinstance(process, SparseProcess):
+        P = outlook.deficit_features
+        return ConditionedProcess(process, outlook.inputs, outlook.projection, last, P, residual, jitter)
+    if not y.shape[-1]:  # nothing was observed; only the leading axes may have grown
+        held = process.whitened_residual
+        return replace(process, whitened_residual=held.expand(*broadcast_shapes(held.shape[:-1], y.shape[:-1]), -1))
+    V = outlook.whitened_cross
+    assert V is not None
     return replace(
         process,
-        inputs=_concatenate(process.inputs, X, dim=-2, num_trailing=2),
-        projection=_join(process, X, projection),
-        factor=factor,
-        deficit_features=_concatenate(process.deficit_features, P, dim=-1, num_trailing=2),
-        whitened_residual=_concatenate(process.whitened_residual, last, dim=-1, num_trailing=1),
+        inputs=_concatenate(process.inputs, outlook.inputs, dim=-2, num_trailing=2),
+        projection=_join(process, outlook),
+        factor=extend_cholesky(process.factor, V.mT, last),
+        deficit_features=_concatenate(process.deficit_features, outlook.deficit_features, dim=-1, num_trailing=2),
+        whitened_residual=_concatenate(process.whitened_residual, residual, dim=-1, num_trailing=1),
         jitter=torch.maximum(process.jitter, jitter),
     )
 
@@ -160,11 +187,11 @@ def _concatenate(first: Tensor, second: Tensor, *, dim: int, num_trailing: int) 
     return torch.cat([t.expand(*batch, *t.shape[-num_trailing:]) for t in (first, second)], dim=dim)
 
 
-def _join(process: ConditionedProcess, X: Tensor, projection: Tensor | None) -> Tensor | None:
+def _join(process: ConditionedProcess, outlook: Outlook) -> Tensor | None:
     """The projection of earlier and new observations together."""
-    if process.projection is None and projection is None:
+    if process.projection is None and outlook.projection is None:
         return None
-    old, new = process.projection, projection
-    old = torch.eye(process.inputs.shape[-2], dtype=X.dtype, device=X.device) if old is None else old
-    new = torch.eye(X.shape[-2], dtype=X.dtype, device=X.device) if new is None else new
-    return torch.block_diag(old, new)
+    blocks = ((process.projection, process.inputs), (outlook.projection, outlook.inputs))
+    return torch.block_diag(
+        *(torch.eye(X.shape[-2], dtype=X.dtype, device=X.device) if H is None else H for H, X in blocks)
+    )

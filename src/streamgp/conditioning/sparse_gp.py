@@ -10,15 +10,17 @@ from gpytorch.means import Mean, ZeroMean
 from gpytorch.models import ApproximateGP
 from torch import Tensor
 
-from streamgp.checks import check_choice, check_count, check_finite, check_float, check_inputs, check_targets
+from streamgp.checks import check_choice, check_count, check_finite, check_float, check_inputs
 from streamgp.conditioning.absorb import AbsorbInfo, absorb, choose_inducing_points
 from streamgp.conditioning.abstract_gp import AbstractGP
-from streamgp.conditioning.conditioned_gp import ConditionedGP, conditioned
-from streamgp.conditioning.noise import Noise
+from streamgp.conditioning.conditioned_gp import ConditionedGP, condition
+from streamgp.conditioning.observation import Observation
 from streamgp.errors import ShapeError
 from streamgp.gp import Prior, PseudoData, SamplePaths, SparseProcess, pseudo_data, read_gpytorch, sample_paths
 from streamgp.gp.storage import load_process, save_process
+from streamgp.likelihoods import AbstractLikelihood
 from streamgp.shapes import broadcast_shapes
+from streamgp.sites import SiteRule
 
 __all__ = ["SparseGP", "from_gpytorch", "load"]
 
@@ -87,19 +89,29 @@ class SparseGP(AbstractGP):
         r"""Covariance $\bar S$ of the whitened belief, `(*b, m, m)`."""
         return self.process.whitened_root @ self.process.whitened_root.mT
 
-    def condition(self, X: Tensor, y: Tensor, *, noise_variance: float | Tensor | None = None) -> ConditionedGP:
-        """Condition on observations, exactly.
+    def condition(
+        self,
+        X: Tensor,
+        y: Tensor,
+        *,
+        noise_variance: float | Tensor | None = None,
+        likelihood: AbstractLikelihood | None = None,
+        sites: str | SiteRule = "variational",
+    ) -> ConditionedGP:
+        """Condition on observations: exactly if they are Gaussian, through Gaussian sites if not.
 
         Args:
-            X: Inputs `(*b, n, d)`.
+            X: Inputs `(*b, n, d)`; pairs of inputs `(*b, n, 2, d)` for comparisons.
             y: Observed values `(*s, *b, n)`. Leading axes that the inputs lack are fantasies: they share one factor.
-            noise_variance: Variance of the Gaussian noise: a number, one value for each observation `(*b, n)`, or a
+            noise_variance: Variance of Gaussian noise: a number, one value for each observation `(*b, n)`, or a
                 covariance matrix `(*b, n, n)`. Zero is allowed.
+            likelihood: The likelihood of other observations, instead of the noise.
+            sites: How those become Gaussian: `"variational"`, `"laplace"`, `"paper"`, or a `SiteRule`.
 
         Returns:
             The conditioned GP. It is differentiable in `X`, `y` and `noise_variance`, and can be conditioned again.
         """
-        return conditioned(self.process, X, y, noise_variance=noise_variance)
+        return condition(self.process, self._read(X, y, noise_variance, likelihood, sites))
 
     def absorb(
         self,
@@ -107,6 +119,8 @@ class SparseGP(AbstractGP):
         y: Tensor,
         *,
         noise_variance: float | Tensor | None = None,
+        likelihood: AbstractLikelihood | None = None,
+        sites: str | SiteRule = "variational",
         inducing: str | Tensor = "pivoted",
         num_inducing: int | None = None,
         kernel: Kernel | None = None,
@@ -115,9 +129,11 @@ class SparseGP(AbstractGP):
         """Absorb observations into a sparse GP of constant size.
 
         Args:
-            X: Inputs `(*b, n, d)`.
+            X: Inputs, as in `condition`.
             y: Observed values `(*b, n)`.
-            noise_variance: Variance of the Gaussian noise, as in `condition`; positive.
+            noise_variance: Variance of Gaussian noise, as in `condition`; positive.
+            likelihood: The likelihood of other observations, instead of the noise.
+            sites: How those become Gaussian, as in `condition`.
             inducing: `"pivoted"` chooses among the old inducing points and the new inputs by pivoted Cholesky, `"keep"`
                 keeps them, a tensor `(*b, m, d)` sets them.
             num_inducing: How many inducing points to choose; as many as before by default.
@@ -127,17 +143,12 @@ class SparseGP(AbstractGP):
         Returns:
             The new GP, and diagnostics of the step.
         """
-        process = self.process
-        X = check_inputs(X, num_dims=self.inducing_points.shape[-1], like=self.inducing_points)
-        y = check_targets(y, X)
-        noise = Noise.read(noise_variance, X).check_positive()
+        observation = self._read(X, y, noise_variance, likelihood, sites).detach_and_expand(self.process.batch_shape)
         prior = None
         if kernel is not None or mean is not None:
             prior = Prior.snapshot(kernel or self.kernel, mean or self.mean, like=self.inducing_points)
-        batch = broadcast_shapes(X.shape[:-2], y.shape[:-1], process.batch_shape)
-        X, y = X.expand(*batch, *X.shape[-2:]).detach(), y.expand(*batch, y.shape[-1]).detach()
-        points = self._new_inducing_points(X, noise, inducing, num_inducing, prior or process.prior)
-        absorbed, info = absorb(process, X, y, noise=noise, inducing_points=points, prior=prior)
+        points = self._new_inducing_points(observation, inducing, num_inducing, prior or self.process.prior)
+        absorbed, info = absorb(self.process, observation, inducing_points=points, prior=prior)
         return SparseGP(absorbed), info
 
     def pseudo_data(self) -> PseudoData:
@@ -165,16 +176,24 @@ class SparseGP(AbstractGP):
         """Write to a file that `load` reads: tensors and a JSON description, no pickle; atomically."""
         save_process(self.process, path)
 
+    def _read(
+        self, X: object, y: object, noise_variance: object, likelihood: object, sites: str | SiteRule
+    ) -> Observation:
+        return Observation.read(
+            X, y, like=self.inducing_points, noise_variance=noise_variance, likelihood=likelihood, sites=sites
+        )
+
     def _new_inducing_points(
-        self, X: Tensor, noise: Noise, inducing: str | Tensor, num_inducing: int | None, prior: Prior
+        self, observation: Observation, inducing: str | Tensor, num_inducing: int | None, prior: Prior
     ) -> Tensor | None:
+        X = observation.inputs
         if isinstance(inducing, Tensor):
             points = check_inputs(inducing, num_dims=X.shape[-1], like=X, name="inducing")
             return points.detach().expand(*X.shape[:-2], *points.shape[-2:])
         size = self.num_inducing if num_inducing is None else check_count(num_inducing, "num_inducing")
         if check_choice(inducing, ("pivoted", "keep"), "inducing") == "keep" or X.shape[-2] == 0:
             return None
-        return choose_inducing_points(self.process, X, noise=noise, num_inducing=size, prior=prior)
+        return choose_inducing_points(self.process, observation, num_inducing=size, prior=prior)
 
 
 def from_gpytorch(model: ApproximateGP, *, kernel: Kernel | None = None, mean: Mean | None = None) -> SparseGP:

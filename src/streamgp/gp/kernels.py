@@ -51,7 +51,7 @@ class StationaryKernel(AbstractKernelFunction):
     def matrix(self, first: Tensor, second: Tensor) -> Tensor:
         amplitude = self.outputscale[..., None, None]
         fused: Any = _FusedStationary  # torch leaves `apply` untyped
-        return fused.apply(first / self.lengthscale, second / self.lengthscale, amplitude, self.profile)
+        return fused.apply(first, second, self.lengthscale, amplitude, self.profile)
 
     def diagonal(self, inputs: Tensor) -> Tensor:
         shape = broadcast_shapes(inputs.shape[:-1], (*self.outputscale.shape, 1))
@@ -115,32 +115,49 @@ def _matern_five_halves(r: Tensor) -> tuple[Tensor, Tensor]:
 class _FusedStationary(torch.autograd.Function):
     r"""Value of a stationary kernel, with a gradient that costs one matrix product.
 
-    With $h_{ij} = g_{ij} k'(r_{ij}) / r_{ij}$, the gradient in $x_i$ is $\sum_j h_{ij} (x_i - z_j)$: finite at
+    With $h_{ij} = g_{ij} k'(r_{ij}) / r_{ij}$, the gradient in $x_i$ is $\sum_j h_{ij} (x_i - z_j) / \ell^2$: finite at
     coinciding points, and no intermediate of the forward pass is kept but the slope.
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, z: Tensor, amplitude: Tensor, profile: Profile) -> Tensor:
-        value, slope = profile(torch.cdist(x, z, compute_mode="donot_use_mm_for_euclid_dist"))
+    def forward(ctx: Any, x: Tensor, z: Tensor, lengthscale: Tensor, amplitude: Tensor, profile: Profile) -> Tensor:
+        distance = torch.cdist(x / lengthscale, z / lengthscale, compute_mode="donot_use_mm_for_euclid_dist")
+        value, slope = profile(distance)
         ctx.profile = profile
-        ctx.save_for_backward(x, z, amplitude, slope, value if ctx.needs_input_grad[2] else None)
+        ctx.save_for_backward(x, z, lengthscale, amplitude, slope, value if ctx.needs_input_grad[3] else None)
         return value * amplitude
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
         (g,) = grad_outputs
-        x, z, amplitude, slope, value = ctx.saved_tensors
+        raw_x, raw_z, lengthscale, amplitude, slope, value = ctx.saved_tensors
+        x, z = raw_x / lengthscale, raw_z / lengthscale
         if torch.is_grad_enabled():  # a second derivative was asked for: make the slope a function of x and z
             value, slope = ctx.profile(_differentiable_distance(x, z))
+        needs_x, needs_z, needs_lengthscale, needs_amplitude, _ = ctx.needs_input_grad
         h = g * slope
-        grad_x = grad_z = grad_amplitude = None
-        if ctx.needs_input_grad[0]:
-            grad_x = (amplitude * (h.sum(-1, keepdim=True) * x - h @ z)).sum_to_size(x.shape)
-        if ctx.needs_input_grad[1]:
-            grad_z = (amplitude * (h.sum(-2).unsqueeze(-1) * z - h.mT @ x)).sum_to_size(z.shape)
-        if ctx.needs_input_grad[2]:
+        grad_x: Any = None
+        grad_z: Any = None
+        grad_lengthscale = grad_amplitude = None
+        if needs_x or needs_lengthscale:
+            grad_x = amplitude * (h.sum(-1, keepdim=True) * x - h @ z) / lengthscale
+        if needs_z or needs_lengthscale:
+            grad_z = amplitude * (h.sum(-2).unsqueeze(-1) * z - h.mT @ x) / lengthscale
+        if needs_lengthscale:
+            grad_lengthscale = -_sum_rows(grad_x * x, lengthscale) - _sum_rows(grad_z * z, lengthscale)
+        if needs_amplitude:
             grad_amplitude = (g * value).sum_to_size(amplitude.shape)
-        return grad_x, grad_z, grad_amplitude, None
+        return (
+            grad_x.sum_to_size(raw_x.shape) if needs_x else None,
+            grad_z.sum_to_size(raw_z.shape) if needs_z else None,
+            grad_lengthscale,
+            grad_amplitude,
+            None,
+        )
+
+
+def _sum_rows(values: Tensor, lengthscale: Tensor) -> Tensor:
+    return values.sum(-2, keepdim=True).sum_to_size(lengthscale.shape)
 
 
 def _differentiable_distance(x: Tensor, z: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """Linear algebra: bounded-jitter Cholesky factors, shared triangular solves, pivoted Cholesky."""
 
-from streamgp.linalg.cholesky import cholesky, grow_cholesky
+from streamgp.linalg.cholesky import cholesky, extend_cholesky, grow_cholesky
 from streamgp.linalg.pivoted import PivotedCholesky, pivoted_cholesky
 from streamgp.linalg.triangular import apply, solve_lower, solve_lower_transpose, solve_vector
 
@@ -8,6 +8,7 @@ __all__ = [
     "PivotedCholesky",
     "apply",
     "cholesky",
+    "extend_cholesky",
     "grow_cholesky",
     "pivoted_cholesky",
     "solve_lower",

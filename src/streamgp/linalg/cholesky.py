@@ -8,7 +8,7 @@ from streamgp.errors import NumericalError
 from streamgp.linalg.triangular import solve_lower
 from streamgp.shapes import broadcast_shapes
 
-__all__ = ["cholesky", "grow_cholesky"]
+__all__ = ["cholesky", "extend_cholesky", "grow_cholesky"]
 
 # The jitter tried, relative to the mean of the diagonal. Rounding alone perturbs the eigenvalues of an
 # n x n matrix by about n units in the last place, so the ladder starts there, and ends where the
@@ -81,8 +81,15 @@ def grow_cholesky(
     """
     below = solve_lower(factor, cross.mT).mT
     last, jitter = cholesky(corner - below @ below.mT, name=name)
-    batch = broadcast_shapes(factor.shape[:-2], last.shape[:-2])
-    n, q = cross.shape[-1], cross.shape[-2]
+    return extend_cholesky(factor, below, last), jitter
+
+
+def extend_cholesky(
+    factor: Float[Tensor, "*b n n"], below: Float[Tensor, "*c q n"], last: Float[Tensor, "*e q q"]
+) -> Float[Tensor, "*f n+q n+q"]:
+    """Put a factor together from its blocks, whose leading axes broadcast."""
+    batch = broadcast_shapes(factor.shape[:-2], below.shape[:-2], last.shape[:-2])
+    q, n = below.shape[-2:]
     top = torch.cat([factor, factor.new_zeros(*factor.shape[:-1], q)], dim=-1).expand(*batch, n, n + q)
     bottom = torch.cat([below.expand(*batch, q, n), last.expand(*batch, q, q)], dim=-1)
-    return torch.cat([top, bottom], dim=-2), jitter
+    return torch.cat([top, bottom], dim=-2)

@@ -4,8 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
+from scipy.linalg.lapack import dpstrf
 from torch import Tensor
 
 from streamgp.linalg.cholesky import cholesky
@@ -46,7 +48,8 @@ def pivoted_cholesky(
     r"""Choose the points that explain most of $W^{1/2} K W^{1/2}$, one after the other.
 
     Each step takes the point with the largest remaining diagonal and removes what it explains. One row of the kernel
-    matrix is evaluated for each pivot: $O(n p)$ memory and $O(n p^2)$ time.
+    matrix is evaluated for each pivot: $O(n p)$ memory and $O(n p^2)$ time. Where all rows together are no larger than
+    the factor ($n \le 2p$), LAPACK does the same on the whole matrix.
 
     Args:
         covariance: The kernel $k(X, X')$ as a function of two sets of inputs.
@@ -68,6 +71,9 @@ def pivoted_cholesky(
     root = torch.ones_like(variance) if weights is None else weights.sqrt()
     residual = variance * root.square()
     floor = _EXHAUSTED[inputs.dtype] * residual.amax(-1, keepdim=True).clamp_min(torch.finfo(inputs.dtype).tiny)
+    if start is None and 0 < n <= 2 * num_pivots:
+        K = covariance(inputs, inputs) * root.unsqueeze(-1) * root.unsqueeze(-2)
+        return _factorise_whole(K, num_pivots, floor)
     # Row j of the factor is contiguous, so that the product with all earlier rows streams through memory.
     rows = inputs.new_zeros(*batch, num_pivots, n)
     pivots = torch.zeros(*batch, num_pivots, dtype=torch.long, device=inputs.device)
@@ -97,6 +103,30 @@ def pivoted_cholesky(
         pivots[..., j : j + 1] = torch.where(is_alive, pivot, pivots[..., :1])
         is_chosen[..., j : j + 1] = is_alive
     return PivotedCholesky(pivots, is_chosen, residual)
+
+
+def _factorise_whole(K: Tensor, num_pivots: int, floor: Tensor) -> PivotedCholesky:
+    """The same by LAPACK, one member of the batch after the other."""
+    batch, n = K.shape[:-2], K.shape[-1]
+    matrices = K.detach().double().reshape(-1, n, n).cpu().numpy()
+    pivots = np.zeros((len(matrices), num_pivots), dtype=np.int64)
+    is_chosen = np.zeros(pivots.shape, dtype=bool)
+    residual = np.empty((len(matrices), n))
+    for i, (matrix, stop) in enumerate(zip(matrices, floor.double().reshape(-1).tolist(), strict=True)):
+        factor, order, rank, _ = dpstrf(matrix, tol=stop, lower=1)
+        rank = min(rank, num_pivots)
+        order = order - 1
+        pivots[i], is_chosen[i, :rank] = order[0], True
+        pivots[i, :rank] = order[:rank]
+        explained = np.square(np.tril(factor)[:, :rank]).sum(1)
+        residual[i, order] = np.maximum(matrix.diagonal()[order] - explained, 0.0)
+        residual[i, order[:rank]] = 0.0
+    most = int(is_chosen.sum(1).max())
+    return PivotedCholesky(
+        torch.from_numpy(pivots[:, :most]).to(K.device).reshape(*batch, most),
+        torch.from_numpy(is_chosen[:, :most]).to(K.device).reshape(*batch, most),
+        torch.from_numpy(residual).to(K).reshape(*batch, n),
+    )
 
 
 def _start_rows(covariance: Callable[[Tensor, Tensor], Tensor], inputs: Tensor, root: Tensor, start: Tensor) -> Tensor:

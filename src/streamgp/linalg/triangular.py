@@ -32,6 +32,8 @@ def solve_vector(
 
 def apply(matrix: Float[Tensor, "*b m n"], vector: Float[Tensor, "*c n"]) -> Float[Tensor, "*d m"]:
     r"""Compute $M v$ for vectors with more leading axes than $M$, as one product."""
+    if vector.dim() < matrix.dim():
+        return (matrix @ vector.unsqueeze(-1)).squeeze(-1)
     columns, extra = _to_columns(vector, matrix.dim() - 2)
     return _from_columns(matrix @ columns, extra)
 

@@ -151,7 +151,8 @@ class ConditioningLaws(ABC):
         problem, held, new, W = self.draw(1, 3, 2, (), torch.float64)
         gp = self.make(problem, held)
         full = torch.diag_embed(torch.full((3,), 0.3, dtype=torch.float64))
-        noise = {"number": 0.3, "vector": full.diagonal(), "matrix": full}[kind]
+        noises: dict[str, float | Tensor] = {"number": 0.3, "vector": full.diagonal(), "matrix": full}
+        noise = noises[kind]
         observed = gp.condition(new.inputs, new.targets, noise_variance=noise)
         expected = condition(gp, Observations(new.inputs, new.targets, full.diagonal()))
         assert_same_prediction(observed, expected, W, rtol=0.0, atol=1e-14)
@@ -217,7 +218,7 @@ def assert_same_prediction(
     """Assert that two GPs agree in mean, variance and covariance."""
     for name in ("mean", "variance", "covariance"):
         one, other = (getattr(gp.predict(W), name) for gp in (first, second))
-        assert_close(one, other, rtol=rtol, atol=atol, msg=lambda text, name=name: f"{name}: {text}")
+        assert_close(one, other, rtol=rtol, atol=atol, msg=f"{name} differs by {(one - other).abs().max():.2e}")
 
 
 def _dense(problem: SparseProblem, blocks: list[Observations], W: Tensor) -> Moments:

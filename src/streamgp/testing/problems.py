@@ -1,8 +1,8 @@
 """Random sparse GPs and observations for tests, batched ones with a way to take out one member."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import final
+from dataclasses import dataclass, replace
+from typing import Any, final
 
 import gpytorch
 import torch
@@ -56,14 +56,10 @@ class SparseProblem:
 
     def member(self, index: Index) -> "SparseProblem":
         """One member of the batch, without leading axes."""
-        tensors = (self.lengthscale, self.outputscale, self.constant, self.inducing_points)
-        return SparseProblem(
-            *(tensor[index] for tensor in tensors),
-            self.whitened_mean[index],
-            self.whitened_root[index],
-            self.jitter,
-            self.base,
-        )
+        members: dict[str, Any] = {
+            name: value[index] for name, value in vars(self).items() if isinstance(value, Tensor)
+        }
+        return replace(self, **members)
 
 
 @final
@@ -123,8 +119,10 @@ def random_sparse_gp(
         jitter=1e-6 if dtype == torch.float64 else 1e-4,
         base=base,
     )
-    tensors = {name: value.to(dtype) for name, value in vars(problem).items() if isinstance(value, Tensor)}
-    return SparseProblem(**(vars(problem) | tensors))
+    tensors: dict[str, Any] = {
+        name: value.to(dtype) for name, value in vars(problem).items() if isinstance(value, Tensor)
+    }
+    return replace(problem, **tensors)
 
 
 def random_observations(

@@ -1,0 +1,135 @@
+"""Observations as users pass them: Gaussian with known noise, or of any likelihood."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from streamgp.checks import check_finite, check_float, check_inputs, check_matches, check_targets
+from streamgp.conditioning.noise import Noise
+from streamgp.errors import DTypeError, OptionError, ShapeError
+from streamgp.gp import Prior
+from streamgp.likelihoods import AbstractLikelihood
+from streamgp.linalg import apply
+from streamgp.shapes import broadcast_shapes
+from streamgp.sites import AbstractBelief, DenseBelief, SiteInfo, SiteRule, find_sites
+
+__all__ = ["Observation", "prior_belief"]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Observation:
+    r"""Checked observations of values $H f(X)$.
+
+    Attributes:
+        inputs: $X$, pairs of inputs already laid out in rows.
+        targets: What was observed.
+        projection: $H$; None for the identity.
+        noise: The noise of Gaussian observations; None where there is a likelihood.
+        likelihood: The likelihood of others.
+        rule: How those become Gaussian sites.
+    """
+
+    inputs: Float[Tensor, "*b n d"]
+    targets: Float[Tensor, "*s k"]
+    projection: Float[Tensor, "k n"] | None
+    noise: Noise | None
+    likelihood: AbstractLikelihood | None
+    rule: SiteRule
+
+    @classmethod
+    def read(
+        cls,
+        X: object,
+        y: object,
+        *,
+        like: Tensor,
+        noise_variance: object,
+        likelihood: object,
+        sites: str | SiteRule,
+    ) -> "Observation":
+        """Check what a user passed against the inputs of a model."""
+        rule = sites if isinstance(sites, SiteRule) else SiteRule(sites)
+        if likelihood is None:
+            X = check_inputs(X, num_dims=like.shape[-1], like=like)
+            y = check_targets(y, X)
+            return cls(X, _broadcast(y, X), None, Noise.read(noise_variance, X), None, rule)
+        if noise_variance is not None:
+            raise OptionError(
+                "Both noise_variance and likelihood were given, but a likelihood brings its own noise. Pass one."
+            )
+        if not isinstance(likelihood, AbstractLikelihood):
+            raise DTypeError(
+                f"likelihood must be one of streamgp.likelihoods, but is a {type(likelihood).__name__}. "
+                "Wrap one of GPyTorch's with streamgp.likelihoods.from_gpytorch."
+            )
+        projection = None
+        if likelihood.num_inputs == 1:
+            X = check_inputs(X, num_dims=like.shape[-1], like=like)
+            rows = X
+        else:
+            rows = _check_pairs(X, like)
+            X, projection = rows.flatten(-3, -2), _differences(rows)
+            rows = rows[..., 0, :]
+        y = check_targets(_support(likelihood, y, like), rows)
+        return cls(X, _broadcast(y, rows), projection, None, likelihood, rule)
+
+    def detach_and_expand(self, batch_shape: torch.Size) -> "Observation":
+        """The same for a GP with leading axes that holds no gradients; refuses noise of zero."""
+        noise = None if self.noise is None else self.noise.check_positive()
+        y, X = self.targets.detach(), self.inputs.detach()
+        batch = broadcast_shapes(batch_shape, y.shape[:-1])
+        return replace(self, inputs=X.expand(*batch, *X.shape[-2:]), targets=y.expand(*batch, y.shape[-1]), noise=noise)
+
+    def to_gaussian(
+        self, belief: AbstractBelief, prior_belief: Callable[[], AbstractBelief]
+    ) -> tuple[Float[Tensor, "*s k"], Noise, SiteInfo | None]:
+        """Express the observations as Gaussian ones, given what was believed about their latent values."""
+        if self.noise is not None:
+            return self.targets, self.noise, None
+        assert self.likelihood is not None
+        belief = prior_belief() if self.rule.rule == "paper" else belief
+        sites, info = find_sites(belief, self.likelihood, self.targets, self.rule)
+        return sites.targets, Noise(sites.variance), info
+
+
+def prior_belief(prior: Prior, X: Float[Tensor, "*b n d"], projection: Float[Tensor, "k n"] | None) -> DenseBelief:
+    """What the prior says of the observed values, where the paper linearises."""
+    mean, covariance = prior.mean(X), prior.covariance(X, X)
+    if projection is not None:
+        mean, covariance = apply(projection, mean), projection @ covariance @ projection.mT
+    return DenseBelief(mean, covariance)
+
+
+def _support(likelihood: AbstractLikelihood, y: object, like: Tensor) -> Tensor:
+    """Check the support; whole numbers may come as integers."""
+    checked = likelihood.check_targets(y)
+    if isinstance(y, Tensor) and y.is_floating_point():
+        return check_matches(check_float(y, "y"), like, "y")
+    return checked.to(dtype=like.dtype, device=like.device)
+
+
+def _check_pairs(X: object, like: Tensor) -> Tensor:
+    X = check_float(X, "X")
+    d = like.shape[-1]
+    if X.dim() < 3 or X.shape[-2:] != (2, d):
+        raise ShapeError(
+            f"X must have shape (..., n, 2, {d}), one pair of inputs for each comparison, but has shape "
+            f"{tuple(X.shape)}. Stack the first and the second inputs with torch.stack([first, second], dim=-2)."
+        )
+    return check_finite(check_matches(X, like, "X"), "X")
+
+
+def _differences(pairs: Tensor) -> Tensor:
+    """The matrix that takes values at all rows of n pairs to their n differences."""
+    n = pairs.shape[-3]
+    signs = torch.tensor([1.0, -1.0], dtype=pairs.dtype, device=pairs.device)
+    return torch.kron(torch.eye(n, dtype=pairs.dtype, device=pairs.device), signs.unsqueeze(0))
+
+
+def _broadcast(y: Tensor, X: Tensor) -> Tensor:
+    return y.expand(*broadcast_shapes(y.shape[:-1], X.shape[:-2]), y.shape[-1])

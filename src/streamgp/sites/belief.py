@@ -1,0 +1,99 @@
+"""What is believed about the observed latent values before the observations, and after given Gaussian sites."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import NamedTuple, final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from streamgp.linalg import cholesky, solve_lower, solve_lower_transpose
+
+__all__ = ["AbstractBelief", "DenseBelief", "FactoredBelief", "Updated"]
+
+_NAME = "the covariance of the latent values under their sites"
+
+
+class Updated(NamedTuple):
+    r"""The belief $\mathcal N(m + e, C')$ after sites of precision $\tau$ and pull $r$.
+
+    Attributes:
+        shift: $e = C' r$, how far the mean moved.
+        variance: The diagonal of $C' = (C^{-1} + \operatorname{diag} \tau)^{-1}$.
+        log_determinant: $\log \lvert C \rvert - \log \lvert C' \rvert$.
+        quadratic: $e^\top C^{-1} e$.
+    """
+
+    shift: Float[Tensor, "*s k"]
+    variance: Float[Tensor, "*s k"]
+    log_determinant: Float[Tensor, "*s"]
+    quadratic: Float[Tensor, "*s"]
+
+
+class AbstractBelief(ABC):
+    r"""A Gaussian belief $\mathcal N(m, C)$ about $k$ latent values, each with independent slack of known variance.
+
+    The slack is what a sparse posterior leaves of the prior at inputs that are not inducing points: observations do not
+    reduce it, but expectations have to take it into account.
+    """
+
+    mean: Float[Tensor, "*b k"]
+    slack: Float[Tensor, "*b k"] | None
+
+    @abstractmethod
+    def update(self, pull: Float[Tensor, "*s k"], precision: Float[Tensor, "*s k"]) -> Updated:
+        r"""Multiply with sites $\exp(r^\top e - \frac12 \sum_i \tau_i e_i^2)$, $e$ the shift from $m$."""
+
+    @abstractmethod
+    def variance(self) -> Float[Tensor, "*b k"]:
+        """The diagonal of $C$."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class DenseBelief(AbstractBelief):
+    r"""A belief given by its covariance; each update factorises $I + \tau^{1/2} C \tau^{1/2}$, which is well posed."""
+
+    mean: Float[Tensor, "*b k"]
+    covariance: Float[Tensor, "*c k k"]
+    slack: Float[Tensor, "*b k"] | None = None
+
+    def update(self, pull: Tensor, precision: Tensor) -> Updated:
+        C, root = self.covariance, precision.sqrt()
+        eye = torch.eye(C.shape[-1], dtype=C.dtype, device=C.device)
+        L, _ = cholesky(eye + root.unsqueeze(-1) * C * root.unsqueeze(-2), name=_NAME)
+        V = solve_lower(L, root.unsqueeze(-1) * C)
+        pulled = V @ pull.unsqueeze(-1)
+        shift = (C @ pull.unsqueeze(-1) - V.mT @ pulled).squeeze(-1)
+        inverse = pull - root * solve_lower_transpose(L, pulled).squeeze(-1)
+        variance = C.diagonal(dim1=-2, dim2=-1) - V.square().sum(-2)
+        log_determinant = 2.0 * L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        return Updated(shift, variance.clamp_min(0.0), log_determinant, (inverse * shift).sum(-1))
+
+    def variance(self) -> Tensor:
+        return self.covariance.diagonal(dim1=-2, dim2=-1)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class FactoredBelief(AbstractBelief):
+    r"""A belief with $C = W^\top W$ of low rank; each update factorises $I + W \operatorname{diag}(\tau) W^\top$."""
+
+    mean: Float[Tensor, "*b k"]
+    root: Float[Tensor, "*c m k"]
+    slack: Float[Tensor, "*b k"] | None = None
+
+    def update(self, pull: Tensor, precision: Tensor) -> Updated:
+        W = self.root
+        eye = torch.eye(W.shape[-2], dtype=W.dtype, device=W.device)
+        L, _ = cholesky(eye + (W * precision.unsqueeze(-2)) @ W.mT, name=_NAME)
+        U = solve_lower(L, W)
+        pulled = U @ pull.unsqueeze(-1)
+        shift = (U.mT @ pulled).squeeze(-1)
+        whitened = solve_lower_transpose(L, pulled).squeeze(-1)
+        log_determinant = 2.0 * L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        return Updated(shift, U.square().sum(-2), log_determinant, whitened.square().sum(-1))
+
+    def variance(self) -> Tensor:
+        return self.root.square().sum(-2)
