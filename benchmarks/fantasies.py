@@ -99,7 +99,7 @@ def floor(gp: sg.SparseGP) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
 
 def gpytorch_fantasies(model: SVGP, X: Tensor, y: Tensor, w: Tensor) -> Tensor:
     with gpytorch.settings.detach_test_caches(False):
-        fantasy = model.variational_strategy.get_fantasy_model(X.expand(len(y), *X.shape), y)
+        fantasy = model.variational_strategy.get_fantasy_model(X, y)
         fantasy.eval()
         return fantasy(w).mean
 

@@ -59,7 +59,8 @@ def transport(
     before_data = SparseProcess.from_prior(prior, Z, jitter=process.jitter)
     L, L_old, R_old = before_data.factor.double(), process.factor.double(), process.whitened_root.double()
     T = solve_lower(L, _projected(process, Z, prior, is_same).double())
-    G = _solve_root(R_old, T.mT)
+    R_inverse = _inverse_root(R_old)
+    G = R_inverse @ T.mT
     eye = torch.eye(L.shape[-1], dtype=L.dtype, device=L.device)
     site = G.mT @ G - T @ T.mT
     num_clipped = 0
@@ -69,11 +70,12 @@ def transport(
     delta = solve_vector(
         L_old, (prior.mean(process.inducing_points) - process.prior.mean(process.inducing_points)).double()
     )
-    pull = apply(G.mT, _solve_root(R_old, (process.whitened_mean.double() - delta).unsqueeze(-1)).squeeze(-1))
+    pull = apply(G.mT, apply(R_inverse, process.whitened_mean.double() - delta))
     pull = pull + apply(T, delta)
     mean = solve_vector(L_P, solve_vector(L_P, pull), is_transposed=True)
     root = solve_lower(L_P, eye.expand_as(L_P)).mT
-    lost = _lost_trace(R_old, T)
+    # The trace of the old site times I - T'T: what it says of directions that the new points cannot express.
+    lost = _squared_norm(R_inverse) - _squared_norm(G) - (R_old.shape[-1] - _squared_norm(T))
     moved = before_data.with_belief(mean.to(Z.dtype), root.to(Z.dtype).contiguous())
     return moved, TransportInfo(num_clipped, lost.to(Z.dtype))
 
@@ -95,14 +97,14 @@ def _is_same(Z: Tensor, Z_old: Tensor) -> Bool[Tensor, "*b m k"]:
     return equal & (equal.cumsum(-1) == 1) & (equal.cumsum(-2) == 1)
 
 
-def _solve_root(root: Tensor, right: Tensor) -> Tensor:
-    solution, failed = torch.linalg.solve_ex(root, right)
-    if failed.any() or not torch.isfinite(solution).all():
+def _inverse_root(root: Tensor) -> Tensor:
+    inverse, failed = torch.linalg.inv_ex(root)
+    if failed.any() or not torch.isfinite(inverse).all():
         raise NumericalError(
             "The belief about the inducing points has no spread in some direction, as a delta distribution has, so it "
             'cannot be moved to other inducing points or another kernel. Use inducing="keep", or condition.'
         )
-    return solution
+    return inverse
 
 
 def _bounded_below(site: Tensor) -> tuple[Tensor, int]:
@@ -114,9 +116,5 @@ def _bounded_below(site: Tensor) -> tuple[Tensor, int]:
     return vectors @ (bounded.unsqueeze(-1) * vectors.mT), num_clipped
 
 
-def _lost_trace(R_old: Tensor, T: Tensor) -> Tensor:
-    r"""The trace of $\bar\Lambda' (I - T^\top T)$."""
-    eye = torch.eye(R_old.shape[-1], dtype=R_old.dtype, device=R_old.device)
-    lost = eye - T.mT @ T
-    half = _solve_root(R_old, lost)
-    return (_solve_root(R_old, half.mT) - lost).diagonal(dim1=-2, dim2=-1).sum(-1)
+def _squared_norm(matrix: Tensor) -> Tensor:
+    return matrix.square().sum((-2, -1))

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.linalg import cholesky, solve_lower, solve_lower_transpose
+from streamgp.linalg import cholesky, solve_lower, solve_lower_transpose, solve_vector
 
 __all__ = ["AbstractBelief", "DenseBelief", "FactoredBelief", "Updated"]
 
@@ -20,12 +20,14 @@ class Updated(NamedTuple):
 
     Attributes:
         shift: $e = C' r$, how far the mean moved.
+        force: $C^{-1} e = r - \tau e$.
         variance: The diagonal of $C' = (C^{-1} + \operatorname{diag} \tau)^{-1}$.
         log_determinant: $\log \lvert C \rvert - \log \lvert C' \rvert$.
         quadratic: $e^\top C^{-1} e$.
     """
 
     shift: Float[Tensor, "*s k"]
+    force: Float[Tensor, "*s k"]
     variance: Float[Tensor, "*s k"]
     log_determinant: Float[Tensor, "*s"]
     quadratic: Float[Tensor, "*s"]
@@ -64,12 +66,12 @@ class DenseBelief(AbstractBelief):
         eye = torch.eye(C.shape[-1], dtype=C.dtype, device=C.device)
         L, _ = cholesky(eye + root.unsqueeze(-1) * C * root.unsqueeze(-2), name=_NAME)
         V = solve_lower(L, root.unsqueeze(-1) * C)
-        pulled = V @ pull.unsqueeze(-1)
-        shift = (C @ pull.unsqueeze(-1) - V.mT @ pulled).squeeze(-1)
-        inverse = pull - root * solve_lower_transpose(L, pulled).squeeze(-1)
+        # With the factor on both sides nothing cancels, however large pull and precision are.
+        force = root * solve_vector(L, solve_vector(L, pull / root), is_transposed=True)
+        shift = (C @ force.unsqueeze(-1)).squeeze(-1)
         variance = C.diagonal(dim1=-2, dim2=-1) - V.square().sum(-2)
         log_determinant = 2.0 * L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-        return Updated(shift, variance.clamp_min(0.0), log_determinant, (inverse * shift).sum(-1))
+        return Updated(shift, force, variance.clamp_min(0.0), log_determinant, (force * shift).sum(-1))
 
     def variance(self) -> Tensor:
         return self.covariance.diagonal(dim1=-2, dim2=-1)
@@ -93,7 +95,8 @@ class FactoredBelief(AbstractBelief):
         shift = (U.mT @ pulled).squeeze(-1)
         whitened = solve_lower_transpose(L, pulled).squeeze(-1)
         log_determinant = 2.0 * L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-        return Updated(shift, U.square().sum(-2), log_determinant, whitened.square().sum(-1))
+        force = pull - precision * shift
+        return Updated(shift, force, U.square().sum(-2), log_determinant, whitened.square().sum(-1))
 
     def variance(self) -> Tensor:
         return self.root.square().sum(-2)

@@ -32,7 +32,9 @@ def attach_fixed_point_gradient(
         again = step(detached)
     attached = step(solution.detach())
 
-    def solve_adjoint(gradient: Tensor) -> Tensor:
+    def solve_adjoint(gradient: Tensor | None) -> Tensor | None:
+        if gradient is None:  # autograd's way to say zero
+            return None
         scale = gradient.abs().max()
         w = gradient
         for _ in range(_MAX_ITERATIONS):

@@ -1,0 +1,28 @@
+import pytest
+import torch
+
+from streamgp.conditioning.observation import Observation
+from streamgp.errors import DTypeError
+
+LIKE = torch.zeros(1, 2, dtype=torch.float64)
+X, Y = torch.rand(3, 2, dtype=torch.float64), torch.ones(3, dtype=torch.float64)
+
+
+def read(X, y, **options):
+    return Observation.read(
+        X, y, like=LIKE, **({"noise_variance": None, "likelihood": None, "sites": "laplace"} | options)
+    )
+
+
+def test_what_is_no_tensor_is_refused_with_a_remedy():
+    with pytest.raises(DTypeError, match=r"X must be a torch.Tensor, but is a list. Convert it with torch.as_tensor"):
+        read([[1.0, 2.0]], Y, noise_variance=1.0)
+    with pytest.raises(DTypeError, match=r"y must be a torch.Tensor, but is a float"):
+        read(X, 1.0, noise_variance=1.0)
+    with pytest.raises(DTypeError, match=r"noise_variance must be a torch.Tensor, but is a str"):
+        read(X, Y, noise_variance="small")
+
+
+def test_a_foreign_likelihood_is_refused_with_a_remedy():
+    with pytest.raises(DTypeError, match=r"likelihood must be one of streamgp.likelihoods, but is a str"):
+        read(X, Y, likelihood="poisson")
