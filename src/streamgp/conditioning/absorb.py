@@ -103,9 +103,14 @@ def absorb(
 def choose_inducing_points(
     process: SparseProcess, observation: Observation, *, num_inducing: int, prior: Prior
 ) -> Float[Tensor, "*b m d"] | None:
-    """Choose inducing points among the old ones and new inputs by pivoted Cholesky of the noise-weighted kernel.
+    r"""Choose inducing points among the old ones and new inputs by pivoted Cholesky of the weighted kernel.
 
-    Old points that stay keep their order. Old points count with the mean precision of the new observations.
+    New inputs count with the precision of their observations. Old points count with the geometric mean of that
+    precision and of the information the belief holds at them, the diagonal of the site $\Lambda$. By the information alone,
+    points that know much would never give way, and new regions stay uncovered while data comes in small batches; by
+    coverage alone, points are exchanged that need not be, and each exchange loses some of the belief.
+
+    Old points that stay keep their order.
 
     Returns:
         The chosen points, or None if the old ones are chosen again.
@@ -115,18 +120,31 @@ def choose_inducing_points(
     num_old = Z.shape[-2]
     candidates = torch.cat([Z.expand(*batch, *Z.shape[-2:]), X.expand(*batch, *X.shape[-2:])], dim=-2)
     precision = _input_precision(process, observation).expand(*batch, X.shape[-2])
-    old_precision = precision.mean(-1, keepdim=True).expand(*batch, num_old)
+    typical = precision.mean(-1, keepdim=True)
+    old_precision = (_information(process).clamp_min(0.0) * typical).sqrt() + 1e-6 * typical
     chosen = pivoted_cholesky(
         prior.covariance,
         candidates,
         num_inducing,
         variance=prior.variance(candidates).expand(candidates.shape[:-1]),
-        weights=torch.cat([old_precision, precision], dim=-1),
+        weights=torch.cat([old_precision.expand(*batch, num_old), precision], dim=-1),
     )
     order = chosen.pivots.sort(-1).values
     if order.shape[-1] == num_old and bool((order == torch.arange(num_old, device=order.device)).all()):
         return None
     return candidates.gather(-2, order.unsqueeze(-1).expand(*order.shape, candidates.shape[-1]))
+
+
+def _information(process: SparseProcess) -> Tensor:
+    r"""The diagonal of the site $\Lambda = S^{-1} - K^{-1}$ at the inducing points; may be negative."""
+    L, R = process.factor.double(), process.whitened_root.double()
+    eye = torch.eye(L.shape[-1], dtype=L.dtype, device=L.device)
+    whitening = solve_lower(L, eye.expand_as(L))
+    inverse, _ = torch.linalg.inv_ex(R)
+    information = (inverse @ whitening).square().sum(-2) - whitening.square().sum(-2)
+    # A belief without spread is infinitely sure; as large as the dtype holds with room for products.
+    most = torch.finfo(process.whitened_mean.dtype).max ** 0.25
+    return information.nan_to_num(nan=most, posinf=most).clamp_max(most).to(process.whitened_mean.dtype)
 
 
 def _input_precision(process: SparseProcess, observation: Observation) -> Tensor:
