@@ -1,4 +1,4 @@
-"""The README's examples run."""
+"""The examples of the README and of the guides run."""
 
 import re
 from pathlib import Path
@@ -6,19 +6,21 @@ from pathlib import Path
 import pytest
 import torch
 
-README = Path(__file__).parents[1] / "README.md"
-BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-def test_the_readme_has_examples():
-    assert BLOCKS
+def blocks_of(page: Path) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", BLOCKS)
-def test_an_example_runs(block, tmp_path, monkeypatch):
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_examples_of_a_page_run_one_after_the_other(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     torch.manual_seed(0)
+    blocks = blocks_of(page)
+    assert blocks
     names: dict[str, object] = {}
-    exec(compile(block, str(README), "exec"), names)
-    assert names
+    for block in blocks:
+        exec(compile(block, str(page), "exec"), names)

@@ -10,6 +10,7 @@ from streamgp.errors import DTypeError, OptionError, ShapeError, ValueRangeError
 from streamgp.shapes import is_broadcastable
 
 __all__ = [
+    "check_batch",
     "check_choice",
     "check_count",
     "check_finite",
@@ -49,8 +50,8 @@ def check_finite(value: Tensor, name: str) -> Tensor:
     return value
 
 
-def check_inputs(X: object, *, num_dims: int, like: Tensor, name: str = "X") -> Tensor:
-    """Check inputs of shape `(*b, n, d)` against the dimension, dtype and device of a model."""
+def check_inputs(X: object, *, num_dims: int, like: Tensor, name: str = "X", batch_shape: Sequence[int] = ()) -> Tensor:
+    """Check inputs of shape `(*b, n, d)` against the dimension, leading axes, dtype and device of a model."""
     X = check_float(X, name)
     if X.dim() < 2:
         raise ShapeError(
@@ -62,8 +63,18 @@ def check_inputs(X: object, *, num_dims: int, like: Tensor, name: str = "X") -> 
             f"{name} must have {num_dims} columns, as the model's inputs have, but has shape {tuple(X.shape)}. "
             "Pass one column for each input dimension."
         )
+    check_batch(X.shape[:-2], batch_shape, name)
     check_matches(X, like, name)
     return check_finite(X, name)
+
+
+def check_batch(shape: Sequence[int], batch_shape: Sequence[int], name: str) -> None:
+    """Check that leading axes broadcast with those of a model."""
+    if not is_broadcastable(shape, batch_shape):
+        raise ShapeError(
+            f"The leading axes {tuple(shape)} of {name} do not broadcast with the leading axes {tuple(batch_shape)} "
+            f"of the model. Make them equal, or add an axis in front with {name}.unsqueeze(0)."
+        )
 
 
 def check_matches(value: Tensor, like: Tensor, name: str) -> Tensor:

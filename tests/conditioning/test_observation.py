@@ -10,7 +10,11 @@ X, Y = torch.rand(3, 2, dtype=torch.float64), torch.ones(3, dtype=torch.float64)
 
 def read(X, y, **options):
     return Observation.read(
-        X, y, like=LIKE, **({"noise_variance": None, "likelihood": None, "sites": "laplace"} | options)
+        X,
+        y,
+        like=LIKE,
+        batch_shape=torch.Size(),
+        **({"noise_variance": None, "likelihood": None, "sites": "laplace"} | options),
     )
 
 

@@ -97,3 +97,14 @@ def test_results_have_the_dtype_of_the_inputs(rng, dtype):
         assert prediction.mean.dtype == prediction.variance.dtype == prediction.covariance.dtype == dtype
         assert each.sample(new.inputs, 2).dtype == dtype
     assert gp.sample_paths(2)(new.inputs).dtype == dtype
+
+
+def test_leading_axes_that_do_not_fit_the_model_are_refused(rng):
+    gp = random_sparse_gp(rng, batch_shape=(3,)).gp
+    sentence = r"leading axes \(2,\) of X do not broadcast with the leading axes \(3,\) of the model"
+    with pytest.raises(ShapeError, match=sentence):
+        gp.predict(X.expand(2, 3, 2))
+    with pytest.raises(ShapeError, match=sentence):
+        gp.condition(X.expand(2, 3, 2), Y.expand(2, 3), noise_variance=0.1)
+    with pytest.raises(ShapeError, match=r"leading axes \(2,\) of y do not broadcast"):
+        gp.absorb(X, Y.expand(2, 3), noise_variance=0.1)

@@ -106,9 +106,9 @@ def choose_inducing_points(
     r"""Choose inducing points among the old ones and new inputs by pivoted Cholesky of the weighted kernel.
 
     New inputs count with the precision of their observations. Old points count with the geometric mean of that
-    precision and of the information the belief holds at them, the diagonal of the site $\Lambda$. By the information alone,
-    points that know much would never give way, and new regions stay uncovered while data comes in small batches; by
-    coverage alone, points are exchanged that need not be, and each exchange loses some of the belief.
+    precision and of the information the belief holds at them, the diagonal of the site $\Lambda$. By the information
+    alone, points that know much would never give way, and new regions stay uncovered while data comes in small
+    batches; by coverage alone, points are exchanged that need not be, and each exchange loses some of the belief.
 
     Old points that stay keep their order.
 

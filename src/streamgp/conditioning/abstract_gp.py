@@ -50,4 +50,4 @@ class AbstractGP(ABC):
 
     def _checked(self, X: Tensor) -> Tensor:
         reference = self.process.reference
-        return check_inputs(X, num_dims=reference.shape[-1], like=reference)
+        return check_inputs(X, num_dims=reference.shape[-1], like=reference, batch_shape=self.process.batch_shape)

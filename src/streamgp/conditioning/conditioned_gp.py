@@ -56,7 +56,13 @@ class ConditionedGP(AbstractGP):
     ) -> "ConditionedGP":
         """Condition again; sites are found from the belief at hand. See `SparseGP.condition`."""
         observation = Observation.read(
-            X, y, like=self.process.reference, noise_variance=noise_variance, likelihood=likelihood, sites=sites
+            X,
+            y,
+            like=self.process.reference,
+            batch_shape=self.process.batch_shape,
+            noise_variance=noise_variance,
+            likelihood=likelihood,
+            sites=sites,
         )
         return condition(self.process, observation)
 

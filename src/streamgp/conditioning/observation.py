@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.checks import check_finite, check_float, check_inputs, check_matches, check_targets
+from streamgp.checks import check_batch, check_finite, check_float, check_inputs, check_matches, check_targets
 from streamgp.conditioning.noise import Noise
 from streamgp.errors import DTypeError, OptionError, ShapeError
 from streamgp.gp import Prior
@@ -48,15 +48,17 @@ class Observation:
         y: object,
         *,
         like: Tensor,
+        batch_shape: torch.Size,
         noise_variance: object,
         likelihood: object,
         sites: str | SiteRule,
     ) -> "Observation":
-        """Check what a user passed against the inputs of a model."""
+        """Check what a user passed against the inputs and the leading axes of a model."""
         rule = sites if isinstance(sites, SiteRule) else SiteRule(sites)
         if likelihood is None:
-            X = check_inputs(X, num_dims=like.shape[-1], like=like)
+            X = check_inputs(X, num_dims=like.shape[-1], like=like, batch_shape=batch_shape)
             y = check_targets(y, X)
+            check_batch(y.shape[:-1], batch_shape, "y")
             return cls(X, _broadcast(y, X), None, Noise.read(noise_variance, X), None, rule)
         if noise_variance is not None:
             raise OptionError(
@@ -69,13 +71,15 @@ class Observation:
             )
         projection = None
         if likelihood.num_inputs == 1:
-            X = check_inputs(X, num_dims=like.shape[-1], like=like)
+            X = check_inputs(X, num_dims=like.shape[-1], like=like, batch_shape=batch_shape)
             rows = X
         else:
             rows = _check_pairs(X, like)
+            check_batch(rows.shape[:-3], batch_shape, "X")
             X, projection = rows.flatten(-3, -2), _differences(rows)
             rows = rows[..., 0, :]
         y = check_targets(_support(likelihood, y, like), rows)
+        check_batch(y.shape[:-1], batch_shape, "y")
         return cls(X, _broadcast(y, rows), projection, None, likelihood, rule)
 
     def detach_and_expand(self, batch_shape: torch.Size) -> "Observation":

@@ -17,6 +17,7 @@ from streamgp.conditioning.conditioned_gp import ConditionedGP, condition
 from streamgp.conditioning.observation import Observation
 from streamgp.errors import ShapeError
 from streamgp.gp import Prior, PseudoData, SamplePaths, SparseProcess, pseudo_data, read_gpytorch, sample_paths
+from streamgp.gp.exporting import write_gpytorch
 from streamgp.gp.storage import load_process, save_process
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.shapes import broadcast_shapes
@@ -172,6 +173,14 @@ class SparseGP(AbstractGP):
         check_count(num_features, "num_features")
         return sample_paths(self.process, num_samples, generator, num_features=num_features)
 
+    def to_gpytorch(self) -> ApproximateGP:
+        """Export into a GPyTorch `ApproximateGP`, which `from_gpytorch` reads back to the same predictions.
+
+        The model has a whitened variational strategy with this GP's jitter, a Cholesky variational distribution, and
+        parameters of its own that can be trained. It is in evaluation mode.
+        """
+        return write_gpytorch(self.process)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to a file that `load` reads: tensors and a JSON description, no pickle; atomically."""
         save_process(self.process, path)
@@ -180,7 +189,13 @@ class SparseGP(AbstractGP):
         self, X: object, y: object, noise_variance: object, likelihood: object, sites: str | SiteRule
     ) -> Observation:
         return Observation.read(
-            X, y, like=self.inducing_points, noise_variance=noise_variance, likelihood=likelihood, sites=sites
+            X,
+            y,
+            like=self.inducing_points,
+            batch_shape=self.process.batch_shape,
+            noise_variance=noise_variance,
+            likelihood=likelihood,
+            sites=sites,
         )
 
     def _new_inducing_points(

@@ -1,6 +1,6 @@
 """Two classes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, final
 
@@ -9,19 +9,18 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.checks import check_choice, check_count
+from streamgp.likelihoods.binary import AbstractBinaryLikelihood
 from streamgp.likelihoods.logistic import logistic_derivatives
 from streamgp.likelihoods.marginal import log_concave_marginal
 from streamgp.likelihoods.parameters import check_support, to_float
 from streamgp.likelihoods.probit import log_probit, probit_derivatives, signs
-from streamgp.likelihoods.quadrature import AbstractQuadratureLikelihood
-from streamgp.likelihoods.quantiles import binary_quantiles
 
 __all__ = ["Bernoulli"]
 
 
 @final
 @dataclass(frozen=True, eq=False, init=False)
-class Bernoulli(AbstractQuadratureLikelihood):
+class Bernoulli(AbstractBinaryLikelihood):
     r"""Classes 0 and 1 with $P(y = 1 \mid f) = \sigma(f)$ (logit) or $\Phi(f)$ (probit).
 
     Attributes:
@@ -72,23 +71,6 @@ class Bernoulli(AbstractQuadratureLikelihood):
         if self.link == "probit":
             return log_probit(signs(y.to(mean)) * mean / (1.0 + variance).sqrt())
         return log_concave_marginal(lambda f: self.log_density(f, y), lambda f: self.derivatives(f, y), mean, variance)
-
-    def predictive_mean(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """Evaluate the probability of class 1."""
-        return self.log_predictive_density(mean, variance, torch.ones_like(mean)).exp()
-
-    def predictive_variance(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """Evaluate the product of the probabilities of both classes."""
-        return self.predictive_mean(mean, variance) * self.predictive_mean(-mean, variance)
-
-    def predictive_quantiles(
-        self,
-        mean: Float[Tensor, "..."],
-        variance: Float[Tensor, "..."],
-        probabilities: Sequence[float] | Tensor,
-    ) -> Float[Tensor, "..."]:
-        """Return 0 where the probability of class 0 reaches the given one, else 1."""
-        return binary_quantiles(self.predictive_mean(-mean, variance), probabilities)
 
     def sample(self, f: Float[Tensor, "..."], *, generator: torch.Generator | None = None) -> Float[Tensor, "..."]:
         """Draw classes."""

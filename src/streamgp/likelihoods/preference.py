@@ -1,7 +1,7 @@
 """Comparisons: which of two inputs was preferred."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, final
 
@@ -10,17 +10,16 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.checks import check_count
+from streamgp.likelihoods.binary import AbstractBinaryLikelihood
 from streamgp.likelihoods.parameters import check_support, finite_exp, to_float, to_parameter
 from streamgp.likelihoods.probit import log_probit, probit_derivatives, signs
-from streamgp.likelihoods.quadrature import AbstractQuadratureLikelihood
-from streamgp.likelihoods.quantiles import binary_quantiles
 
 __all__ = ["Preference"]
 
 
 @final
 @dataclass(frozen=True, eq=False, init=False)
-class Preference(AbstractQuadratureLikelihood):
+class Preference(AbstractBinaryLikelihood):
     r"""The choice between two inputs, $P(y = 1) = \Phi(g / (\sqrt{2} s))$ with $g = f(x_1) - f(x_2)$.
 
     Each utility is seen with independent Gaussian noise of standard deviation $s$, and the larger one
@@ -84,23 +83,6 @@ class Preference(AbstractQuadratureLikelihood):
     ) -> Float[Tensor, "..."]:
         r"""Evaluate $\log \Phi(\pm m / \sqrt{2 s^2 + v})$."""
         return log_probit(signs(y.to(mean)) * mean / (self._width(mean).square() + variance).sqrt())
-
-    def predictive_mean(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """Evaluate the probability that the first is preferred."""
-        return self.log_predictive_density(mean, variance, torch.ones_like(mean)).exp()
-
-    def predictive_variance(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """Evaluate the product of the probabilities of both choices."""
-        return self.predictive_mean(mean, variance) * self.predictive_mean(-mean, variance)
-
-    def predictive_quantiles(
-        self,
-        mean: Float[Tensor, "..."],
-        variance: Float[Tensor, "..."],
-        probabilities: Sequence[float] | Tensor,
-    ) -> Float[Tensor, "..."]:
-        """Return 0 where the probability of choosing the second reaches the given one, else 1."""
-        return binary_quantiles(self.predictive_mean(-mean, variance), probabilities)
 
     def sample(self, f: Float[Tensor, "..."], *, generator: torch.Generator | None = None) -> Float[Tensor, "..."]:
         """Draw choices."""
