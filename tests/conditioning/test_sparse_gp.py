@@ -108,3 +108,10 @@ def test_leading_axes_that_do_not_fit_the_model_are_refused(rng):
         gp.condition(X.expand(2, 3, 2), Y.expand(2, 3), noise_variance=0.1)
     with pytest.raises(ShapeError, match=r"leading axes \(2,\) of y do not broadcast"):
         gp.absorb(X, Y.expand(2, 3), noise_variance=0.1)
+
+
+def test_the_text_of_a_gp_is_short(rng):
+    gp = random_sparse_gp(rng, batch_shape=(3,), num_inducing=6).gp
+    assert repr(gp) == "SparseGP(num_inducing=6, num_dims=2, batch_shape=(3,), dtype=float64)"
+    conditioned = gp.condition(X, Y, noise_variance=0.1)
+    assert repr(conditioned).startswith("ConditionedGP(num_observations=3, num_inducing=6")

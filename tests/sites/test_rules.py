@@ -388,3 +388,29 @@ def test_converged_sites_raise_no_warning(rng):
         for likelihood, outcome in LIKELIHOODS.values():
             y = outcome(torch.randn(5, generator=rng, dtype=torch.float64))
             assert gp.condition(X, y, likelihood=likelihood).site_info.num_iterations < 30
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_prior_so_wide_that_expectations_are_astronomical_still_converges(rng, dtype):
+    gp, X, y = wide_problem(rng, dtype, outputscale=100.0)  # the first expected rate is exp(50)
+    conditioned = gp.condition(X, y, likelihood=Poisson())
+    assert conditioned.site_info.is_converged.all()
+    assert ((conditioned.predict(X).mean - (y + 0.5).log()).abs() < 2.0).all()
+
+
+@pytest.mark.filterwarnings("ignore::streamgp.errors.StreamGPWarning")
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_prior_so_wide_that_expectations_overflow_gives_finite_sites_and_an_honest_flag(rng, dtype):
+    gp, X, y = wide_problem(rng, dtype, outputscale=1e4)  # the first expected rate is exp(5000)
+    conditioned = gp.condition(X, y, likelihood=Poisson())
+    assert torch.isfinite(conditioned.predict(X).mean).all()
+    tolerance = 1e-7 if dtype == torch.float64 else 5e-3
+    assert bool(conditioned.site_info.is_converged) == (float(conditioned.site_info.residual) <= tolerance)
+    assert conditioned.site_info.residual < 0.1
+
+
+def wide_problem(rng, dtype, *, outputscale):
+    kernel = random_sparse_gp(rng, dtype=dtype).gp.kernel
+    kernel.outputscale = outputscale
+    X = torch.rand(8, 2, generator=rng, dtype=torch.float64).to(dtype)
+    return sg.SparseGP.from_prior(kernel, X), X, torch.tensor([0, 1, 2, 3, 5, 8, 13, 21]).to(dtype)

@@ -48,6 +48,12 @@ class AbstractGP(ABC):
         """
         return self.process.sample(self._checked(X), check_count(num_samples, "num_samples"), generator)
 
+    def _describe(self) -> str:
+        """What a reader of a notebook wants to know, instead of all tensors."""
+        m, d = self.process.reference.shape[-2:]
+        dtype = str(self.process.reference.dtype).removeprefix("torch.")
+        return f"num_inducing={m}, num_dims={d}, batch_shape={tuple(self.process.batch_shape)}, dtype={dtype}"
+
     def _checked(self, X: Tensor) -> Tensor:
         reference = self.process.reference
         return check_inputs(X, num_dims=reference.shape[-1], like=reference, batch_shape=self.process.batch_shape)

@@ -16,7 +16,7 @@ __all__ = ["ConditionedGP", "condition"]
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ConditionedGP(AbstractGP):
     """A sparse GP conditioned exactly on observations, made by `SparseGP.condition`.
 
@@ -65,6 +65,9 @@ class ConditionedGP(AbstractGP):
             sites=sites,
         )
         return condition(self.process, observation)
+
+    def __repr__(self) -> str:
+        return f"ConditionedGP(num_observations={self.num_observations}, {self._describe()})"
 
 
 def condition(process: SparseProcess | ConditionedProcess, observation: Observation) -> ConditionedGP:

@@ -23,6 +23,8 @@ RULES = ("variational", "laplace", "paper")
 _TOLERANCE = {torch.float64: 1e-7, torch.float32: 5e-3}
 # The least precision of a site, relative to that of the belief: it keeps targets finite and changes no prediction.
 _LEAST_PRECISION = {torch.float64: 1e-8, torch.float32: 1e-5}
+# How many times its variance a site may explain away in one step.
+_LARGEST_GAIN = 1e3
 # A step may lower the objective by rounding, relative to its size.
 _ROUNDING = {torch.float64: 1e-12, torch.float32: 1e-5}
 
@@ -133,6 +135,7 @@ class _Step(NamedTuple):
     state: Tensor  # where the fixed-point map leads
     objective: Tensor
     residual: Tensor
+    reach: Tensor  # the largest share of the way there that a step may go
     num_negative: Tensor
 
 
@@ -154,7 +157,8 @@ def _iterate(
                 break
             num_iterations += 1
             # Members of the batch that have converged keep their sites.
-            x_new = x + torch.where(is_open, length, 0.0).unsqueeze(-1) * (step.state - x)
+            share = torch.where(is_open, torch.minimum(length, step.reach), 0.0)
+            x_new = x + share.unsqueeze(-1) * (step.state - x)
             new = _improve(belief, likelihood, y, rule, x_new)
             slack = _ROUNDING[y.dtype] * step.objective.abs().clamp_min(1.0)
             # Close to the fixed point the objective is flat to rounding, and the residual is the better judge.
@@ -196,8 +200,15 @@ def _improve(belief: AbstractBelief, likelihood: AbstractLikelihood, y: Tensor, 
     objective = log_density.sum(-1) - divergence
     # An overflow makes the objective NaN or infinite; such a step is never better.
     objective = torch.where(torch.isfinite(objective), objective, -torch.inf)
-    largest = residual.detach().nan_to_num(nan=torch.inf).amax(-1) if residual.shape[-1] else objective.detach() * 0
-    return _Step(torch.stack([new_pull, new_precision]), objective, largest, (second > 0).sum(-1))
+    if not y.shape[-1]:
+        nothing = torch.zeros_like(objective)
+        return _Step(x, objective, nothing, torch.ones_like(objective), nothing.long())
+    # Expectations under a wide belief may be astronomical. At the fixed point precision times variance is at most
+    # one, so who wants far more takes a small part of the step, and looks again from there.
+    gain = (new_precision * updated.variance).detach().amax(-1)
+    reach = _LARGEST_GAIN / gain.clamp_min(_LARGEST_GAIN)
+    largest = residual.detach().nan_to_num(nan=torch.inf).amax(-1)
+    return _Step(torch.stack([new_pull, new_precision]), objective, largest, reach, (second > 0).sum(-1))
 
 
 def _least_precision(belief: AbstractBelief) -> Tensor:
@@ -211,6 +222,7 @@ def _choose(is_new: Tensor, new: _Step, old: _Step) -> _Step:
         torch.where(is_new.unsqueeze(-1), new.state, old.state),
         torch.where(is_new, new.objective, old.objective),
         torch.where(is_new, new.residual, old.residual),
+        torch.where(is_new, new.reach, old.reach),
         torch.where(is_new, new.num_negative, old.num_negative),
     )
 
