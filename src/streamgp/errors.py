@@ -1,6 +1,7 @@
 """The errors of the library: each derives from `StreamGPError` and from the built-in it resembles."""
 
 __all__ = [
+    "ConvergenceError",
     "DTypeError",
     "FileFormatError",
     "NumericalError",
@@ -44,6 +45,10 @@ class OptionError(StreamGPError, ValueError):
 
 class NumericalError(StreamGPError, ArithmeticError):
     """A computation left the range where its result can be trusted."""
+
+
+class ConvergenceError(NumericalError):
+    """An iteration ended so far from its goal that its result is worthless."""
 
 
 class UnsupportedError(StreamGPError, NotImplementedError):

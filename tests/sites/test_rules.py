@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from torch.testing import assert_close
 
 import streamgp as sg
-from streamgp.errors import DTypeError, OptionError, ShapeError, StreamGPWarning, SupportError
+from streamgp.errors import ConvergenceError, DTypeError, OptionError, ShapeError, StreamGPWarning, SupportError
 from streamgp.likelihoods import (
     Bernoulli,
     Binomial,
@@ -245,10 +245,14 @@ def test_an_empty_batch_is_the_identity(rng):
 def test_an_iteration_that_is_cut_short_says_so(rng):
     gp = random_sparse_gp(rng).gp
     X, y = torch.rand(3, 2, generator=rng, dtype=torch.float64), torch.full((3,), 50.0, dtype=torch.float64)
-    with pytest.warns(StreamGPWarning, match="variational sites of 1 of 1 batches did not converge in 2 steps"):
-        conditioned = gp.condition(X, y, likelihood=Poisson(), sites=SiteRule(max_iterations=2))
+    needed = gp.condition(X, y, likelihood=Poisson()).site_info.num_iterations
+    rule = SiteRule(max_iterations=needed - 1)
+    with pytest.warns(StreamGPWarning, match="variational sites of 1 of 1 batches did not converge in"):
+        conditioned = gp.condition(X, y, likelihood=Poisson(), sites=rule)
     assert not conditioned.site_info.is_converged
-    assert conditioned.site_info.num_iterations == 2
+    assert conditioned.site_info.num_iterations == needed - 1
+    with pytest.raises(ConvergenceError, match=r"did not converge in 2 steps.*more inducing points"):
+        gp.condition(X, y, likelihood=Poisson(), sites=SiteRule(max_iterations=2))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from streamgp.conditioning.observation import Observation, prior_belief
 from streamgp.conditioning.transport import TransportInfo, transport
+from streamgp.errors import NumericalError
 from streamgp.gp import Prior, SparseProcess
 from streamgp.linalg import apply, cholesky, pivoted_cholesky, solve_lower, solve_vector
 from streamgp.shapes import broadcast_shapes
@@ -95,6 +96,11 @@ def absorb(
     )
     e = noise.whiten((targets - mean).unsqueeze(-1)).squeeze(-1)
     root, step = _update_root(R, noise.whiten(W.mT).mT, e)
+    if not torch.isfinite(step.sum()):
+        raise NumericalError(
+            "The observations moved the belief beyond what numbers can hold. "
+            "Check the scale of targets, noise and kernel."
+        )
     trace = (slack / noise.variances(slack.shape[-1])).sum(-1)
     info = AbsorbInfo(moved.total_jitter, carried.num_clipped, trace, carried.lost_trace, num_swapped, site_info)
     return moved.with_belief(moved.whitened_mean + step, root), info

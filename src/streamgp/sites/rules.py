@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from streamgp.checks import check_choice, check_count
-from streamgp.errors import StreamGPWarning, ValueRangeError
+from streamgp.errors import ConvergenceError, StreamGPWarning, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.shapes import broadcast_shapes
 from streamgp.sites.belief import AbstractBelief
@@ -23,6 +23,8 @@ RULES = ("variational", "laplace", "paper")
 _TOLERANCE = {torch.float64: 1e-7, torch.float32: 5e-3}
 # The least precision of a site, relative to that of the belief: it keeps targets finite and changes no prediction.
 _LEAST_PRECISION = {torch.float64: 1e-8, torch.float32: 1e-5}
+# The residual beyond which sites that did not converge are refused instead of returned with a warning.
+_WORTHLESS = 1.0
 # How many times its variance a site may explain away in one step.
 _LARGEST_GAIN = 1e3
 # A step may lower the objective by rounding, relative to its size.
@@ -114,6 +116,10 @@ def find_sites(
     Returns:
         The sites, and diagnostics.
 
+    Raises:
+        ConvergenceError: If the iteration ends more than a standard deviation from its fixed point. Closer than that,
+            but not converged, gives a warning.
+
     References:
         Khan, Lin (2017), Conjugate-computation variational inference.
         Rasmussen, Williams (2006), Gaussian processes for machine learning, algorithm 3.1.
@@ -169,13 +175,15 @@ def _iterate(
             length = torch.where(is_better, (2.0 * length).clamp_max(1.0), 0.5 * length)
         is_converged = step.residual <= tolerance
     if not bool(is_converged.all()):
-        warnings.warn(
+        message = (
             f"The {rule.rule} sites of {int((~is_converged).sum())} of {is_converged.numel()} batches did not converge "
-            f"in {num_iterations} steps: their residual is {float(step.residual.max()):.1e}, and {tolerance:.1e} was "
-            "asked for. Raise max_iterations of SiteRule, or check the scale of kernel and targets.",
-            StreamGPWarning,
-            stacklevel=2,
+            f"in {num_iterations} steps: their residual is {float(step.residual.max()):.1e} posterior standard "
+            f"deviations, and {tolerance:.1e} was asked for. Raise max_iterations of SiteRule, check the scale of "
+            "kernel and targets, or use more inducing points."
         )
+        if bool((step.residual > _WORTHLESS).any()):
+            raise ConvergenceError(message)
+        warnings.warn(message, StreamGPWarning, stacklevel=2)
     return x, (num_iterations, is_converged, step.residual, int(step.num_negative.sum()))
 
 
