@@ -30,7 +30,7 @@ _DEFAULT_JITTER = {torch.float64: 1e-8, torch.float32: 1e-5}
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SparseGP(AbstractGP):
     """A sparse variational GP as a frozen value: kernel, mean, inducing points and whitened belief.
 
@@ -184,6 +184,9 @@ class SparseGP(AbstractGP):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to a file that `load` reads: tensors and a JSON description, no pickle; atomically."""
         save_process(self.process, path)
+
+    def __repr__(self) -> str:
+        return f"SparseGP({self._describe()})"
 
     def _read(
         self, X: object, y: object, noise_variance: object, likelihood: object, sites: str | SiteRule
