@@ -1,6 +1,6 @@
 """Fantasies of a sparse GP: ours beside GPyTorch, BoTorch and bare torch, in one run, with each one's error.
 
-    python benchmarks/fantasies.py [--quick]
+    python benchmarks/fantasies.py [--quick] [--exact 160 1000]
 
 The task is the inner loop of one-shot look-ahead optimisation: condition on q = 3 points in 5 restarts with 64
 fantasised outcomes each, evaluate the conditioned mean at each fantasy's own point, and differentiate in all points
@@ -241,7 +241,11 @@ def long_stream(num_steps: tuple[int, ...]) -> Table:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer repeats and sizes, a short stream")
-    is_quick = parser.parse_args().quick
+    parser.add_argument(
+        "--exact", type=int, nargs="*", default=[160, 1000], help="sizes of the exact GPs; 1000 takes minutes and 13 GB"
+    )
+    arguments = parser.parse_args()
+    is_quick = arguments.quick
     torch.set_default_dtype(torch.float64)
     torch.set_num_threads(2)
     warnings.filterwarnings("ignore")
@@ -251,7 +255,9 @@ def main() -> None:
         table.add_column(column, justify="left" if column == "method" else "right")
     generator = torch.Generator().manual_seed(0)
     # The exact models do not depend on p, and are slow: they take turns with the smallest sparse model only.
-    exact = {f"BoTorch SingleTaskGP n={n}": exact_model(n, generator) for n in ((160,) if is_quick else (160, 1000))}
+    exact = {
+        f"BoTorch SingleTaskGP n={n}": exact_model(n, generator) for n in ((160,) if is_quick else arguments.exact)
+    }
     for p in (25, 100) if is_quick else (25, 100, 250, 500):
         fantasies(p, num_repeats, exact if p == 25 else {}, table)
     console.print(table)
