@@ -2,9 +2,9 @@
 
     python benchmarks/sites.py [--quick]
 
-Bananas (from STREAMGP_DATA_DIR, or ../shared/data beside the repository), count and binomial streams from a known function,
-and the volatility of simulated returns. Hyperparameters are fixed, except for the volatility model, whose are trained on
-the first returns.
+Bananas (from STREAMGP_DATA_DIR, or ../shared/data beside the repository), count and binomial streams from a known
+function, and the volatility of simulated returns. Hyperparameters are fixed, except for the volatility model, whose are
+trained on the first returns.
 """
 
 import argparse
