@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast check format bench clean
+.PHONY: help demo test test-fast check format bench bench-fit bench-kg clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -47,6 +47,12 @@ format: $(INSTALLED) ## format the code and mend what ruff can mend
 
 bench: $(INSTALLED) ## time conditioning beside GPyTorch, BoTorch and bare torch
 	$(BIN)/python benchmarks/fantasies.py
+
+bench-fit: $(INSTALLED) ## fit beside GPyTorch and BoTorch; with ARGS=--quick in minutes
+	$(BIN)/python benchmarks/fit.py $(ARGS)
+
+bench-kg: $(INSTALLED) ## optimise knowledge gradient beside GPyTorch and BoTorch; an hour
+	$(BIN)/python benchmarks/knowledge_gradient.py
 
 clean: ## remove .venv, caches and what the demo wrote
 	rm -rf $(VENV) build dist src/*.egg-info streamgp-demo.png

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 __all__ = [
     "ConditionedGP",
+    "OnlineGP",
     "Prediction",
     "SparseGP",
     "__version__",
     "errors",
+    "fit",
     "from_gpytorch",
     "likelihoods",
     "load",
@@ -24,8 +26,10 @@ __version__ = "0.1.0"
 # checkers. tests/test_imports.py fails if one is forgotten.
 _HOMES = {
     "ConditionedGP": "streamgp.conditioning",
+    "OnlineGP": "streamgp.models",
     "Prediction": "streamgp.gp",
     "SparseGP": "streamgp.conditioning",
+    "fit": "streamgp.training",
     "from_gpytorch": "streamgp.conditioning",
     "load": "streamgp.conditioning",
 }
@@ -35,6 +39,8 @@ if TYPE_CHECKING:
     from streamgp import errors, likelihoods
     from streamgp.conditioning import ConditionedGP, SparseGP, from_gpytorch, load
     from streamgp.gp import Prediction
+    from streamgp.models import OnlineGP
+    from streamgp.training import fit
 else:  # hidden from type checkers, which would take any name for an attribute
 
     def __getattr__(name: str) -> object:

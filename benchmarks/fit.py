@@ -1,0 +1,307 @@
+"""Fitting a sparse GP: ours beside GPyTorch's SVGP under Adam and BoTorch's exact GP, in one run.
+
+    python benchmarks/fit.py [--quick] [--only NAME ...] [--threads N] [--rows N]
+
+Each problem is fitted by `streamgp.fit`, by GPyTorch's SVGP (Adam, rate 0.1, 1000 steps, with the same starting kernel,
+priors, number of inducing points and starting points), and, up to 1000 observations, by BoTorch's `SingleTaskGP` with
+`fit_gpytorch_mll`. Then ours is refitted after 10 new observations, from the result without them.
+
+Columns: `objective` is the bound with the log density of the priors, evaluated for both by one function at each one's
+hyperparameters and inducing points with the best belief for them (so GPyTorch gets a better belief than Adam found);
+`own bound` is what each one's own belief reaches. NLPD and RMSE are held out, on standardised targets.
+
+With --quick GPyTorch takes 50 steps only: its time is multiplied by 20 and marked with ~, and its other columns are
+those after 50 steps, marked with *. --rows N adds one pass over N rows in minibatches at p = 256. Data is read from
+STREAMGP_DATA_DIR, or ../shared/data.
+"""
+
+import argparse
+import gzip
+import math
+import os
+import resource
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import gpytorch
+import numpy as np
+import torch
+from botorch.fit import fit_gpytorch_mll
+from botorch.models import SingleTaskGP
+from botorch.test_functions import Hartmann
+from gpytorch.kernels import MaternKernel, ScaleKernel
+from gpytorch.priors import LogNormalPrior
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor
+
+import streamgp as sg
+from streamgp.testing.gpytorch_models import SVGP
+from streamgp.training import FitResult, Minibatches
+from streamgp.training.features import Observed
+from streamgp.training.full_batch import evaluate
+from streamgp.training.inducing import kmeans_points
+from streamgp.training.options import Options
+from streamgp.training.parameters import Setting
+
+DATA = Path(os.environ.get("STREAMGP_DATA_DIR", Path(__file__).parents[2] / "shared" / "data"))
+NUM_STEPS, NUM_QUICK_STEPS, NUM_NEW = 1000, 50, 10
+console = Console(width=150)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Training and held-out data, and the likelihood in both libraries."""
+
+    X: Tensor
+    y: Tensor
+    X_test: Tensor
+    y_test: Tensor
+    num_inducing: int
+    likelihood: sg.likelihoods.AbstractLikelihood
+    gpytorch_likelihood: Callable[[], Any]
+
+    @property
+    def is_gaussian(self) -> bool:
+        return isinstance(self.likelihood, sg.likelihoods.Gaussian)
+
+
+class PoissonLikelihood(gpytorch.likelihoods._OneDimensionalLikelihood):
+    """Counts with a logarithmic link, which GPyTorch does not bring."""
+
+    def forward(self, f: Tensor, **_: Any) -> torch.distributions.Poisson:
+        return torch.distributions.Poisson(rate=f.exp())
+
+
+def gaussian() -> dict[str, Any]:
+    return {
+        "likelihood": sg.likelihoods.Gaussian(0.05),
+        "gpytorch_likelihood": lambda: gpytorch.likelihoods.GaussianLikelihood(noise_prior=LogNormalPrior(-4.0, 1.0)),
+    }
+
+
+def hartmann(n: int, p: int, seed: int = 0) -> Problem:
+    """Hartmann6 with noise of standard deviation 0.1, targets standardised."""
+    generator = torch.Generator().manual_seed(seed)
+    X = torch.rand(n + 2000, 6, generator=generator)
+    y = -Hartmann()(X) + 0.1 * torch.randn(n + 2000, generator=generator)
+    y = (y - y[:n].mean()) / y[:n].std(correction=0)
+    return Problem(X[:n], y[:n], X[n:], y[n:], p, **gaussian())
+
+
+def poisson(n: int, p: int) -> Problem:
+    generator = torch.Generator().manual_seed(0)
+    X = torch.rand(n + 2000, 6, generator=generator)
+    y = torch.poisson((-Hartmann()(X)).exp(), generator=generator)
+    return Problem(X[:n], y[:n], X[n:], y[n:], p, sg.likelihoods.Poisson(), PoissonLikelihood)
+
+
+def bananas(p: int) -> Problem:
+    parts = [
+        torch.from_numpy(np.loadtxt(DATA / "banana" / f"banana_{name}.txt", delimiter=","))
+        for name in ("train_x", "train_y", "test_x", "test_y")
+    ]
+    X, y, X_test, y_test = parts
+    # The link that GPyTorch's likelihood has.
+    likelihood = sg.likelihoods.Bernoulli(link="probit")
+    return Problem(
+        X, (y > 0).double(), X_test, (y_test > 0).double(), p, likelihood, gpytorch.likelihoods.BernoulliLikelihood
+    )
+
+
+def uci(name: str, n: int, p: int) -> Problem:
+    """Random rows, inputs and targets standardised."""
+    with gzip.open(DATA / "uci" / f"{name}_data.csv.gz", "rt") as file:
+        rows = torch.from_numpy(np.loadtxt(file, delimiter=","))
+    rows = rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))]
+    rows = (rows - rows[:n].mean(0)) / rows[:n].std(0, correction=0).clamp_min(1e-12)
+    rest = rows[n : n + 5000]
+    return Problem(rows[:n, :-1], rows[:n, -1], rest[:, :-1], rest[:, -1], p, **gaussian())
+
+
+PROBLEMS: dict[str, Callable[[], Problem]] = {
+    "hartmann-160": lambda: hartmann(160, 25),
+    "hartmann-1000": lambda: hartmann(1000, 100),
+    "protein-5000": lambda: uci("protein", 5000, 200),
+    "elevators-16000": lambda: uci("elevators", 16_000, 256),
+    "bananas-400": lambda: bananas(25),
+    "poisson-500": lambda: poisson(500, 50),
+}
+
+
+def starting_kernel(problem: Problem) -> Any:
+    d = problem.X.shape[-1]
+    lengthscale_prior = LogNormalPrior(math.sqrt(2.0) + 0.5 * math.log(d), math.sqrt(3.0))
+    kernel = ScaleKernel(
+        MaternKernel(2.5, ard_num_dims=d, lengthscale_prior=lengthscale_prior),
+        outputscale_prior=LogNormalPrior(1.0, 1.0),
+    )
+    kernel.base_kernel.lengthscale, kernel.outputscale = math.sqrt(d) * problem.X.std(0), 1.0
+    return kernel
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a method reached, and in which time."""
+
+    seconds: float
+    nlpd: float
+    rmse: float
+    objective: float = math.nan
+    own_bound: float = math.nan
+    is_scaled: bool = False
+    note: str = ""
+
+
+def held_out(problem: Problem, mean: Tensor, variance: Tensor, likelihood: Any) -> tuple[float, float]:
+    density = likelihood.log_predictive_density(mean, variance, problem.y_test).mean()
+    error = (likelihood.predictive_mean(mean, variance) - problem.y_test).square().mean().sqrt()
+    return -float(density), float(error)
+
+
+def objective_at(problem: Problem, gp: sg.SparseGP, likelihood: Any) -> float:
+    """The bound with priors, at the best belief for given hyperparameters and inducing points."""
+    kernel, mean = (deepcopy(module).requires_grad_(True) for module in (gp.kernel, gp.mean))
+    setting = Setting(kernel, mean, likelihood, gp.inducing_points, {})
+    trained = evaluate(setting, Observed(problem.X, None, problem.y), Options(priors="dim_scaled"))
+    return trained.bound + trained.log_prior
+
+
+def ours(problem: Problem, Z: Tensor, start: FitResult | None = None) -> tuple[FitResult, Outcome]:
+    began = time.perf_counter()
+    result = sg.fit(
+        problem.X,
+        problem.y,
+        likelihood=problem.likelihood if start is None else None,
+        kernel=starting_kernel(problem) if start is None else None,
+        num_inducing=problem.num_inducing,
+        inducing=Z if start is None else "kmeans",
+        start=start,
+    )
+    seconds = time.perf_counter() - began
+    with torch.no_grad():
+        prediction = result.predict(problem.X_test)
+        nlpd, rmse = held_out(problem, prediction.mean, prediction.variance, result.likelihood)
+    return result, Outcome(
+        seconds,
+        nlpd,
+        rmse,
+        objective_at(problem, result.gp, result.likelihood),
+        result.info.bound + result.info.log_prior,
+        note=f"{result.info.num_evaluations} evaluations",
+    )
+
+
+def svgp(problem: Problem, Z: Tensor, num_steps: int) -> Outcome:
+    n = len(problem.y)
+    began = time.perf_counter()
+    model, likelihood = SVGP(Z.clone(), kernel=starting_kernel(problem)), problem.gpytorch_likelihood()
+    elbo = gpytorch.mlls.VariationalELBO(likelihood, model, num_data=n)
+    optimizer = torch.optim.Adam([*model.parameters(), *likelihood.parameters()], lr=0.1)
+    for _ in range(num_steps):
+        optimizer.zero_grad()
+        loss = -elbo(model(problem.X), problem.y)
+        loss.backward()
+        optimizer.step()
+    seconds = (time.perf_counter() - began) * NUM_STEPS / num_steps
+    with torch.no_grad():
+        own = n * float(elbo(model(problem.X), problem.y))
+        gp = sg.from_gpytorch(model)
+        ours = sg.likelihoods.Gaussian(float(likelihood.noise)) if problem.is_gaussian else problem.likelihood
+        prediction = gp.predict(problem.X_test)
+        nlpd, rmse = held_out(problem, prediction.mean, prediction.variance, ours)
+    return Outcome(
+        seconds, nlpd, rmse, objective_at(problem, gp, ours), own, num_steps < NUM_STEPS, f"{num_steps} steps"
+    )
+
+
+def exact(problem: Problem) -> Outcome:
+    began = time.perf_counter()
+    model = SingleTaskGP(problem.X, problem.y.unsqueeze(-1), outcome_transform=None)
+    fit_gpytorch_mll(gpytorch.mlls.ExactMarginalLogLikelihood(model.likelihood, model))
+    seconds = time.perf_counter() - began
+    with torch.no_grad():
+        posterior = model.posterior(problem.X_test)
+        likelihood = sg.likelihoods.Gaussian(float(model.likelihood.noise))
+        nlpd, rmse = held_out(problem, posterior.mean.squeeze(-1), posterior.variance.squeeze(-1), likelihood)
+    return Outcome(seconds, nlpd, rmse, note="its own kernel (RBF)")
+
+
+def run(name: str, problem: Problem, num_steps: int, table: Table) -> None:
+    Z = kmeans_points(
+        starting_kernel(problem), problem.X, problem.num_inducing, generator=torch.Generator().manual_seed(0)
+    )
+    short = replace(problem, X=problem.X[:-NUM_NEW], y=problem.y[:-NUM_NEW])
+    outcomes = {}
+    _, outcomes["streamgp"] = ours(problem, Z)
+    before, _ = ours(short, Z)
+    _, outcomes[f"streamgp, warm after {NUM_NEW} more"] = ours(problem, Z, before)
+    outcomes["GPyTorch SVGP, Adam"] = svgp(problem, Z, num_steps)
+    if problem.is_gaussian and len(problem.y) <= 1000:
+        outcomes["BoTorch SingleTaskGP"] = exact(problem)
+    for method, outcome in outcomes.items():
+        mark = "*" if outcome.is_scaled else ""
+        table.add_row(
+            name if method == "streamgp" else "",
+            method,
+            f"{'~' if outcome.is_scaled else ''}{outcome.seconds:.2f}",
+            f"{outcome.seconds / outcomes['streamgp'].seconds:.2f}",
+            f"{outcome.objective:.2f}{mark}",
+            f"{outcome.own_bound:.2f}{mark}",
+            f"{outcome.nlpd:.4f}{mark}",
+            f"{outcome.rmse:.4f}{mark}",
+            outcome.note,
+        )
+
+
+def stream(num_rows: int, table: Table) -> None:
+    """One pass in minibatches over rows that are made when they are asked for."""
+
+    def batches() -> Iterator[tuple[Tensor, Tensor]]:
+        generator = torch.Generator().manual_seed(0)
+        for _ in range(num_rows // 1024):
+            X = torch.rand(1024, 6, generator=generator)
+            yield X, -Hartmann()(X) + 0.1 * torch.randn(1024, generator=generator)
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    result = sg.fit(batches(), num_inducing=256, minibatches=Minibatches(num_data=num_rows), max_iterations=20)
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    X = torch.rand(2000, 6, generator=torch.Generator().manual_seed(1))
+    rmse = (result.predict(X).mean + Hartmann()(X)).square().mean().sqrt()
+    table.add_row(
+        f"{num_rows}", f"{result.info.seconds:.1f}", f"{before / 1024:.0f}", f"{after / 1024:.0f}", f"{rmse:.4f}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="50 steps of Adam, their time multiplied by 20")
+    parser.add_argument("--only", nargs="+", choices=tuple(PROBLEMS), default=list(PROBLEMS))
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rows", type=int, nargs="*", default=[], help="passes over so many rows in minibatches")
+    arguments = parser.parse_args()
+    torch.set_default_dtype(torch.float64)
+    torch.set_num_threads(arguments.threads)
+    warnings.filterwarnings("ignore")
+    table = Table(title=f"Fitting, {arguments.threads} threads")
+    for column in ("problem", "method", "s", "x ours", "objective", "own bound", "NLPD", "RMSE", "note"):
+        table.add_column(column, justify="left" if column in ("problem", "method", "note") else "right")
+    sg.fit(torch.rand(20, 2), torch.rand(20), num_inducing=5)  # what is loaded on first use is not counted
+    for name in [] if arguments.rows else arguments.only:
+        run(name, PROBLEMS[name](), NUM_QUICK_STEPS if arguments.quick else NUM_STEPS, table)
+    if arguments.rows:
+        table = Table(title="One pass in minibatches of 1024, p = 256, d = 6")
+        for column in ("rows", "s", "MB before", "MB at the peak", "RMSE of the function"):
+            table.add_column(column, justify="right")
+        for num_rows in arguments.rows:
+            stream(num_rows, table)
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main()

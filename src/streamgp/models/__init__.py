@@ -1,0 +1,7 @@
+"""Models for BoTorch: sparse GPs that can be conditioned and fantasised."""
+
+from streamgp.models.online_gp import OnlineGP
+from streamgp.models.paths import OnlinePaths
+from streamgp.models.posterior import LatentPosterior
+
+__all__ = ["LatentPosterior", "OnlineGP", "OnlinePaths"]

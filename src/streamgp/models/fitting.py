@@ -1,0 +1,127 @@
+"""Fitting the outputs of a model, with BoTorch's transforms around them."""
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import Any, NamedTuple
+
+import torch
+from botorch.models.transforms.input import InputTransform, Normalize
+from botorch.models.transforms.outcome import OutcomeTransform, Standardize
+from torch import Tensor
+
+from streamgp.checks import check_finite, check_float, check_matches
+from streamgp.conditioning import SparseGP
+from streamgp.errors import OptionError, ShapeError
+from streamgp.likelihoods import AbstractLikelihood, Gaussian
+from streamgp.training import fit
+
+__all__ = ["Fitted", "check_training_data", "fit_outputs"]
+
+
+class Fitted(NamedTuple):
+    """Fitted GPs and likelihoods in the units of fitted transforms, with diagnostics of each fit."""
+
+    gps: tuple[SparseGP, ...]
+    likelihoods: tuple[AbstractLikelihood, ...]
+    input_transform: torch.nn.Module | None
+    outcome_transform: torch.nn.Module | None
+    info: tuple[Any, ...]
+
+
+def fit_outputs(
+    train_X: Tensor,
+    train_Y: Tensor,
+    train_Yvar: Tensor | None,
+    *,
+    likelihoods: Sequence[AbstractLikelihood | None],
+    input_transform: torch.nn.Module | str | None,
+    outcome_transform: torch.nn.Module | str | None,
+    starts: Sequence[SparseGP | None],
+    options: Mapping[str, Any],
+) -> Fitted:
+    """Fit transforms to the data, and a sparse GP to each transformed output.
+
+    Args:
+        train_X: Inputs `(n, d)`.
+        train_Y: Outcomes `(n, o)`.
+        train_Yvar: Known noise variances `(n, o)`, or None.
+        likelihoods: One for each output; None for a Gaussian with learned noise.
+        input_transform: A transform, `"default"` or None.
+        outcome_transform: A transform, `"default"` or None.
+        starts: A GP to start from, for each output.
+        options: Of `streamgp.fit`.
+    """
+    is_gaussian = [one is None or isinstance(one, Gaussian) for one in likelihoods]
+    _check_noise(train_Yvar, train_Y, is_gaussian)
+    into, X = _fit_input_transform(input_transform, train_X)
+    out, Y, Yvar = _fit_outcome_transform(outcome_transform, train_Y, train_Yvar, X, is_gaussian)
+    results = []
+    for j, likelihood in enumerate(likelihoods):
+        how = likelihood if Yvar is None else Gaussian(Yvar[:, j], is_learned=False)
+        results.append(fit(X, Y[:, j], likelihood=how, start=starts[j], **options))
+    return Fitted(
+        tuple(result.gp for result in results),
+        tuple(result.likelihood for result in results),
+        into,
+        out,
+        tuple(result.info for result in results),
+    )
+
+
+def check_training_data(train_X: Tensor, train_Y: Tensor) -> None:
+    """Refuse data that is not `(n, d)` and `(n, o)`."""
+    X, Y = check_finite(check_float(train_X, "train_X"), "train_X"), check_float(train_Y, "train_Y")
+    check_matches(Y, X, "train_Y")
+    if X.dim() != 2 or Y.dim() != 2 or len(X) != len(Y) or not Y.numel():
+        hint = "Add the output axis with train_Y.unsqueeze(-1)." if Y.dim() == 1 else "Give one row for each input."
+        raise ShapeError(
+            f"train_X must have shape (n, d) and train_Y (n, o), but they have shapes {tuple(X.shape)} and "
+            f"{tuple(Y.shape)}. {hint}"
+        )
+
+
+def _check_noise(Yvar: Tensor | None, Y: Tensor, is_gaussian: Sequence[bool]) -> None:
+    if Yvar is None:
+        return
+    if Yvar.shape != Y.shape:
+        raise ShapeError(
+            f"train_Yvar must have the shape {tuple(Y.shape)} of train_Y, but has shape {tuple(Yvar.shape)}."
+        )
+    if not all(is_gaussian):
+        raise OptionError(
+            f"train_Yvar was given, but output {list(is_gaussian).index(False)} has a likelihood that is not Gaussian. "
+            "Leave train_Yvar out, and give the Gaussian outputs Gaussian(noise, is_learned=False)."
+        )
+
+
+def _fit_input_transform(transform: torch.nn.Module | str | None, X: Tensor) -> tuple[InputTransform | None, Tensor]:
+    if transform is None:
+        return None, X
+    if isinstance(transform, str):
+        _check_default(transform, "input_transform")
+        transform = Normalize(X.shape[-1])
+    # A transform in evaluation mode is one that was fitted before, and stays as it is.
+    fitted: Any = deepcopy(transform).to(X)
+    with torch.no_grad():
+        inputs = fitted(X)
+    return fitted.eval(), inputs
+
+
+def _fit_outcome_transform(
+    transform: torch.nn.Module | str | None, Y: Tensor, Yvar: Tensor | None, X: Tensor, is_gaussian: Sequence[bool]
+) -> tuple[OutcomeTransform | None, Tensor, Tensor | None]:
+    if isinstance(transform, str):
+        _check_default(transform, "outcome_transform")
+        chosen = [j for j, one in enumerate(is_gaussian) if one]
+        transform = Standardize(Y.shape[-1], outputs=None if all(is_gaussian) else chosen) if chosen else None
+    if transform is None:
+        return None, Y, Yvar
+    fitted: Any = deepcopy(transform).to(Y)
+    with torch.no_grad():
+        targets, noise = fitted(Y, Yvar, X=X)
+    return fitted.eval(), targets, noise
+
+
+def _check_default(name: str, argument: str) -> None:
+    if name != "default":
+        raise OptionError(f"{argument} must be a transform of BoTorch, 'default' or None, but is {name!r}.")

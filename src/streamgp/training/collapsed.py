@@ -1,0 +1,121 @@
+"""The collapsed bound of Gaussian observations, in which the optimal belief has been put in closed form."""
+
+import math
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from streamgp.linalg import cholesky, solve_lower, solve_lower_transpose, solve_vector
+from streamgp.training.features import Moments, Observed, prior_moments
+from streamgp.training.parameters import Setting
+
+__all__ = ["collapsed_bound", "gaussian_bound"]
+
+
+def collapsed_bound(
+    setting: Setting, data: Observed, noise_variance: Float[Tensor, "..."], *, beta: float = 1.0
+) -> Float[Tensor, ""]:
+    """Evaluate the collapsed bound as a function of kernel, mean, inducing points and noise."""
+    return gaussian_bound(prior_moments(setting, data), data.targets, noise_variance, beta=beta)
+
+
+def gaussian_bound(
+    moments: Moments, targets: Float[Tensor, " n"], noise_variance: Float[Tensor, "..."], *, beta: float = 1.0
+) -> Float[Tensor, ""]:
+    r"""Evaluate Titsias' bound on the log marginal likelihood of Gaussian observations.
+
+    With $Q = K_{xz} K_{zz}^{-1} K_{zx}$ and noise $\Sigma$,
+
+    $$
+    \mathcal L = \log \mathcal N(y \mid \mu, Q + \Sigma) - \tfrac12 \operatorname{tr} \Sigma^{-1} (K_{xx} - Q) .
+    $$
+
+    A weight $\beta$ on the divergence is the same as observations of weight $1 / \beta$, that is of noise
+    $\beta \Sigma$ but for a constant: $\mathcal L_\beta = \beta (\mathcal L(\beta \Sigma) + \tfrac12 \log
+    \lvert 2 \pi \beta \Sigma \rvert - \tfrac1{2 \beta} \log \lvert 2 \pi \Sigma \rvert)$.
+
+    Costs $3 n m^2$ operations, and $2 n m^2$ more for the gradient.
+
+    Args:
+        moments: Prior moments of inducing values and observed values.
+        targets: $y$.
+        noise_variance: The diagonal of $\Sigma$, or one number.
+        beta: $\beta$, positive.
+
+    References:
+        Titsias (2009), Variational learning of inducing variables in sparse Gaussian processes.
+    """
+    fused: Any = _FusedBound  # torch leaves `apply` untyped
+    noise = noise_variance.to(targets)
+    residual = targets - moments.mean
+    return fused.apply(moments.inducing, moments.cross, moments.variance, residual, noise, beta)
+
+
+class _FusedBound(torch.autograd.Function):
+    r"""The bound with its gradient by hand.
+
+    With $K_{zz} = L L^\top$, $G = L^{-1} K_{zx} (\beta \Sigma)^{-1/2}$, $r = (\beta \Sigma)^{-1/2} (y - \mu)$,
+    $A = I + G G^\top$, $a = A^{-1} G r$ and $w = r - G^\top a$, the bound is
+    $-\frac12 (\beta T + \log \lvert 2 \pi \Sigma \rvert)$ with
+
+    $$
+    T = r^\top w + \log \lvert A \rvert + \operatorname{tr} (\beta \Sigma)^{-1} K_{xx} - \lVert G \rVert^2 ,
+    $$
+    $$
+    \partial_G T = 2 ((A^{-1} - I) G - a w^\top), \qquad
+    \partial_{K_{zz}} T = L^{-\top} (A - 2 I + A^{-1} + a a^\top) L^{-1} , \qquad \partial_r T = 2 w .
+    $$
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, Kzz: Tensor, Kzx: Tensor, variance: Tensor, residual: Tensor, noise: Tensor, beta: float
+    ) -> Tensor:
+        scale = (beta * noise).rsqrt()
+        L, _ = cholesky(Kzz, name="the kernel matrix of the inducing points")
+        G = solve_lower(L, Kzx).mul_(scale)
+        r = residual * scale
+        eye = torch.eye(len(G), dtype=G.dtype, device=G.device)
+        A = torch.addmm(eye, G, G.mT)
+        L_A, _ = cholesky(A, name="the information of the observations")
+        a = solve_vector(L_A, solve_vector(L_A, G @ r), is_transposed=True)
+        w = r - a @ G
+        ctx.save_for_backward(L, G, A, L_A, a, w, r, scale, variance, noise)
+        ctx.beta = beta
+        # What the inducing points explain of the prior variances, |G|^2, is on the diagonal of A.
+        slack = (variance * scale.square()).sum() - (A.diagonal().sum() - len(A))
+        T = r @ w + 2.0 * L_A.diagonal().log().sum() + slack
+        constant = torch.log(2.0 * math.pi * noise).expand(len(r)).sum()
+        return -0.5 * (beta * T + constant)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
+        L, G, A, L_A, a, w, r, scale, variance, noise = ctx.saved_tensors
+        t = -0.5 * ctx.beta * g
+        eye = torch.eye(len(A), dtype=A.dtype, device=A.device)
+        A_inverse = torch.cholesky_inverse(L_A)
+        M = A_inverse - eye
+        grad_Kzz = _solve_both(L, A - 2.0 * eye + A_inverse + torch.outer(a, a)) * t
+        left, column = solve_lower_transpose(L, M), solve_vector(L, a, is_transposed=True)
+        grad_Kzx = (left @ G).addr_(column, w, alpha=-1.0).mul_(2.0 * t * scale)
+        grad_noise = None
+        if ctx.needs_input_grad[4]:
+            # Through the scale, s ds = -1/2 d(noise) / noise: one sum for one noise, a product for each otherwise.
+            others = 2.0 * (w * r + variance * scale.square())
+            if noise.dim() == 0:
+                change = 2.0 * ((M * (A - eye)).sum() - a @ a) + others.sum()
+                grad_noise = -0.5 * (t * change + g * len(r)) / noise
+            else:
+                change = 2.0 * (G * (M @ G - torch.outer(a, w))).sum(0) + others
+                grad_noise = -0.5 * (t * change + g) / noise
+        return grad_Kzz, grad_Kzx, t * scale.square().expand_as(variance), 2.0 * t * scale * w, grad_noise, None
+
+
+def _solve_both(L: Tensor, B: Tensor) -> Tensor:
+    r"""Evaluate $L^{-\top} B L^{-1}$ for symmetric $B$."""
+    half = solve_lower_transpose(L, B)
+    return solve_lower_transpose(L, half.mT)

@@ -1,0 +1,107 @@
+"""From the end of training to the model that users hold."""
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from streamgp.conditioning import SparseGP
+from streamgp.gp import Prior, SparseProcess
+from streamgp.likelihoods import Gaussian
+from streamgp.training.features import Observed
+from streamgp.training.full_batch import Task, Trained, hyper_prior, likelihood_bounds
+from streamgp.training.lbfgs import maximize
+from streamgp.training.parameters import Setting, hyperparameter_space
+from streamgp.training.sites_bound import FixedSites
+from streamgp.training.uncollapsed import BELIEF_MEAN, BELIEF_ROOT, belief_of, pack_belief, uncollapsed_bound
+
+__all__ = ["cast_process", "learn_belief", "optimal_process", "prior_process", "rounded_points"]
+
+
+def rounded_points(setting: Setting, dtype: torch.dtype) -> Setting:
+    """The same with inducing points that the dtype of the result can hold."""
+    Z = setting.inducing_points
+    return replace(setting, inducing_points=Z.to(dtype).to(Z.dtype))
+
+
+def prior_process(setting: Setting, jitter: float) -> SparseProcess:
+    """The prior of a setting as a process, with jitter relative to its variance."""
+    Z = setting.inducing_points.detach()
+    prior = Prior.snapshot(setting.kernel, setting.mean, like=Z)
+    return SparseProcess.from_prior(prior, Z, jitter=jitter * float(prior.variance(Z).mean()))
+
+
+def optimal_process(
+    setting: Setting, data: Observed, *, beta: float = 1.0, sites: FixedSites | None = None
+) -> SparseProcess:
+    """Put the optimal belief for a setting in closed form, by absorbing all observations into its prior.
+
+    Args:
+        setting: Hyperparameters and inducing points.
+        data: All observations.
+        beta: Weight of the divergence; Gaussian observations only.
+        sites: Optimal sites of other observations, if they are known already.
+    """
+    gp, likelihood = SparseGP(prior_process(setting, data.jitter)), setting.likelihood
+    X, y = data.inputs, data.targets
+    if isinstance(likelihood, Gaussian):
+        noise = beta * likelihood.noise_variance.detach().to(y)
+        gp, _ = gp.absorb(X, y, noise_variance=noise, inducing="keep")
+    elif sites is not None and data.others is None:
+        gp, _ = gp.absorb(X, sites.pull / sites.precision, noise_variance=1.0 / sites.precision, inducing="keep")
+    else:
+        X = X if data.others is None else torch.stack([X, data.others], dim=-2)
+        gp, _ = gp.absorb(X, y, likelihood=likelihood, inducing="keep")
+    return gp.process
+
+
+def learn_belief(trained: Trained, task: Task) -> tuple[Trained, SparseProcess]:
+    """Learn the belief together with the hyperparameters, for objectives in which it has no closed form.
+
+    Starts at the optimum of the bound.
+    """
+    setting, data, options = trained.setting, task.data, task.options
+    process = optimal_process(setting, data, sites=trained.sites)
+    prior = hyper_prior(setting, data, options)
+    setting = replace(
+        setting, extra={**prior.start, **setting.extra, **pack_belief(process.whitened_mean, process.whitened_root)}
+    )
+    free = {BELIEF_MEAN: (-float("inf"), float("inf")), BELIEF_ROOT: (-float("inf"), float("inf"))}
+    space = hyperparameter_space(
+        setting,
+        learn_inducing=options.learn_inducing and len(setting.inducing_points) < len(data.all_inputs),
+        extra={**prior.bounds, **free},
+        likelihood_bounds=likelihood_bounds(setting, data),
+    )
+
+    def bound(s: Setting) -> Tensor:
+        return uncollapsed_bound(s, data, objective=options.objective, beta=options.beta)
+
+    ascent = maximize(
+        lambda x: space.evaluate(x, lambda s: bound(s) + prior.log_density(s)),
+        space.start,
+        bounds=space.bounds,
+        max_iterations=2 * options.most_iterations,
+        tolerance=0.1 * options.tolerance,  # from the optimum of the bound the first steps gain little
+        scale=float(data.num_data),
+        on_iteration=options.on_iteration,
+    )
+    # Earlier values belong to another objective.
+    task.log.history.clear()
+    task.log.add(ascent)
+    setting = space.setting(ascent.x)
+    with torch.no_grad():
+        log_prior = float(hyper_prior(setting, data, options).log_density(setting))
+        m, R = belief_of(setting)
+    return Trained(setting, ascent.value - log_prior, log_prior, trained.trace_slack), prior_process(
+        setting, data.jitter
+    ).with_belief(m, R)
+
+
+def cast_process(process: SparseProcess, dtype: torch.dtype) -> SparseGP:
+    """The model in the dtype of the data; its inducing points have been rounded before."""
+    Z = process.inducing_points.to(dtype)
+    prior = Prior.snapshot(process.prior.kernel, process.prior.mean_function, like=Z)
+    return SparseGP(
+        SparseProcess(prior, Z, process.whitened_mean.to(dtype), process.whitened_root.to(dtype), process.jitter)
+    )

@@ -1,0 +1,266 @@
+"""Fitting a sparse GP to data."""
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+import torch
+from gpytorch.kernels import Kernel
+from gpytorch.means import Mean
+from torch import Tensor
+
+from streamgp.checks import check_count
+from streamgp.conditioning import SparseGP
+from streamgp.errors import NumericalError, StreamGPWarning, UnsupportedError
+from streamgp.gp import SparseProcess
+from streamgp.likelihoods import AbstractLikelihood, Gaussian
+from streamgp.training.batches import AbstractSource, read_source
+from streamgp.training.data import Rows, check_points, read_rows, to_observed
+from streamgp.training.finishing import cast_process, learn_belief, optimal_process, rounded_points
+from streamgp.training.full_batch import Log, Task, Trained, evaluate, target_variance, train
+from streamgp.training.minibatch import train_in_minibatches
+from streamgp.training.options import Minibatches, Options
+from streamgp.training.parameters import Setting
+from streamgp.training.progress import progress_bar
+from streamgp.training.result import FitInfo, FitResult
+from streamgp.training.scaling import Scaling, describe_unscaled_inputs, find_scaling
+from streamgp.training.starting import frozen_names, perturbed, read_likelihood, starting_setting
+
+__all__ = ["fit"]
+
+# More rows than these are visited in minibatches: at 256 inducing points, one matrix of a step would take 100 MB.
+_MOST_ROWS_AT_ONCE = 50_000
+
+
+def fit(
+    X: Any,
+    y: Any = None,
+    *,
+    likelihood: AbstractLikelihood | None = None,
+    kernel: Kernel | None = None,
+    mean: Mean | None = None,
+    num_inducing: int | str = 100,
+    inducing: str | Tensor = "kmeans",
+    learn_inducing: bool = True,
+    objective: str = "elbo",
+    beta: float = 1.0,
+    priors: str | None = "dim_scaled",
+    standardize: bool | str = False,
+    start: FitResult | SparseGP | None = None,
+    num_starts: int = 1,
+    max_iterations: int | None = None,
+    tolerance: float = 1e-4,
+    slack_tolerance: float = 0.05,
+    max_inducing: int = 1024,
+    minibatches: Minibatches | None = None,
+    generator: torch.Generator | None = None,
+    progress: bool = False,
+    callback: Callable[[float], None] | None = None,
+) -> FitResult:
+    r"""Fit a sparse GP: hyperparameters, inducing points and belief.
+
+    Gaussian observations are fitted by L-BFGS on the collapsed bound, with the belief in closed form; others by
+    L-BFGS on the bound at Gaussian sites, which are found anew between; more than 50 000 rows by minibatches, with
+    natural gradients for the belief and Adam for the rest. Training runs in double precision, and the result has the
+    dtype of the data.
+
+    Args:
+        X: Inputs `(n, d)`, a tensor or NumPy array, memory-mapped ones included; pairs `(n, 2, d)` for comparisons.
+            Or, without `y`, an iterable of batches `(X, y)`, or a function that returns one for each pass.
+        y: Targets `(n,)`.
+        likelihood: One of `streamgp.likelihoods`; Gaussian with learned noise by default.
+        kernel: GPyTorch kernel, copied; a scaled Matérn-5/2 with a lengthscale for each dimension by default. Its
+            constraints and own priors are respected, and parameters with `requires_grad=False` stay as they are.
+        mean: GPyTorch mean, likewise; a constant by default.
+        num_inducing: Number of inducing points, at most one for each input; `"auto"` doubles it from 32 until the trace
+            slack is below `slack_tolerance`.
+        inducing: `"kmeans"` takes centres of clusters of the inputs, in units of the lengthscales, `"pivoted"` chooses
+            among the inputs by pivoted Cholesky, both again as the kernel changes; a tensor `(m, d)` gives them (in
+            standardised units, if those are asked for).
+        learn_inducing: Whether they are learned at the end.
+        objective: `"elbo"`, or `"pll"` for the predictive log likelihood.
+        beta: Weight of the divergence of the belief from the prior.
+        priors: Set of priors for hyperparameters that have none of their own: `"dim_scaled"`, `"paper"`,
+            `"half_cauchy"` (see `streamgp.training.priors`), or None.
+        standardize: Scale inputs and targets to zero mean and unit variance; `"inputs"` or `"targets"` for one of
+            them. The result remembers it and predicts in the user's units.
+        start: Result or sparse GP whose hyperparameters and inducing points are the start; few steps are then needed.
+            Its points are kept, and others added if more are asked for. A result's scaling is kept, too.
+        num_starts: Number of starts, from hyperparameters changed at random after the first; the best is kept.
+        max_iterations: Most iterations of L-BFGS in the last part of training; 200 by default, 10 from a `start`.
+        tolerance: Training stops when five iterations gain less than this for each observation.
+        slack_tolerance: For `num_inducing="auto"`: $\frac1n \operatorname{tr} \Sigma^{-1}(K_{xx} - Q_{xx})$, of which
+            half is what the bound loses for each observation.
+        max_inducing: For `num_inducing="auto"`: the most points.
+        minibatches: How to visit the data in parts; asks for it where there are few rows, too.
+        generator: Source of randomness; a fixed seed by default.
+        progress: Show a progress bar.
+        callback: Called with the objective after each step.
+
+    Returns:
+        The fitted GP and likelihood, with diagnostics.
+
+    References:
+        Titsias (2009), Variational learning of inducing variables in sparse Gaussian processes.
+        Adam, Chang, Khan, Solin (2021), Dual parameterization of sparse variational Gaussian processes.
+        Salimbeni, Eleftheriadis, Hensman (2018), Natural gradients in practice.
+    """
+    began = time.perf_counter()
+    check_count(num_starts, "num_starts")
+    with progress_bar(is_shown=progress, callback=callback) as report:
+        options = Options(
+            num_inducing=num_inducing,
+            inducing=inducing,
+            learn_inducing=learn_inducing,
+            objective=objective,
+            beta=beta,
+            priors=priors,
+            slack_tolerance=slack_tolerance,
+            max_inducing=max_inducing,
+            max_iterations=max_iterations,
+            tolerance=tolerance,
+            is_warm=start is not None,
+            on_iteration=report,
+            generator=generator or torch.Generator().manual_seed(0),
+        )
+        given = read_likelihood(likelihood, start)
+        request = _Request(given, kernel, mean, start, standardize, num_starts)
+        sizes = _minibatches(X, given, minibatches)
+        if sizes is None:
+            result = _fit_at_once(read_rows(X, y, given), request, options)
+        else:
+            source = read_source(X, y, given, options=sizes, generator=options.generator)
+            result = _fit_in_parts(source, request, options, sizes=sizes)
+    for message in result.info.warnings:
+        warnings.warn(message, StreamGPWarning, stacklevel=2)
+    return replace(result, info=replace(result.info, seconds=time.perf_counter() - began))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Request:
+    """What to fit; the options of `fit` that do not concern the search."""
+
+    likelihood: AbstractLikelihood | None
+    kernel: Kernel | None
+    mean: Mean | None
+    start: FitResult | SparseGP | None
+    standardize: bool | str
+    num_starts: int
+
+    @property
+    def is_gaussian(self) -> bool:
+        return self.likelihood is None or isinstance(self.likelihood, Gaussian)
+
+
+def _minibatches(X: Any, likelihood: AbstractLikelihood | None, asked: Minibatches | None) -> Minibatches | None:
+    """Whether to visit the data in parts, and how."""
+    is_array = isinstance(X, Tensor | np.ndarray)
+    constants = (
+        [] if likelihood is None else [v for v in vars(likelihood).values() if isinstance(v, Tensor) and v.dim()]
+    )
+    if asked is None and is_array and (len(X) <= _MOST_ROWS_AT_ONCE or constants):
+        return None
+    if constants:
+        raise UnsupportedError(
+            f"The {type(likelihood).__name__} likelihood has constants for each observation, which minibatches cannot "
+            "take apart. Pass all rows at once, without minibatches."
+        )
+    return asked or Minibatches()
+
+
+def _prepare(rows: Rows, request: _Request, options: Options) -> tuple[Task, Scaling | None, Setting]:
+    """Observations as training sees them, their scaling, and where to start."""
+    log = Log()
+    data, start = to_observed(rows, dtype=rows.inputs.dtype), request.start
+    if isinstance(options.inducing, Tensor):
+        check_points(options.inducing, like=rows.inputs)
+    scaling = find_scaling(request.standardize, data.all_inputs, data.targets, is_gaussian=request.is_gaussian)
+    if isinstance(start, FitResult) and start.scaling is not None:
+        scaling = start.scaling  # what is carried over has these units
+    if scaling is not None:
+        data = scaling.observed(data)
+    log.warnings += filter(None, [describe_unscaled_inputs(data.all_inputs)])
+    setting = starting_setting(
+        data,
+        likelihood=request.likelihood,
+        kernel=request.kernel,
+        mean=request.mean,
+        start=start,
+        target_variance=target_variance(data.targets, is_gaussian=request.is_gaussian),
+    )
+    return Task(data, options, log), scaling, setting
+
+
+def _fit_at_once(rows: Rows, request: _Request, options: Options) -> FitResult:
+    task, scaling, first = _prepare(rows, request, options)
+    dtype = rows.inputs.dtype
+    trained, process = _best_start(first, task, num_starts=request.num_starts, dtype=dtype)
+    return _result(trained, process, task.log, scaling=scaling, dtype=dtype)
+
+
+def _fit_in_parts(source: AbstractSource, request: _Request, options: Options, *, sizes: Minibatches) -> FitResult:
+    """Find a start on a sample, then train on everything."""
+    task, scaling, first = _prepare(source.sample, request, options)
+    dtype = source.sample.inputs.dtype
+    sampled = replace(task, options=replace(options, objective="elbo", beta=1.0))
+    trained, _ = _best_start(first, sampled, num_starts=request.num_starts, dtype=dtype)
+    task.log.history.clear()  # of another objective, that of the sample
+    trained, process = train_in_minibatches(trained.setting, source, task, scaling=scaling, sizes=sizes)
+    return _result(trained, process, task.log, scaling=scaling, dtype=dtype)
+
+
+def _best_start(first: Setting, task: Task, *, num_starts: int, dtype: torch.dtype) -> tuple[Trained, SparseProcess]:
+    log, generator = task.log, task.options.generator
+    best: tuple[Trained, SparseProcess] | None = None
+    for index in range(num_starts):
+        one = Log()
+        try:
+            setting = first if index == 0 else perturbed(first, generator)
+            ended = _train_once(setting, replace(task, log=one), dtype)
+        except NumericalError:
+            if index == num_starts - 1 and best is None:
+                raise
+            continue
+        log.count(one)
+        if best is None or ended[0].bound + ended[0].log_prior > best[0].bound + best[0].log_prior:
+            best = ended
+            log.history, log.reason, log.is_converged = one.history, one.reason, one.is_converged
+            log.warnings = [*log.warnings, *one.warnings]
+    assert best is not None
+    return best
+
+
+def _train_once(setting: Setting, task: Task, dtype: torch.dtype) -> tuple[Trained, SparseProcess]:
+    data, options = task.data, task.options
+    setting = rounded_points(train(setting, task), dtype)
+    trained = evaluate(setting, data, options)
+    is_gaussian = isinstance(setting.likelihood, Gaussian)
+    if options.objective == "pll" or (options.beta != 1.0 and not is_gaussian):
+        return learn_belief(trained, task)
+    return trained, optimal_process(setting, data, beta=options.beta, sites=trained.sites)
+
+
+def _result(
+    trained: Trained, process: SparseProcess, log: Log, *, scaling: Scaling | None, dtype: torch.dtype
+) -> FitResult:
+    setting = trained.setting
+    learned = {name: value.detach().to(dtype) for name, value in setting.likelihood.learnable().items()}
+    info = FitInfo(
+        bound=trained.bound,
+        log_prior=trained.log_prior,
+        history=tuple(log.history),
+        seconds=0.0,
+        num_evaluations=log.num_evaluations,
+        num_rejected=log.num_rejected,
+        is_converged=log.is_converged,
+        reason=log.reason,
+        num_inducing=len(setting.inducing_points),
+        trace_slack=trained.trace_slack,
+        warnings=tuple(log.warnings),
+    )
+    likelihood = setting.likelihood.with_learnable(learned)
+    return FitResult(cast_process(process, dtype), likelihood, info, scaling, frozen_names(setting))

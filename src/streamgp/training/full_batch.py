@@ -1,0 +1,275 @@
+"""Training that sees all observations in every step."""
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from streamgp.likelihoods import Gaussian
+from streamgp.training.collapsed import collapsed_bound
+from streamgp.training.features import Observed, observed_features
+from streamgp.training.inducing import extend_points, kmeans_points, pivoted_points
+from streamgp.training.lbfgs import Ascent, maximize
+from streamgp.training.options import Options
+from streamgp.training.parameters import Setting, hyperparameter_space
+from streamgp.training.priors import HyperPrior, read_priors
+from streamgp.training.sites_bound import FixedSites, optimal_sites, sites_bound
+
+__all__ = ["Log", "Task", "Trained", "evaluate", "hyper_prior", "likelihood_bounds", "target_variance", "train"]
+
+# Rounds of hyperparameters at points chosen under the kernel of the round before, and iterations of each. Points that
+# are learned afterwards need to be chosen less well.
+_NUM_ROUNDS, _NUM_ROUNDS_BEFORE_LEARNING, _ROUND_ITERATIONS = 3, 1, 15
+# Iterations of hyperparameters between two searches for sites.
+_SITE_ITERATIONS = 40
+# Between two searches for sites each iteration gains less than it would without them, so less is asked of it.
+_SITE_GAIN = 0.1
+# The residual at which sites are good enough while hyperparameters still move, and at the end, in posterior standard
+# deviations.
+_SITE_TOLERANCE, _FINAL_SITE_TOLERANCE = 1e-3, 1e-5
+# The least noise variance that is learned, relative to the variance of the targets.
+_LEAST_NOISE = 1e-6
+_SMALLEST_AUTO = 32
+# Of twice as many rows or more, a random part of so many is fitted first: its steps are cheap, and end near the end.
+_ROWS_OF_PART = 4096
+
+
+@final
+@dataclass
+class Log:
+    """What training has spent so far; the one thing here that changes."""
+
+    history: list[float] = field(default_factory=list)
+    num_evaluations: int = 0
+    num_rejected: int = 0
+    reason: str = ""
+    is_converged: bool = False
+    warnings: list[str] = field(default_factory=list)
+
+    def count(self, other: "Log") -> None:
+        """Count the evaluations of training whose objective was another."""
+        self.num_evaluations += other.num_evaluations
+        self.num_rejected += other.num_rejected
+
+    def add(self, ascent: Ascent) -> None:
+        """Add a finished ascent."""
+        self.history.extend(ascent.history if not self.history else ascent.history[1:])
+        self.num_evaluations += ascent.num_evaluations
+        self.num_rejected += ascent.num_rejected
+        self.reason, self.is_converged = ascent.reason, ascent.is_converged
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What to train on, how, and where to keep account of it."""
+
+    data: Observed
+    options: Options
+    log: Log
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """A setting at the end of training.
+
+    Attributes:
+        setting: The setting.
+        bound: The objective without priors.
+        log_prior: Log density of the hyperparameters.
+        trace_slack: See `FitInfo`.
+        sites: Optimal sites of observations that are not Gaussian.
+    """
+
+    setting: Setting
+    bound: float
+    log_prior: float
+    trace_slack: float
+    sites: FixedSites | None = None
+
+
+def train(setting: Setting, task: Task) -> Setting:
+    """Find hyperparameters and inducing points.
+
+    Points are chosen, hyperparameters learned for a few iterations, and again under the new kernel; then both are
+    learned together until there is no more to gain. A warm start goes to the last part at once.
+    """
+    data, options = task.data, task.options
+    num_inducing = min(options.num_inducing, data.num_data) if isinstance(options.num_inducing, int) else None
+    if num_inducing is None:
+        return _train_auto(setting, task)
+    if not options.is_warm or isinstance(options.inducing, Tensor):
+        for _ in range(_NUM_ROUNDS_BEFORE_LEARNING if options.learn_inducing else _NUM_ROUNDS):
+            setting = _choose_points(setting, task, num_inducing)
+            setting = climb(setting, task, max_iterations=_ROUND_ITERATIONS)
+            if isinstance(options.inducing, Tensor):
+                break
+        if isinstance(options.inducing, str):
+            setting = _choose_points(setting, task, num_inducing)
+    else:
+        Z = extend_points(
+            setting.kernel, setting.inducing_points, data.all_inputs, num_inducing, generator=options.generator
+        )
+        setting = replace(setting, inducing_points=Z)
+    is_moving = options.learn_inducing and len(setting.inducing_points) < len(data.all_inputs)
+    if is_moving and not options.is_warm and data.num_data >= 2 * _ROWS_OF_PART and not _has_constants(setting):
+        part = Task(_random_part(data, options.generator), options, Log())
+        setting = climb(setting, part, max_iterations=options.most_iterations, learn_inducing=True)
+        task.log.count(part.log)
+    return climb(setting, task, max_iterations=options.most_iterations, learn_inducing=is_moving)
+
+
+def _random_part(data: Observed, generator: torch.Generator) -> Observed:
+    chosen = torch.randperm(data.num_data, generator=generator)[:_ROWS_OF_PART].to(data.inputs.device)
+    others = None if data.others is None else data.others[chosen]
+    return replace(data, inputs=data.inputs[chosen], others=others, targets=data.targets[chosen])
+
+
+def _has_constants(setting: Setting) -> bool:
+    """Whether the likelihood has numbers for each observation, so that these cannot be taken apart."""
+    return any(isinstance(value, Tensor) and value.dim() > 0 for value in vars(setting.likelihood).values())
+
+
+def _train_auto(setting: Setting, task: Task) -> Setting:
+    """Grow the number of inducing points until what they leave unexplained is small beside the noise."""
+    data, options = task.data, task.options
+    most = min(options.max_inducing, len(data.all_inputs))
+    num_inducing = min(_SMALLEST_AUTO, most)
+    while True:
+        few = replace(options, num_inducing=num_inducing, learn_inducing=False)
+        setting = train(setting, replace(task, options=few))
+        slack = trace_slack(setting, data)
+        if slack <= options.slack_tolerance or num_inducing == most:
+            break
+        num_inducing = min(2 * num_inducing, most)
+    if slack > options.slack_tolerance and num_inducing < len(data.all_inputs):
+        task.log.warnings.append(
+            f"num_inducing='auto' stopped at max_inducing = {most} points, which leave {slack:.2g} of the noise "
+            f"variance unexplained, and {options.slack_tolerance:.2g} was asked for. Raise max_inducing."
+        )
+    if options.learn_inducing and num_inducing < len(data.all_inputs):
+        setting = climb(setting, task, max_iterations=options.most_iterations, learn_inducing=True)
+    return setting
+
+
+def _choose_points(setting: Setting, task: Task, num_inducing: int) -> Setting:
+    """Choose inducing points under the current kernel."""
+    inputs, options = task.data.all_inputs, task.options
+    if isinstance(options.inducing, Tensor):
+        return replace(setting, inducing_points=options.inducing.to(setting.inducing_points))
+    if options.inducing == "kmeans":
+        Z = kmeans_points(setting.kernel, inputs, num_inducing, generator=options.generator)
+    else:
+        Z = pivoted_points(setting.kernel, inputs, num_inducing, generator=options.generator)
+    return replace(setting, inducing_points=Z)
+
+
+def climb(setting: Setting, task: Task, *, max_iterations: int, learn_inducing: bool = False) -> Setting:
+    """Learn hyperparameters, and inducing points if asked to, by L-BFGS."""
+    if isinstance(setting.likelihood, Gaussian):
+        setting, _ = _ascend(setting, task, max_iterations=max_iterations, learn_inducing=learn_inducing)
+        return setting
+    log, least_gain = task.log, _SITE_GAIN * task.options.tolerance * task.data.num_data
+    spent, value = 0, -float("inf")
+    while spent < max_iterations:
+        sites, _ = optimal_sites(setting, task.data, tolerance=_SITE_TOLERANCE)
+        steps = min(_SITE_ITERATIONS, max_iterations - spent)
+        setting, ascent = _ascend(setting, task, max_iterations=steps, learn_inducing=learn_inducing, sites=sites)
+        spent += max(len(ascent.history) - 1, 1)
+        if ascent.value - value < least_gain:
+            log.reason, log.is_converged = "new sites and hyperparameters gained less than the tolerance", True
+            break
+        value = ascent.value
+        log.reason, log.is_converged = "the largest number of iterations was reached", False
+    return setting
+
+
+def _ascend(
+    setting: Setting, task: Task, *, max_iterations: int, learn_inducing: bool, sites: FixedSites | None = None
+) -> tuple[Setting, Ascent]:
+    data, options = task.data, task.options
+    prior = hyper_prior(setting, data, options)
+    setting = replace(setting, extra={**prior.start, **setting.extra})
+    space = hyperparameter_space(
+        setting,
+        learn_inducing=learn_inducing,
+        extra=prior.bounds,
+        likelihood_bounds=likelihood_bounds(setting, data),
+    )
+
+    def objective(x: Tensor) -> Tensor:
+        return space.evaluate(x, lambda s: _bound(s, data, sites, beta=options.beta) + prior.log_density(s))
+
+    ascent = maximize(
+        objective,
+        space.start,
+        bounds=space.bounds,
+        max_iterations=max_iterations,
+        tolerance=options.tolerance if sites is None else _SITE_GAIN * options.tolerance,
+        scale=float(data.num_data),
+        on_iteration=options.on_iteration,
+    )
+    task.log.add(ascent)
+    return space.setting(ascent.x), ascent
+
+
+def evaluate(setting: Setting, data: Observed, options: Options) -> Trained:
+    """Evaluate the bound at its optimal belief."""
+    with torch.no_grad():
+        sites = None
+        if not isinstance(setting.likelihood, Gaussian):
+            sites, _ = optimal_sites(setting, data, tolerance=_FINAL_SITE_TOLERANCE)
+        bound = float(_bound(setting, data, sites, beta=options.beta))
+        log_prior = float(hyper_prior(setting, data, options).log_density(setting))
+        return Trained(setting, bound, log_prior, trace_slack(setting, data, sites), sites)
+
+
+def trace_slack(setting: Setting, data: Observed, sites: FixedSites | None = None) -> float:
+    """What the inducing points leave unexplained of an observation, in units of its noise."""
+    with torch.no_grad():
+        slack = observed_features(setting, data).slack
+        if isinstance(setting.likelihood, Gaussian):
+            return float((slack / setting.likelihood.noise_variance.to(slack)).mean())
+        if sites is None:
+            sites, _ = optimal_sites(setting, data, tolerance=_SITE_TOLERANCE)
+        return float((slack * sites.precision).mean())
+
+
+def hyper_prior(setting: Setting, data: Observed, options: Options) -> HyperPrior:
+    """The priors of a setting's hyperparameters."""
+    return read_priors(
+        options.priors,
+        setting.kernel,
+        setting.mean,
+        likelihood=setting.likelihood,
+        target_variance=target_variance(data.targets, is_gaussian=isinstance(setting.likelihood, Gaussian)),
+    )
+
+
+def target_variance(targets: Float[Tensor, " n"], *, is_gaussian: bool) -> float:
+    """The variance of the targets; 1 for constant ones and for those that are not Gaussian."""
+    if not is_gaussian:
+        return 1.0
+    variance = float(targets.var(correction=0))
+    return variance if variance > 1e-12 * (1.0 + float(targets.square().mean())) else 1.0
+
+
+def likelihood_bounds(setting: Setting, data: Observed) -> dict[str, tuple[float, float]]:
+    """Bounds of the logarithm of a learned noise variance."""
+    likelihood = setting.likelihood
+    if not (isinstance(likelihood, Gaussian) and likelihood.learnable()):
+        return {}
+    start = float(likelihood.noise_variance)
+    least = min(_LEAST_NOISE * target_variance(data.targets, is_gaussian=True), start)
+    return {"noise_variance": (math.log(least), float("inf"))}
+
+
+def _bound(setting: Setting, data: Observed, sites: FixedSites | None, *, beta: float) -> Tensor:
+    if isinstance(setting.likelihood, Gaussian):
+        return collapsed_bound(setting, data, setting.likelihood.noise_variance, beta=beta)
+    assert sites is not None
+    return sites_bound(setting, data, sites)

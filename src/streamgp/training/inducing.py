@@ -1,0 +1,113 @@
+"""Choosing inducing points among the inputs."""
+
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from gpytorch.kernels import Kernel
+from jaxtyping import Float
+from scipy.cluster.vq import kmeans2
+from torch import Tensor
+
+from streamgp.gp import StationaryKernel, read_kernel
+from streamgp.linalg import pivoted_cholesky
+
+__all__ = ["extend_points", "kmeans_points", "pivoted_points"]
+
+# Candidates of the greedy choice, which takes a pass over them for each point; more are drawn at random.
+_MOST_CANDIDATES = 20_000
+# Inputs for each centre that is looked for, and steps of Lloyd's iteration: the centres are a start, not an end.
+_ROWS_OF_CENTRE, _NUM_LLOYD_STEPS = 20, 10
+
+
+def pivoted_points(
+    kernel: Kernel,
+    inputs: Float[Tensor, "n d"],
+    num_inducing: int,
+    *,
+    weights: Float[Tensor, " n"] | None = None,
+    generator: torch.Generator,
+) -> Float[Tensor, "m d"]:
+    """Choose by greedy pivoted Cholesky of the weighted kernel matrix.
+
+    Args:
+        kernel: Current kernel.
+        inputs: Candidates.
+        num_inducing: How many; fewer come back if the others are copies of those chosen.
+        weights: How much each input's observation tells, up to a factor.
+        generator: Draws the candidates, where there are more than 20 000.
+    """
+    candidates, weights = _candidates(inputs, weights, generator, most=_MOST_CANDIDATES)
+    function = read_kernel(kernel)
+    with torch.no_grad():
+        chosen = pivoted_cholesky(
+            function.matrix,
+            candidates,
+            num_inducing,
+            variance=function.diagonal(candidates).expand(len(candidates)).contiguous(),
+            weights=weights,
+        )
+    return candidates[chosen.pivots]
+
+
+def extend_points(
+    kernel: Kernel,
+    points: Float[Tensor, "m d"],
+    inputs: Float[Tensor, "n d"],
+    num_inducing: int,
+    *,
+    generator: torch.Generator,
+) -> Float[Tensor, "k d"]:
+    """Add inputs to given inducing points until there are enough, each where the others explain least."""
+    num_more = num_inducing - len(points)
+    if num_more <= 0:
+        return points
+    candidates, _ = _candidates(inputs, None, generator, most=_MOST_CANDIDATES)
+    everything = torch.cat([points, candidates])
+    function: Callable[[Tensor, Tensor], Tensor] = read_kernel(kernel).matrix
+    with torch.no_grad():
+        chosen = pivoted_cholesky(
+            function,
+            everything,
+            num_inducing,
+            variance=read_kernel(kernel).diagonal(everything).expand(len(everything)).contiguous(),
+            start=torch.arange(len(points), device=points.device),
+        )
+    return everything[chosen.pivots]
+
+
+def kmeans_points(
+    kernel: Kernel, inputs: Float[Tensor, "n d"], num_inducing: int, *, generator: torch.Generator
+) -> Float[Tensor, "m d"]:
+    """Centres of clusters of the inputs, by Lloyd's iteration from k-means++ starts.
+
+    Distances are in units of the kernel's lengthscales, where it is a stationary one.
+
+    Args:
+        kernel: Current kernel.
+        inputs: What is clustered; a random part of them where there are many.
+        num_inducing: How many; fewer come back if there are fewer distinct inputs.
+        generator: Source of randomness.
+    """
+    candidates, _ = _candidates(inputs, None, generator, most=max(_ROWS_OF_CENTRE * num_inducing, 1000))
+    distinct = torch.unique(candidates, dim=0)
+    if len(distinct) <= num_inducing:
+        return distinct
+    function = read_kernel(kernel)
+    scale = function.lengthscale.detach() if isinstance(function, StationaryKernel) else inputs.new_ones(1)
+    rng = np.random.default_rng(int(torch.randint(2**31, (), generator=generator)))
+    points = (distinct / scale).cpu().numpy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of clusters that became empty, which are left out
+        centres, labels = kmeans2(points, num_inducing, minit="++", seed=rng, iter=_NUM_LLOYD_STEPS)
+    return torch.from_numpy(centres[np.unique(labels)]).to(inputs) * scale
+
+
+def _candidates(
+    inputs: Tensor, weights: Tensor | None, generator: torch.Generator, *, most: int
+) -> tuple[Tensor, Tensor | None]:
+    if len(inputs) <= most:
+        return inputs, weights
+    chosen = torch.randperm(len(inputs), generator=generator)[:most].to(inputs.device)
+    return inputs[chosen], None if weights is None else weights[chosen]

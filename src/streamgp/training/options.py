@@ -1,0 +1,96 @@
+"""How to train: the options of `fit`, checked."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import final
+
+import torch
+from torch import Tensor
+
+from streamgp.checks import check_choice, check_count
+from streamgp.errors import DTypeError, OptionError, ValueRangeError
+from streamgp.training.priors import PRIORS
+
+__all__ = ["Minibatches", "Options"]
+
+_COLD_ITERATIONS, _WARM_ITERATIONS = 200, 10
+
+
+@final
+@dataclass(frozen=True)
+class Minibatches:
+    """How to train on data that is visited in parts.
+
+    Attributes:
+        batch_size: Rows of each step; an iterable of batches brings its own.
+        num_epochs: Passes over the data; enough for 1000 steps by default.
+        learning_rate: Of Adam, for hyperparameters and inducing points; falls to a tenth along a cosine.
+        natural_rate: Share of the way that the belief goes in each step; 1 would forget earlier batches. Falls
+            likewise.
+        num_warm_rows: Rows of the subset on which a start is found first.
+        num_data: Number of all rows, where an iterable does not tell.
+    """
+
+    batch_size: int = 1024
+    num_epochs: int | None = None
+    learning_rate: float = 0.01
+    natural_rate: float = 0.2
+    num_warm_rows: int = 4096
+    num_data: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        for name in ("batch_size", "num_warm_rows", "num_epochs", "num_data"):
+            if getattr(self, name) is not None:
+                check_count(getattr(self, name), name)
+        for name, most in (("learning_rate", math.inf), ("natural_rate", 1.0)):
+            if not 0 < getattr(self, name) <= most:
+                raise ValueRangeError(f"{name} must be positive and at most {most:g}, but is {getattr(self, name)!r}.")
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Options:
+    """The options of `fit` that concern the search; described there."""
+
+    num_inducing: int | str = 100
+    inducing: str | Tensor = "kmeans"
+    learn_inducing: bool = True
+    objective: str = "elbo"
+    beta: float = 1.0
+    priors: str | None = "dim_scaled"
+    slack_tolerance: float = 0.05
+    max_inducing: int = 1024
+    max_iterations: int | None = None
+    tolerance: float = 1e-4
+    is_warm: bool = False
+    on_iteration: Callable[[float], None] | None = None
+    generator: torch.Generator = field(default_factory=lambda: torch.Generator().manual_seed(0))
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        check_choice(self.objective, ("elbo", "pll"), "objective")
+        if self.priors is not None:
+            check_choice(self.priors, PRIORS, "priors")
+        if self.num_inducing != "auto":
+            if isinstance(self.num_inducing, str):
+                raise OptionError(f"num_inducing must be a whole number or 'auto', but is {self.num_inducing!r}.")
+            check_count(self.num_inducing, "num_inducing")
+        if isinstance(self.inducing, str):
+            check_choice(self.inducing, ("pivoted", "kmeans"), "inducing")
+        elif not isinstance(self.inducing, Tensor):
+            raise DTypeError(
+                f"inducing must be 'pivoted', 'kmeans' or a tensor of points, but is a {type(self.inducing).__name__}."
+            )
+        if self.max_iterations is not None:
+            check_count(self.max_iterations, "max_iterations")
+        check_count(self.max_inducing, "max_inducing")
+        for name in ("beta", "tolerance", "slack_tolerance"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ValueRangeError(f"{name} must be positive and finite, but is {getattr(self, name)!r}.")
+
+    @property
+    def most_iterations(self) -> int:
+        """Iterations of the last part of training: few for a warm start, which is near the end already."""
+        return self.max_iterations or (_WARM_ITERATIONS if self.is_warm else _COLD_ITERATIONS)

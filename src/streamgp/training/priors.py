@@ -1,0 +1,155 @@
+"""Priors of hyperparameters, for maximum-a-posteriori training."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import torch
+from gpytorch.kernels import Kernel
+from gpytorch.module import Module
+from jaxtyping import Float
+from torch import Tensor
+
+from streamgp.checks import check_choice
+from streamgp.likelihoods import AbstractLikelihood, Gaussian
+from streamgp.training.parameters import Setting
+
+__all__ = ["PRIORS", "HyperPrior", "read_priors"]
+
+PRIORS = ("dim_scaled", "paper", "half_cauchy")
+
+# BoTorch's noise prior, and the bound below which its mode for the shrinkage could fall without end: with more
+# irrelevant dimensions than relevant ones the density of the half-Cauchy prior has a pole at zero.
+_LEAST_SHRINKAGE = 0.01
+SHRINKAGE = "log_shrinkage"
+
+Density = Callable[[Tensor], Tensor]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class HyperPrior:
+    """The log density of all hyperparameters that have a prior.
+
+    Attributes:
+        own: Priors that the user's kernel and mean carry: module, prior, and how to read the value.
+        terms: Others: module, name of the value, and its log density.
+        noise: Log density of a learned Gaussian noise variance.
+        shrinks: Kernels whose inverse lengthscales have a half-Cauchy prior of learned scale.
+    """
+
+    own: tuple[tuple[Any, Any, Any], ...] = ()
+    terms: tuple[tuple[Any, str, Density], ...] = ()
+    noise: Density | None = None
+    shrinks: tuple[Any, ...] = ()
+    start: Mapping[str, Tensor] = field(default_factory=dict)
+
+    @property
+    def bounds(self) -> dict[str, tuple[float, float]]:
+        """Bounds of the extra coordinates that the prior brings in."""
+        return {SHRINKAGE: (math.log(_LEAST_SHRINKAGE), math.log(1e3))} if self.shrinks else {}
+
+    def log_density(self, setting: Setting) -> Float[Tensor, ""]:
+        """Sum all terms, of the values themselves and not of their logarithms or raw parameters."""
+        total = setting.inducing_points.new_zeros(())
+        for module, prior, read in self.own:
+            total = total + prior.log_prob(read(module)).sum()
+        for module, name, density in self.terms:
+            total = total + density(getattr(module, name)).sum()
+        if self.noise is not None and isinstance(setting.likelihood, Gaussian):
+            total = total + self.noise(setting.likelihood.noise_variance)
+        if self.shrinks:
+            log_scale = setting.extra[SHRINKAGE]
+            # The scale itself is half-Cauchy.
+            total = total + _half_cauchy(log_scale.exp(), torch.zeros_like(log_scale))
+            for module in self.shrinks:
+                total = total + _half_cauchy(1.0 / module.lengthscale, log_scale).sum()
+        return total
+
+
+def read_priors(
+    priors: str | None, kernel: Kernel, mean: Any, *, likelihood: AbstractLikelihood, target_variance: float
+) -> HyperPrior:
+    r"""Put a named set of priors on all hyperparameters that have none of their own.
+
+    - `"dim_scaled"`, BoTorch's of today: lengthscales $\operatorname{LogNormal}(\sqrt 2 + \frac12 \log d, \sqrt 3)$,
+      noise variance $\operatorname{LogNormal}(-4, 1)$ times the variance of the targets. BoTorch has no outputscale;
+      ours has $\operatorname{LogNormal}(1, 1)$ times that variance, whose mode is the variance itself.
+    - `"paper"`: lengthscales $\operatorname{Gamma}(3, 6)$, outputscales $\operatorname{Gamma}(2, 0.15)$, noise variance
+      $\operatorname{Gamma}(1.1, 0.05)$, for targets of unit variance.
+    - `"half_cauchy"`, of the paper's hopper experiment: inverse lengthscales $\operatorname{HalfCauchy}(\tau)$ with
+      $\tau \sim \operatorname{HalfCauchy}(1)$ found together with them, $\tau \ge 0.01$; the rest as `"paper"`.
+
+    Args:
+        priors: Name of a set, or None for none.
+        kernel: Whose own registered priors count in any case.
+        mean: Likewise.
+        likelihood: Of the observations.
+        target_variance: Of the targets; 1 for those that are not Gaussian.
+
+    References:
+        Hvarfner, Hellsten, Nardi (2024), Vanilla Bayesian optimization performs great in high dimensions.
+        Eriksson, Jankowiak (2021), High-dimensional Bayesian optimization with sparse axis-aligned subspaces.
+    """
+    own = [(module, prior, read) for part in (kernel, mean) for _, module, prior, read, _ in part.named_priors()]
+    if priors is None:
+        return HyperPrior(tuple(own))
+    check_choice(priors, PRIORS, "priors")
+    log_variance = math.log(target_variance)
+    outputscale: Density = _gamma(2.0, 0.15)
+    noise: Density = _gamma(1.1, 0.05)
+    if priors == "dim_scaled":
+        outputscale = _log_normal(1.0 + log_variance, 1.0)
+        noise = _log_normal(-4.0 + log_variance, 1.0)
+    terms = [(module, "outputscale", outputscale) for module in _without_prior(kernel, "outputscale")]
+    scaled = _without_prior(kernel, "lengthscale")
+    if priors != "half_cauchy":
+        terms += [(module, "lengthscale", _lengthscale_density(priors, module)) for module in scaled]
+    is_noisy = isinstance(likelihood, Gaussian) and bool(likelihood.learnable())
+    shrinks = tuple(scaled) if priors == "half_cauchy" else ()
+    start = {SHRINKAGE: torch.zeros((), dtype=torch.float64)} if shrinks else {}
+    return HyperPrior(tuple(own), tuple(terms), noise if is_noisy else None, shrinks, start)
+
+
+def _lengthscale_density(priors: str, module: Any) -> Density:
+    if priors == "paper":
+        return _gamma(3.0, 6.0)
+    d = module.ard_num_dims or 1
+    return _log_normal(math.sqrt(2.0) + 0.5 * math.log(d), math.sqrt(3.0))
+
+
+def _without_prior(kernel: Kernel, name: str) -> list[Module]:
+    """Parts of a kernel with a learned hyperparameter of this name that has no prior yet."""
+    return [
+        module
+        for module in kernel.modules()
+        if f"raw_{name}" in module._parameters
+        and module._parameters[f"raw_{name}"].requires_grad
+        and f"{name}_prior" not in getattr(module, "_priors", {})
+    ]
+
+
+def _half_cauchy(value: Tensor, log_scale: Tensor) -> Tensor:
+    r"""The log density $\log \frac{2}{\pi \tau} - \log(1 + (x / \tau)^2)$."""
+    return math.log(2.0 / math.pi) - log_scale - torch.log1p((value * (-log_scale).exp()).square())
+
+
+def _log_normal(location: float, scale: float) -> Density:
+    r"""The log density $-\log x - \log s - \frac12 \log 2 \pi - (\log x - m)^2 / (2 s^2)$."""
+
+    def density(x: Tensor) -> Tensor:
+        log_x = x.log()
+        return -log_x - 0.5 * ((log_x - location) / scale).square() - math.log(scale * math.sqrt(2.0 * math.pi))
+
+    return density
+
+
+def _gamma(shape: float, rate: float) -> Density:
+    r"""The log density $a \log b - \log \Gamma(a) + (a - 1) \log x - b x$."""
+    constant = shape * math.log(rate) - math.lgamma(shape)
+
+    def density(x: Tensor) -> Tensor:
+        return constant + (shape - 1.0) * x.log() - rate * x
+
+    return density

@@ -1,0 +1,119 @@
+"""What `fit` returns."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+from torch import Tensor
+
+from streamgp.checks import check_inputs
+from streamgp.conditioning import SparseGP
+from streamgp.gp import Prediction
+from streamgp.likelihoods import AbstractLikelihood
+from streamgp.training.scaling import RescaledProcess, Scaling
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["FitInfo", "FitResult"]
+
+
+@final
+@dataclass(frozen=True)
+class FitInfo:
+    r"""Diagnostics of a fit.
+
+    Attributes:
+        bound: The objective without priors at the end: the bound on the log marginal likelihood for `"elbo"`. An
+            estimate from the last pass where training used minibatches with a likelihood that is not Gaussian.
+        log_prior: Log density of the hyperparameters under their priors.
+        history: Objective with priors, the best so far after each iteration; it may fall where inducing points are
+            chosen anew. For minibatches, an estimate after each step, smoothed over some twenty of them.
+        seconds: Wall time.
+        num_evaluations: Evaluations of the objective and its gradient.
+        num_rejected: Those that led out of the domain and were taken back.
+        is_converged: Whether training stopped because there was no more to gain.
+        reason: Why it stopped, in words.
+        num_inducing: Number of inducing points.
+        trace_slack: $\frac1n \operatorname{tr} \Sigma^{-1} (K_{xx} - Q_{xx})$: what the inducing points cannot explain,
+            in units of the noise. Half of it is what the bound loses for each observation.
+        warnings: What should be known of the result.
+    """
+
+    bound: float
+    log_prior: float
+    history: tuple[float, ...]
+    seconds: float
+    num_evaluations: int
+    num_rejected: int
+    is_converged: bool
+    reason: str
+    num_inducing: int
+    trace_slack: float
+    warnings: tuple[str, ...] = ()
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class FitResult:
+    """A fitted sparse GP with its likelihood.
+
+    Attributes:
+        gp: The sparse GP; in standardised units, if those were asked for.
+        likelihood: The fitted likelihood, in the same units.
+        info: Diagnostics.
+        scaling: The standardisation; None if there was none.
+        frozen: Names of the parameters that were not to be learned, for a later fit that starts here.
+    """
+
+    gp: SparseGP
+    likelihood: AbstractLikelihood
+    info: FitInfo
+    scaling: Scaling | None = None
+    frozen: tuple[str, ...] = ()
+
+    def predict(self, X: Tensor, *, covariance: bool = False) -> Prediction:
+        """Predict the latent function in the user's units.
+
+        Args:
+            X: Inputs `(*b, n, d)`.
+            covariance: Compute the joint covariance at once, so that variances are read off it.
+        """
+        X = check_inputs(X, num_dims=self.gp.inducing_points.shape[-1], like=self.gp.inducing_points)
+        if self.scaling is None:
+            return self.gp.predict(X, covariance=covariance)
+        prediction = Prediction(RescaledProcess(self.gp.process, self.scaling), X)
+        if covariance:
+            _ = prediction.covariance
+        return prediction
+
+    def log_predictive_density(self, X: Tensor, y: Tensor) -> Tensor:
+        """Log predictive density of targets, one for each, in the user's units.
+
+        Args:
+            X: Inputs `(n, d)`.
+            y: Targets `(n,)`.
+        """
+        X = check_inputs(X, num_dims=self.gp.inducing_points.shape[-1], like=self.gp.inducing_points)
+        if self.scaling is None:
+            prediction = self.gp.predict(X)
+            return self.likelihood.log_predictive_density(prediction.mean, prediction.variance, y)
+        prediction = self.gp.predict(self.scaling.inputs(X))
+        scaled = self.scaling.targets(y)
+        density = self.likelihood.log_predictive_density(prediction.mean, prediction.variance, scaled)
+        return density - self.scaling.target_scale.to(density).log()
+
+    def plot(self, axes: "Axes | None" = None) -> "Axes":
+        """Draw the history of the objective.
+
+        Args:
+            axes: Where to draw; a new figure by default.
+        """
+        import matplotlib.pyplot as plt  # slow to load, and few fits are drawn
+
+        if axes is None:
+            _, axes = plt.subplots(figsize=(5, 3), layout="constrained")
+        axes.plot(self.info.history, color="tab:blue")
+        axes.set_xlabel("iteration")
+        axes.set_ylabel("objective")
+        axes.set_title(f"{self.info.num_inducing} inducing points, {self.info.seconds:.2g} s: {self.info.reason}")
+        return axes

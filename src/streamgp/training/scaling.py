@@ -1,0 +1,128 @@
+"""Standardised inputs and targets, and predictions back in the user's units."""
+
+from dataclasses import dataclass, replace
+from typing import final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from streamgp.errors import OptionError
+from streamgp.gp import AbstractProcess
+from streamgp.training.features import Observed
+
+__all__ = ["RescaledProcess", "Scaling", "describe_unscaled_inputs", "find_scaling"]
+
+# Spreads of inputs for which the priors of lengthscales were made: the unit cube's is 0.29.
+_USUAL_SPREAD = (0.01, 10.0)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """Affine maps between the user's units and those of training.
+
+    Attributes:
+        input_shift: Subtracted from inputs.
+        input_scale: Divides them after that.
+        target_shift: Subtracted from targets.
+        target_scale: Divides them after that.
+    """
+
+    input_shift: Float[Tensor, " d"]
+    input_scale: Float[Tensor, " d"]
+    target_shift: Float[Tensor, ""]
+    target_scale: Float[Tensor, ""]
+
+    def inputs(self, X: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        """Inputs in the units of training."""
+        return (X - self.input_shift.to(X)) / self.input_scale.to(X)
+
+    def targets(self, y: Float[Tensor, "*b"]) -> Float[Tensor, "*b"]:
+        """Targets in the units of training."""
+        return (y - self.target_shift.to(y)) / self.target_scale.to(y)
+
+    def observed(self, data: Observed) -> Observed:
+        """All of the data in the units of training."""
+        others = None if data.others is None else self.inputs(data.others)
+        return replace(data, inputs=self.inputs(data.inputs), others=others, targets=self.targets(data.targets))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class RescaledProcess(AbstractProcess):
+    """A process in the user's units."""
+
+    process: AbstractProcess
+    scaling: Scaling
+
+    @property
+    def reference(self) -> Tensor:
+        return self.process.reference
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        return self.process.batch_shape
+
+    def mean(self, X: Tensor) -> Tensor:
+        mean = self.process.mean(self.scaling.inputs(X))
+        return self.scaling.target_shift.to(mean) + self.scaling.target_scale.to(mean) * mean
+
+    def variance(self, X: Tensor) -> Tensor:
+        variance = self.process.variance(self.scaling.inputs(X))
+        return self.scaling.target_scale.to(variance).square() * variance
+
+    def covariance(self, X: Tensor) -> Tensor:
+        covariance = self.process.covariance(self.scaling.inputs(X))
+        return self.scaling.target_scale.to(covariance).square() * covariance
+
+
+def find_scaling(
+    standardize: bool | str, inputs: Float[Tensor, "k d"], targets: Float[Tensor, " n"], *, is_gaussian: bool
+) -> Scaling | None:
+    """Find the shift and scale that give zero mean and unit variance; constants are only shifted.
+
+    Args:
+        standardize: True for inputs and targets, `"inputs"`, `"targets"`, or False for neither.
+        inputs: All inputs.
+        targets: All targets.
+        is_gaussian: Whether targets may be scaled; counts and classes stay as they are.
+    """
+    if standardize is False:
+        return None
+    if standardize not in (True, "inputs", "targets"):
+        raise OptionError(f"standardize must be True, False, 'inputs' or 'targets', but is {standardize!r}.")
+    if standardize == "targets" and not is_gaussian:
+        raise OptionError(
+            "standardize='targets' was asked for, but only targets with Gaussian noise can be scaled. "
+            "Pass standardize='inputs'."
+        )
+    d = inputs.shape[-1]
+    shift, scale = inputs.new_zeros(d), inputs.new_ones(d)
+    target_shift, target_scale = targets.new_zeros(()), targets.new_ones(())
+    if standardize in (True, "inputs"):
+        shift, scale = inputs.mean(0), _spread(inputs)
+    if standardize in (True, "targets") and is_gaussian:
+        target_shift, target_scale = targets.mean(), _spread(targets.unsqueeze(-1)).squeeze(-1)
+    return Scaling(shift, scale, target_shift, target_scale)
+
+
+def describe_unscaled_inputs(inputs: Float[Tensor, "n d"]) -> str | None:
+    """Say which inputs have a spread far from that of the unit cube, and what to do; None if none has."""
+    spread, is_constant = _spread(inputs), inputs.amax(0) == inputs.amin(0)
+    is_odd = ((spread < _USUAL_SPREAD[0]) | (spread > _USUAL_SPREAD[1])) & ~is_constant
+    if not bool(is_odd.any()):
+        return None
+    worst = int(torch.where(is_odd, spread.log().abs(), -1.0).argmax())
+    return (
+        f"{int(is_odd.sum())} of {inputs.shape[-1]} input columns are far from unit scale: column {worst} has standard "
+        f"deviation {float(spread[worst]):.3g}. Priors of lengthscales assume inputs in the unit cube or near it. "
+        "Pass standardize='inputs', which the result remembers, or scale the inputs."
+    )
+
+
+def _spread(columns: Tensor) -> Tensor:
+    """Standard deviation of each column, one for those that are constant up to rounding."""
+    spread = columns.std(0, correction=0)
+    rounding = 1e-12 * (1.0 + columns.abs().amax(0))
+    return torch.where(spread > rounding, spread, 1.0)

@@ -1,0 +1,120 @@
+"""Where training starts: defaults that follow the data, the user's modules, or an earlier result."""
+
+import math
+from copy import deepcopy
+from typing import Any
+
+import torch
+from gpytorch.kernels import Kernel, MaternKernel, ScaleKernel
+from gpytorch.means import ConstantMean, Mean
+
+from streamgp.conditioning import SparseGP
+from streamgp.errors import DTypeError, ShapeError, UnsupportedError
+from streamgp.likelihoods import AbstractLikelihood, Gaussian
+from streamgp.training.features import Observed
+from streamgp.training.parameters import Setting, hyperparameter_space
+from streamgp.training.result import FitResult
+
+__all__ = ["frozen_names", "perturbed", "read_likelihood", "starting_setting"]
+
+# Where a learned noise variance starts, relative to that of the targets.
+_START_NOISE = 0.05
+# Standard deviation of the random change of logarithmic hyperparameters for starts after the first.
+_START_SPREAD = 1.0
+
+
+def read_likelihood(likelihood: object, start: object) -> AbstractLikelihood | None:
+    """Check a likelihood; that of an earlier result if there is none."""
+    if likelihood is None and isinstance(start, FitResult):
+        return start.likelihood
+    if likelihood is not None and not isinstance(likelihood, AbstractLikelihood):
+        raise DTypeError(
+            f"likelihood must be one of streamgp.likelihoods, but is a {type(likelihood).__name__}. "
+            "Wrap one of GPyTorch's with streamgp.likelihoods.from_gpytorch."
+        )
+    return likelihood
+
+
+def starting_setting(
+    data: Observed,
+    *,
+    likelihood: AbstractLikelihood | None,
+    kernel: Kernel | None,
+    mean: Mean | None,
+    start: FitResult | SparseGP | None,
+    target_variance: float,
+) -> Setting:
+    """Copy what the user gave in double precision, and make the rest.
+
+    Args:
+        data: The observations.
+        likelihood: None for Gaussian noise that is learned.
+        kernel: None for that of `start`, or a scaled Matérn-5/2 kernel with a lengthscale for each dimension.
+        mean: None for that of `start`, or a constant.
+        start: Earlier result, whose inducing points are the first ones too.
+        target_variance: The natural scale of the latent function.
+    """
+    X, is_gaussian = data.inputs, likelihood is None or isinstance(likelihood, Gaussian)
+    Z = X[:1]
+    if start is not None:
+        gp = start.gp if isinstance(start, FitResult) else start
+        Z = gp.inducing_points.detach().to(X)
+        if Z.dim() != 2 or Z.shape[-1] != X.shape[-1]:
+            raise ShapeError(
+                f"start has inducing points of shape {tuple(Z.shape)}, but must have one model of inputs with "
+                f"{X.shape[-1]} columns. Start from a result for data of the same kind."
+            )
+        frozen = start.frozen if isinstance(start, FitResult) else ()
+        kernel = _thawed(gp.kernel, "kernel", frozen) if kernel is None else kernel
+        mean = _thawed(gp.mean, "mean", frozen) if mean is None else mean
+    if kernel is None:
+        kernel = _default_kernel(data, target_variance)
+    if mean is None:
+        mean = ConstantMean()
+        mean.initialize(constant=data.targets.mean().item() if is_gaussian else 0.0)
+    kernel, mean = (deepcopy(module).to(dtype=X.dtype, device=X.device) for module in (kernel, mean))
+    if kernel.batch_shape:
+        raise UnsupportedError(
+            f"The kernel has leading axes {tuple(kernel.batch_shape)}, but fit trains one model. Fit one for each."
+        )
+    if likelihood is None:
+        likelihood = Gaussian(_START_NOISE * target_variance)
+    return Setting(kernel, mean, likelihood, Z, {})
+
+
+def perturbed(setting: Setting, generator: torch.Generator) -> Setting:
+    """Another start: all learned hyperparameters moved at random, on the scale of their logarithms."""
+    space = hyperparameter_space(setting)
+    lower, upper = space.bounds
+    noise = torch.randn(len(lower), generator=generator, dtype=torch.float64).to(lower)
+    return space.setting((space.start + _START_SPREAD * noise).clamp(lower, upper))
+
+
+def frozen_names(setting: Setting) -> tuple[str, ...]:
+    """Names of the parameters that are not learned."""
+    return tuple(
+        f"{group}.{name}"
+        for group, module in (("kernel", setting.kernel), ("mean", setting.mean))
+        for name, parameter in module.named_parameters()
+        if not parameter.requires_grad
+    )
+
+
+def _thawed(module: Any, group: str, frozen: tuple[str, ...]) -> Any:
+    """A copy whose parameters are learned again, but for those that were frozen before the earlier fit."""
+    copy = deepcopy(module)
+    for name, parameter in copy.named_parameters():
+        parameter.requires_grad_(f"{group}.{name}" not in frozen)
+    return copy.train()
+
+
+def _default_kernel(data: Observed, target_variance: float) -> Kernel:
+    X = data.all_inputs
+    d = X.shape[-1]
+    spread = X.std(0, correction=0)
+    spread = torch.where(spread > 1e-12 * (1.0 + X.abs().amax(0)), spread, 1.0)
+    kernel = ScaleKernel(MaternKernel(2.5, ard_num_dims=d)).to(X)
+    # Two inputs drawn at random are then about 1.4 lengthscales apart, whatever the dimension.
+    kernel.base_kernel.lengthscale = math.sqrt(d) * spread
+    kernel.outputscale = target_variance
+    return kernel

@@ -1,0 +1,68 @@
+"""Objectives without a closed form for the belief: it is learned together with the hyperparameters."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from streamgp.linalg import cholesky
+from streamgp.training.features import Features, Observed, observed_features
+from streamgp.training.parameters import Setting
+
+__all__ = [
+    "BELIEF_MEAN",
+    "BELIEF_ROOT",
+    "belief_of",
+    "divergence",
+    "latent_moments",
+    "pack_belief",
+    "uncollapsed_bound",
+]
+
+BELIEF_MEAN, BELIEF_ROOT = "belief_mean", "belief_root"
+
+
+def uncollapsed_bound(setting: Setting, data: Observed, *, objective: str, beta: float) -> Float[Tensor, ""]:
+    r"""Evaluate $\sum_i \ell_i - \beta \operatorname{KL}(q(u) \Vert p(u))$ at the belief that the setting holds.
+
+    For `"elbo"` $\ell_i = \mathbb E_q \log p(y_i \mid f_i)$, for `"pll"` $\ell_i = \log \mathbb E_q p(y_i \mid f_i)$.
+
+    References:
+        Jankowiak, Pleiss, Gardner (2020), Parametric Gaussian process regressors.
+    """
+    m, R = belief_of(setting)
+    mean, variance = latent_moments(observed_features(setting, data), m, R)
+    likelihood = setting.likelihood
+    term = likelihood.log_predictive_density if objective == "pll" else likelihood.expected_log_density
+    return term(mean, variance, data.targets).sum() - beta * divergence(m, R)
+
+
+def latent_moments(
+    features: Features, whitened_mean: Float[Tensor, " m"], whitened_root: Float[Tensor, "m m"]
+) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"]]:
+    """Mean and variance of the latent value of each observation."""
+    mean = features.mean + features.phi.mT @ whitened_mean
+    return mean, features.slack + (whitened_root.mT @ features.phi).square().sum(-2)
+
+
+def divergence(whitened_mean: Float[Tensor, " m"], whitened_root: Float[Tensor, "m m"]) -> Float[Tensor, ""]:
+    r"""The divergence of $\mathcal N(\bar m, R R^\top)$, $R$ triangular, from $\mathcal N(0, I)$."""
+    log_determinant = 2.0 * whitened_root.diagonal().abs().log().sum()
+    return 0.5 * (whitened_root.square().sum() + whitened_mean.square().sum() - len(whitened_mean) - log_determinant)
+
+
+def pack_belief(whitened_mean: Float[Tensor, " m"], whitened_root: Float[Tensor, "m m"]) -> dict[str, Tensor]:
+    """Coordinates of a belief: its mean, and the triangular root of its covariance with logarithms on the diagonal."""
+    R = whitened_root.double()
+    L, _ = cholesky(R @ R.mT, name="the covariance of the belief")
+    entries = L - torch.diag(L.diagonal()) + torch.diag(L.diagonal().log())
+    rows, columns = torch.tril_indices(*L.shape).unbind(0)
+    return {BELIEF_MEAN: whitened_mean.double(), BELIEF_ROOT: entries[rows, columns]}
+
+
+def belief_of(setting: Setting) -> tuple[Float[Tensor, " m"], Float[Tensor, "m m"]]:
+    """Mean and triangular root of the belief that a setting holds."""
+    mean, entries = setting.extra[BELIEF_MEAN], setting.extra[BELIEF_ROOT]
+    m = len(mean)
+    rows, columns = torch.tril_indices(m, m, device=mean.device).unbind(0)
+    raw = mean.new_zeros(m, m).index_put((rows, columns), entries)
+    return mean, raw.tril(-1) + torch.diag(raw.diagonal().exp())

@@ -1,0 +1,91 @@
+"""Models fitted to data, with transforms around them."""
+
+import pytest
+import torch
+from botorch.models.transforms import Log, Normalize, Standardize
+from torch.testing import assert_close
+
+import streamgp as sg
+from streamgp.errors import OptionError, ShapeError
+from streamgp.likelihoods import Bernoulli, Gaussian, Poisson
+from streamgp.testing.model_laws import uniform
+
+QUICK = {"num_inducing": 8, "max_iterations": 10}
+
+
+def data(rng, n=30, dtype=torch.float64):
+    X = (5.0 + 10.0 * uniform(rng, n, 2)).to(dtype)
+    f = torch.sin(X).sum(-1, keepdim=True)
+    return X, 100.0 + 20.0 * f
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_fit_predicts_in_the_units_of_the_data(rng, dtype):
+    X, Y = data(rng, dtype=dtype)
+    model = sg.OnlineGP.fit(X, Y, num_inducing=30)
+    assert isinstance(model.input_transform, Normalize)
+    assert isinstance(model.outcome_transform, Standardize)
+    posterior = model.posterior(X)
+    assert posterior.mean.dtype == dtype
+    assert (posterior.mean - Y).square().mean().sqrt() < 0.3 * Y.std()
+    assert len(model.fit_info) == 1
+    after = model.condition_on_observations(X, Y)
+    assert (after.posterior(X).variance <= posterior.variance + 1e-3).all()
+
+
+@pytest.mark.slow
+def test_only_gaussian_outputs_are_standardised(rng):
+    X, Y = data(rng)
+    counts, classes = (Y / 20).round().clamp_min(0), (Y > 100).double()
+    model = sg.OnlineGP.fit(
+        X, torch.cat([counts, Y, classes], dim=-1), likelihood=[Poisson(), None, Bernoulli()], **QUICK
+    )
+    assert model.num_outputs == 3
+    assert [type(one) for one in model.likelihoods] == [Poisson, Gaussian, Bernoulli]
+    assert_close(model.outcome_transform.stdvs[0, [0, 2]], torch.ones(2, dtype=torch.float64))
+    rates = model.on_scale("response").posterior(X).mean[:, :1]
+    assert (rates - counts).square().mean() < counts.var()
+
+
+def test_known_noise_is_transformed_and_not_learned(rng):
+    X, Y = data(rng)
+    model = sg.OnlineGP.fit(X, Y, train_Yvar=torch.full_like(Y, 4.0), **QUICK)
+    (likelihood,) = model.likelihoods
+    assert_close(likelihood.noise_variance, torch.full_like(Y.squeeze(-1), 4.0) / Y.var())
+
+
+def test_transforms_may_be_given_fitted_or_not(rng):
+    X, Y = data(rng)
+    model = sg.OnlineGP.fit(X, Y, input_transform=None, outcome_transform=Log(), **QUICK)
+    assert "input_transform" not in model._modules
+    assert (model.posterior(X).mean > 0).all()
+    bounds = torch.tensor([[0.0, 0.0], [20.0, 20.0]], dtype=torch.float64)
+    frozen = Standardize(1)
+    frozen(Y[:5])
+    model = sg.OnlineGP.fit(X, Y, input_transform=Normalize(2, bounds=bounds), outcome_transform=frozen.eval(), **QUICK)
+    assert_close(model.outcome_transform.means, frozen.means)
+    assert_close(model.input_transform(X), X / 20)
+
+
+def test_a_fit_may_start_from_another(rng):
+    X, Y = data(rng)
+    first = sg.OnlineGP.fit(X[:20], Y[:20], **QUICK)
+    second = sg.OnlineGP.fit(X, Y, start=first, **QUICK)
+    assert_close(second.outcome_transform.means, first.outcome_transform.means)
+    assert torch.isfinite(second.posterior(X).mean).all()
+    with pytest.raises(OptionError, match="start must be a fitted model of 1 outputs that was not conditioned since"):
+        sg.OnlineGP.fit(X, Y, start=first.condition_on_observations(X, Y))
+
+
+def test_bad_data_is_refused_with_a_sentence(rng):
+    X, Y = data(rng)
+    with pytest.raises(ShapeError, match=r"Add the output axis with train_Y.unsqueeze\(-1\)"):
+        sg.OnlineGP.fit(X, Y.squeeze(-1))
+    with pytest.raises(ShapeError, match="Give one row for each input"):
+        sg.OnlineGP.fit(X, Y[:5])
+    with pytest.raises(ShapeError, match=r"train_Yvar must have the shape \(30, 1\) of train_Y"):
+        sg.OnlineGP.fit(X, Y, train_Yvar=Y[:3])
+    with pytest.raises(OptionError, match="output 0 has a likelihood that is not Gaussian"):
+        sg.OnlineGP.fit(X, Y.round(), likelihood=Poisson(), train_Yvar=Y)
+    with pytest.raises(OptionError, match="input_transform must be a transform of BoTorch, 'default' or None"):
+        sg.OnlineGP.fit(X, Y, input_transform="unit")

@@ -1,0 +1,62 @@
+import torch
+from gpytorch.kernels import MaternKernel, ScaleKernel
+
+from streamgp.training import inducing
+from streamgp.training.inducing import extend_points, kmeans_points, pivoted_points
+
+
+def kernel(lengthscale=0.3):
+    made = ScaleKernel(MaternKernel(2.5)).double()
+    made.base_kernel.lengthscale = lengthscale
+    return made
+
+
+def is_among(points, inputs):
+    return (points.unsqueeze(-2) == inputs).all(-1).any(-1).all()
+
+
+def residual(points, X):
+    K = kernel()(points).to_dense()
+    cross = kernel()(points, X).to_dense()
+    return (kernel()(X).to_dense().diagonal() - (cross * torch.linalg.solve(K, cross)).sum(0)).max()
+
+
+def test_pivoted_points_are_inputs_and_leave_no_input_far_from_explained(rng):
+    X = torch.rand(60, 2, generator=rng, dtype=torch.float64)
+    Z = pivoted_points(kernel(), X, 10, generator=rng)
+    assert Z.shape == (10, 2)
+    assert is_among(Z, X)
+    assert residual(Z, X) < residual(X[:10], X)
+
+
+def test_copies_are_chosen_once(rng):
+    X = torch.rand(4, 2, generator=rng, dtype=torch.float64).repeat(5, 1)
+    assert len(pivoted_points(kernel(), X, 10, generator=rng)) == 4
+    assert len(kmeans_points(kernel(), X, 10, generator=rng)) == 4
+
+
+def test_points_are_added_behind_those_that_stay(rng):
+    X = torch.rand(60, 2, generator=rng, dtype=torch.float64)
+    old = torch.rand(5, 2, generator=rng, dtype=torch.float64)
+    Z = extend_points(kernel(), old, X, 12, generator=rng)
+    assert torch.equal(Z[:5], old)
+    assert is_among(Z[5:], X)
+    assert len(Z) == 12
+    assert extend_points(kernel(), old, X, 3, generator=rng) is old
+
+
+def test_centres_are_reproducible_and_near_the_clusters(rng):
+    centres = torch.tensor([[0.0, 0.0], [5.0, 5.0], [0.0, 5.0]], dtype=torch.float64)
+    X = (centres.unsqueeze(1) + 0.1 * torch.randn(3, 40, 2, generator=rng, dtype=torch.float64)).flatten(0, 1)
+    found = kmeans_points(kernel(), X, 3, generator=torch.Generator().manual_seed(1))
+    again = kmeans_points(kernel(), X, 3, generator=torch.Generator().manual_seed(1))
+    assert torch.equal(found, again)
+    assert torch.cdist(centres, found).min(-1).values.max() < 0.1
+
+
+def test_candidates_are_drawn_from_many_inputs(rng, monkeypatch):
+    monkeypatch.setattr(inducing, "_MOST_CANDIDATES", 30)
+    X = torch.rand(100, 2, generator=rng, dtype=torch.float64)
+    weights = torch.ones(100, dtype=torch.float64)
+    assert is_among(pivoted_points(kernel(), X, 8, weights=weights, generator=rng), X)
+    assert extend_points(kernel(), X[:2], X, 8, generator=rng).shape == (8, 2)

@@ -1,0 +1,33 @@
+import matplotlib as mpl
+import pytest
+import torch
+
+import streamgp as sg
+from streamgp.errors import ShapeError
+
+mpl.use("agg")
+
+
+@pytest.fixture
+def result(rng):
+    X = torch.rand(30, 2, generator=rng, dtype=torch.float64)
+    return sg.fit(X, X.sum(-1), num_inducing=5, max_iterations=5)
+
+
+def test_the_history_can_be_drawn(result):
+    axes = result.plot()
+    assert axes.get_ylabel() == "objective"
+    assert len(axes.lines[0].get_ydata()) == len(result.info.history)
+    assert result.plot(axes) is axes
+
+
+def test_inputs_are_checked(result):
+    with pytest.raises(ShapeError, match="X must have 2 columns"):
+        result.predict(torch.zeros(3, 3, dtype=torch.float64))
+
+
+def test_diagnostics_are_frozen(result):
+    with pytest.raises(AttributeError):
+        result.info.bound = 0.0
+    assert result.info.seconds > 0
+    assert "gained less" in result.info.reason or "iterations" in result.info.reason

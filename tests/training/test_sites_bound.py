@@ -1,0 +1,85 @@
+import pytest
+import torch
+from gpytorch.kernels import MaternKernel, ScaleKernel
+from gpytorch.means import ConstantMean
+from torch.testing import assert_close
+
+from streamgp.likelihoods import Bernoulli, Gaussian, Poisson, Preference, StudentT
+from streamgp.training.collapsed import collapsed_bound
+from streamgp.training.features import Observed, observed_features
+from streamgp.training.parameters import Setting, hyperparameter_space
+from streamgp.training.sites_bound import optimal_sites, sites_bound
+
+
+def random_setting(rng, likelihood, num_inducing=5):
+    kernel, mean = ScaleKernel(MaternKernel(2.5, ard_num_dims=2)).double(), ConstantMean().double()
+    mean.initialize(constant=0.4)
+    return Setting(kernel, mean, likelihood, torch.rand(num_inducing, 2, generator=rng, dtype=torch.float64), {})
+
+
+def random_data(rng, targets):
+    X = torch.rand(len(targets), 2, generator=rng, dtype=torch.float64)
+    return Observed(X, None, torch.as_tensor(targets, dtype=torch.float64))
+
+
+COUNTS = [0, 1, 0, 3, 2, 1, 0, 5, 1, 2]
+CASES = [
+    (Gaussian(0.3), [0.1, -1.0, 2.0, 0.5, 0.7, -0.2, 0.3, 1.0, 0.0, 1.5]),
+    (Bernoulli(), [0, 1, 1, 0, 1, 0, 0, 1, 1, 1]),
+    (Poisson(), COUNTS),
+    (StudentT(), [0.1, -1.0, 9.0, 0.5, 0.7, -0.2, 0.3, 1.0, 0.0, 1.5]),
+]
+
+
+@pytest.mark.parametrize("num_inducing", [5, 14])
+def test_for_gaussian_observations_it_equals_the_collapsed_bound(rng, num_inducing):
+    setting, data = random_setting(rng, CASES[0][0], num_inducing), random_data(rng, CASES[0][1])
+    sites, is_converged = optimal_sites(setting, data)
+    assert is_converged
+    expected = collapsed_bound(setting, data, torch.tensor(0.3, dtype=torch.float64))
+    assert_close(sites_bound(setting, data, sites), expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(("likelihood", "targets"), CASES)
+def test_it_equals_the_dense_bound_at_the_belief_of_its_sites(rng, likelihood, targets):
+    setting, data = random_setting(rng, likelihood), random_data(rng, targets)
+    sites, _ = optimal_sites(setting, data)
+    features = observed_features(setting, data)
+    phi, mu = features.phi, features.mean
+    S = torch.linalg.inv(torch.eye(5) + phi @ sites.precision.diag() @ phi.mT)
+    m = S @ phi @ (sites.pull - sites.precision * mu)
+    variance = features.slack + (phi * (S @ phi)).sum(0)
+    fit = likelihood.expected_log_density(mu + phi.mT @ m, variance, data.targets).sum()
+    divergence = 0.5 * (S.trace() + m @ m - 5 - torch.logdet(S))
+    assert_close(sites_bound(setting, data, sites), fit - divergence, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize(("likelihood", "targets"), CASES)
+def test_its_gradient_is_right_in_all_that_is_learned(rng, likelihood, targets):
+    setting, data = random_setting(rng, likelihood), random_data(rng, targets)
+    sites, _ = optimal_sites(setting, data)
+    space = hyperparameter_space(setting, learn_inducing=True)
+    x = space.start.clone().requires_grad_(True)
+    assert torch.autograd.gradcheck(lambda x: space.evaluate(x, lambda s: sites_bound(s, data, sites)), [x])
+
+
+@pytest.mark.parametrize(("likelihood", "targets"), CASES[1:3])
+def test_optimal_sites_are_stationary(rng, likelihood, targets):
+    setting, data = random_setting(rng, likelihood), random_data(rng, targets)
+    sites, _ = optimal_sites(setting, data, tolerance=1e-9)
+    free = [value.clone().requires_grad_(True) for value in sites]
+    gradients = torch.autograd.grad(sites_bound(setting, data, type(sites)(*free)), free)
+    for gradient in gradients:
+        assert gradient.abs().max() < 1e-6
+
+
+def test_comparisons_are_differences_of_the_latent_function(rng):
+    setting = random_setting(rng, Preference())
+    first, second = (torch.rand(6, 2, generator=rng, dtype=torch.float64) for _ in range(2))
+    data = Observed(first, second, torch.ones(6, dtype=torch.float64))
+    features = observed_features(setting, data)
+    one, other = (observed_features(setting, Observed(X, None, data.targets)) for X in (first, second))
+    assert_close(features.phi, one.phi - other.phi)
+    assert_close(features.mean, torch.zeros(6, dtype=torch.float64))
+    cross = setting.kernel(first, second).to_dense() - one.phi.mT @ other.phi
+    assert_close(features.slack, one.slack + other.slack - 2 * cross.diagonal(), rtol=1e-8, atol=1e-10)
