@@ -286,6 +286,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="*", default=[], help="passes over so many rows in minibatches")
     arguments = parser.parse_args()
     torch.set_default_dtype(torch.float64)
+    torch.manual_seed(0)  # GPyTorch starts its belief at random
     torch.set_num_threads(arguments.threads)
     warnings.filterwarnings("ignore")
     table = Table(title=f"Fitting, {arguments.threads} threads")

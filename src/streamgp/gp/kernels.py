@@ -101,13 +101,13 @@ def _matern_half(r: Tensor) -> tuple[Tensor, Tensor]:
 
 def _matern_three_halves(r: Tensor) -> tuple[Tensor, Tensor]:
     s = math.sqrt(3) * r
-    e = torch.exp(-s)
+    e = s.neg().exp_()
     return torch.addcmul(e, s, e), -3 * e
 
 
 def _matern_five_halves(r: Tensor) -> tuple[Tensor, Tensor]:
     s = math.sqrt(5) * r
-    e = torch.exp(-s)
+    e = s.neg().exp_()
     t = torch.addcmul(e, s, e)
     return torch.addcmul(t, s.square(), e, value=1 / 3), (-5 / 3) * t
 
@@ -124,8 +124,9 @@ class _FusedStationary(torch.autograd.Function):
         distance = torch.cdist(x / lengthscale, z / lengthscale, compute_mode="donot_use_mm_for_euclid_dist")
         value, slope = profile(distance)
         ctx.profile = profile
-        ctx.save_for_backward(x, z, lengthscale, amplitude, slope, value if ctx.needs_input_grad[3] else None)
-        return value * amplitude
+        needs_value = ctx.needs_input_grad[3]
+        ctx.save_for_backward(x, z, lengthscale, amplitude, slope, value if needs_value else None)
+        return value * amplitude if needs_value or amplitude.dim() > 2 else value.mul_(amplitude)
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
