@@ -15,7 +15,7 @@ from streamgp.shapes import broadcast_shapes
 
 __all__ = ["AbstractKernelFunction", "ModuleKernel", "StationaryKernel", "read_kernel"]
 
-# Maps distances, in units of the lengthscale, to k(r) and to its slope k'(r) / r.
+# Maps distances, in units of the lengthscale, to k(r) and to its slope k'(r) / r. Without gradients it may use up r.
 Profile = Callable[[Tensor], tuple[Tensor, Tensor]]
 
 
@@ -106,10 +106,17 @@ def _matern_three_halves(r: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _matern_five_halves(r: Tensor) -> tuple[Tensor, Tensor]:
-    s = math.sqrt(5) * r
+    if torch.is_grad_enabled():
+        s = math.sqrt(5) * r
+        e = s.neg().exp_()
+        t = torch.addcmul(e, s, e)
+        return torch.addcmul(t, s.square(), e, value=1 / 3), (-5 / 3) * t
+    # The same in the memory of three matrices: for large ones, taking fresh memory costs more than the arithmetic.
+    s = r.mul_(math.sqrt(5))
     e = s.neg().exp_()
     t = torch.addcmul(e, s, e)
-    return torch.addcmul(t, s.square(), e, value=1 / 3), (-5 / 3) * t
+    value = e.mul_(s).mul_(s).mul_(1 / 3).add_(t)
+    return value, t.mul_(-5 / 3)
 
 
 class _FusedStationary(torch.autograd.Function):
