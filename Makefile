@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast check format bench bench-fit bench-kg clean
+.PHONY: help demo test test-fast check format bench bench-sites bench-fit bench-kg clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -47,6 +47,9 @@ format: $(INSTALLED) ## format the code and mend what ruff can mend
 
 bench: $(INSTALLED) ## time conditioning beside GPyTorch, BoTorch and bare torch
 	$(BIN)/python benchmarks/fantasies.py
+
+bench-sites: $(INSTALLED) ## streams of classes and counts beside batch fits; needs the data sets
+	$(BIN)/python benchmarks/sites.py $(ARGS)
 
 bench-fit: $(INSTALLED) ## fit beside GPyTorch and BoTorch; with ARGS=--quick in minutes
 	$(BIN)/python benchmarks/fit.py $(ARGS)
