@@ -68,10 +68,9 @@ def bound_at_sites(
     belief = _belief(features)
     pull = sites.pull - sites.precision * features.mean
     updated = belief.update(pull, sites.precision)
-    e = updated.shift
-    spread = sites.precision * (e.square() + updated.variance)
-    divergence = 0.5 * ((pull * e - spread).sum() + updated.log_determinant)
-    fit = likelihood.expected_log_density(features.mean + e, updated.variance + features.slack, targets)
+    shrinkage = (sites.precision * updated.variance).sum()
+    divergence = 0.5 * (updated.quadratic - shrinkage + updated.log_determinant)
+    fit = likelihood.expected_log_density(features.mean + updated.shift, updated.variance + features.slack, targets)
     return fit.sum() - divergence
 
 
