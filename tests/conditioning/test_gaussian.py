@@ -108,10 +108,11 @@ def test_hard_cases_stay_finite_and_close_to_the_dense_reference(rng, dtype, cas
     if dtype == torch.float64 and not (options["noise"] == 0.0 and "duplicate" in options):
         noise = (options["noise"] + conditioned.jitter) * torch.eye(8, dtype=dtype)
         expected = condition_dense(gp, X, y, noise, W)
-        # Without noise, or with lengthscales that make all points alike, the reference itself loses digits.
-        loose = {"rtol": 1e-4, "atol": 1e-4 * options["target_scale"]}
-        assert_close(prediction.mean, expected.mean, **loose)
-        assert_close(prediction.variance, expected.covariance.diagonal(), **loose)
+        # Where all points are alike, by lengthscale or number, the reference, which inverts, loses digits itself.
+        is_ill_posed = case in ("lengthscale 1e3", "p = 500", "no noise", "noise 1e-8")
+        limits = {"rtol": 1e-4, "atol": 1e-4} if is_ill_posed else tolerance(dtype, scale=options["target_scale"])
+        assert_close(prediction.mean, expected.mean, **limits)
+        assert_close(prediction.variance, expected.covariance.diagonal(), **limits)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
