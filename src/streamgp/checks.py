@@ -18,6 +18,8 @@ __all__ = [
     "check_inputs",
     "check_matches",
     "check_noise_variance",
+    "check_positive",
+    "check_share",
     "check_targets",
 ]
 
@@ -117,8 +119,10 @@ def check_noise_variance(noise_variance: object, X: Tensor, *, name: str = "nois
     Returns:
         A tensor of shape `()`, `(*b, n)` or `(*b, n, n)`, and whether it is a matrix.
     """
+    if isinstance(noise_variance, int | float) and 0.0 <= noise_variance < math.inf:
+        return torch.tensor(noise_variance, dtype=X.dtype, device=X.device), False
     if isinstance(noise_variance, int | float):
-        noise_variance = torch.as_tensor(float(noise_variance), dtype=X.dtype, device=X.device)
+        noise_variance = torch.tensor(noise_variance, dtype=X.dtype, device=X.device)
     noise_variance = check_float(noise_variance, name)
     shape, n = noise_variance.shape, X.shape[-2]
     is_scalar = noise_variance.numel() == 1 and noise_variance.dim() <= 1
@@ -152,6 +156,22 @@ def check_count(value: object, name: str, *, minimum: int = 1) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
         raise ValueRangeError(f"{name} must be a whole number of at least {minimum}, but is {value!r}.")
     return value
+
+
+def check_share(value: object, name: str) -> float:
+    """Return `value` if it is a number above zero and at most one."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0.0 < value <= 1.0:
+        raise ValueRangeError(
+            f"{name} must be a number above 0 and at most 1, but is {value!r}. Pass 1 to change nothing."
+        )
+    return float(value)
+
+
+def check_positive(value: object, name: str) -> float:
+    """Return `value` if it is a positive, finite number."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0.0 < value < math.inf:
+        raise ValueRangeError(f"{name} must be a positive, finite number, but is {value!r}.")
+    return float(value)
 
 
 def _dtype_name(dtype: torch.dtype) -> str:

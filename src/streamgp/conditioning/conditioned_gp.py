@@ -75,6 +75,7 @@ def condition(process: SparseProcess | ConditionedProcess, observation: Observat
     outlook = look(process, observation.inputs, observation.projection)
     prior = process.prior if isinstance(process, SparseProcess) else process.base.prior
     targets, noise, info = observation.to_gaussian(
-        DenseBelief(outlook.mean, outlook.covariance), lambda: prior_belief(prior, outlook.inputs, outlook.projection)
+        lambda: DenseBelief(outlook.mean, outlook.covariance),
+        lambda: prior_belief(prior, outlook.inputs, outlook.projection),
     )
     return ConditionedGP(observe(process, outlook, targets, noise), info)

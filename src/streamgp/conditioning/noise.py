@@ -56,8 +56,8 @@ class Noise:
 
     def check_positive(self) -> "Noise":
         """Refuse noise-free observations, whose information is infinite."""
-        smallest = self.variances(1).detach().min() if self.values.numel() else 1.0
-        if smallest <= 0:
+        variances = self.variances(1).detach() if self.values.dim() else self.values.detach()
+        if variances.numel() and float(variances.min() if variances.dim() else variances) <= 0:
             raise ValueRangeError(
                 "noise_variance must be positive to absorb observations, but is zero. Pass a small variance, "
                 "or use condition, which also takes observations without noise."

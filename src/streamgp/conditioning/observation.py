@@ -1,7 +1,7 @@
 """Observations as users pass them: Gaussian with known noise, or of any likelihood."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import final
 
 import torch
@@ -87,17 +87,19 @@ class Observation:
         noise = None if self.noise is None else self.noise.check_positive()
         y, X = self.targets.detach(), self.inputs.detach()
         batch = broadcast_shapes(batch_shape, y.shape[:-1])
-        return replace(self, inputs=X.expand(*batch, *X.shape[-2:]), targets=y.expand(*batch, y.shape[-1]), noise=noise)
+        if batch:
+            X, y = X.expand(*batch, *X.shape[-2:]), y.expand(*batch, y.shape[-1])
+        return Observation(X, y, self.projection, noise, self.likelihood, self.rule)
 
     def to_gaussian(
-        self, belief: AbstractBelief, prior_belief: Callable[[], AbstractBelief]
+        self, belief: Callable[[], AbstractBelief], prior_belief: Callable[[], AbstractBelief]
     ) -> tuple[Float[Tensor, "*s k"], Noise, SiteInfo | None]:
         """Express the observations as Gaussian ones, given what was believed about their latent values."""
         if self.noise is not None:
             return self.targets, self.noise, None
         assert self.likelihood is not None
-        belief = prior_belief() if self.rule.rule == "paper" else belief
-        sites, info = find_sites(belief, self.likelihood, self.targets, self.rule)
+        before = prior_belief() if self.rule.rule == "paper" else belief()
+        sites, info = find_sites(before, self.likelihood, self.targets, self.rule)
         return sites.targets, Noise(sites.variance), info
 
 
@@ -136,4 +138,5 @@ def _differences(pairs: Tensor) -> Tensor:
 
 
 def _broadcast(y: Tensor, X: Tensor) -> Tensor:
-    return y.expand(*broadcast_shapes(y.shape[:-1], X.shape[:-2]), y.shape[-1])
+    batch = broadcast_shapes(y.shape[:-1], X.shape[:-2])
+    return y.expand(*batch, y.shape[-1]) if batch else y

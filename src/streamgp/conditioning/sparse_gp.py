@@ -10,11 +10,16 @@ from gpytorch.means import Mean, ZeroMean
 from gpytorch.models import ApproximateGP
 from torch import Tensor
 
-from streamgp.checks import check_choice, check_count, check_finite, check_float, check_inputs
-from streamgp.conditioning.absorb import AbsorbInfo, absorb, choose_inducing_points
+from streamgp.checks import check_choice, check_count, check_finite, check_float, check_inputs, check_positive
+from streamgp.conditioning.absorb import AbsorbInfo, absorb
 from streamgp.conditioning.abstract_gp import AbstractGP
 from streamgp.conditioning.conditioned_gp import ConditionedGP, condition
+from streamgp.conditioning.exchange import exchange, is_single
+from streamgp.conditioning.explained import Explained, explain
+from streamgp.conditioning.forgetting import forget
 from streamgp.conditioning.observation import Observation
+from streamgp.conditioning.selection import choose_inducing_points
+from streamgp.conditioning.transport import TransportInfo, transport
 from streamgp.errors import ShapeError
 from streamgp.gp import Prior, PseudoData, SamplePaths, SparseProcess, pseudo_data, read_gpytorch, sample_paths
 from streamgp.gp.exporting import write_gpytorch
@@ -124,6 +129,7 @@ class SparseGP(AbstractGP):
         sites: str | SiteRule = "variational",
         inducing: str | Tensor = "pivoted",
         num_inducing: int | None = None,
+        loyalty: float = 1.0,
         kernel: Kernel | None = None,
         mean: Mean | None = None,
     ) -> tuple["SparseGP", AbsorbInfo]:
@@ -135,9 +141,12 @@ class SparseGP(AbstractGP):
             noise_variance: Variance of Gaussian noise, as in `condition`; positive.
             likelihood: The likelihood of other observations, instead of the noise.
             sites: How those become Gaussian, as in `condition`.
-            inducing: `"pivoted"` chooses among the old inducing points and the new inputs by pivoted Cholesky, `"keep"`
-                keeps them, a tensor `(*b, m, d)` sets them.
+            inducing: `"pivoted"` chooses among the old inducing points and the new inputs, by pivoted Cholesky or, if
+                there is a single new input, by letting it compete with the weakest old point. `"keep"` keeps them, a
+                tensor `(*b, m, d)` sets them.
             num_inducing: How many inducing points to choose; as many as before by default.
+            loyalty: How much more old inducing points count than by what is known at them. Above 1 they are exchanged
+                less readily, which suits points that were learned.
             kernel: A changed kernel, under which the belief is carried on.
             mean: A changed mean.
 
@@ -148,9 +157,23 @@ class SparseGP(AbstractGP):
         prior = None
         if kernel is not None or mean is not None:
             prior = Prior.snapshot(kernel or self.kernel, mean or self.mean, like=self.inducing_points)
-        points = self._new_inducing_points(observation, inducing, num_inducing, prior or self.process.prior)
-        absorbed, info = absorb(self.process, observation, inducing_points=points, prior=prior)
+        with torch.no_grad():
+            moved, seen, carried = self._move(observation, inducing, num_inducing, prior=prior, loyalty=loyalty)
+            absorbed, info = absorb(moved, observation, seen, carried=carried)
         return SparseGP(absorbed), info
+
+    def forget(self, factor: float) -> "SparseGP":
+        """Let the belief relax towards the prior, as if the past observations had been less precise.
+
+        Args:
+            factor: What all information is multiplied with, above 0 and at most 1: the noise variance of each past
+                observation is divided by it. 1 changes nothing; forgetting by `a` and then by `b` is forgetting by
+                `a * b`.
+
+        Returns:
+            The new GP, with the same inducing points.
+        """
+        return SparseGP(forget(self.process, factor))
 
     def pseudo_data(self) -> PseudoData:
         """The observations at the inducing points for which the belief would be optimal: the paper's view."""
@@ -201,17 +224,37 @@ class SparseGP(AbstractGP):
             sites=sites,
         )
 
-    def _new_inducing_points(
-        self, observation: Observation, inducing: str | Tensor, num_inducing: int | None, prior: Prior
-    ) -> Tensor | None:
-        X = observation.inputs
+    def _move(
+        self,
+        observation: Observation,
+        inducing: str | Tensor,
+        num_inducing: int | None,
+        *,
+        prior: Prior | None,
+        loyalty: float,
+    ) -> tuple[SparseProcess, Explained, TransportInfo]:
+        """Bring the belief to where it can absorb the observations."""
+        process, X = self.process, observation.inputs
+        points = None
         if isinstance(inducing, Tensor):
-            points = check_inputs(inducing, num_dims=X.shape[-1], like=X, name="inducing")
-            return points.detach().expand(*X.shape[:-2], *points.shape[-2:])
-        size = self.num_inducing if num_inducing is None else check_count(num_inducing, "num_inducing")
-        if check_choice(inducing, ("pivoted", "keep"), "inducing") == "keep" or X.shape[-2] == 0:
-            return None
-        return choose_inducing_points(self.process, observation, num_inducing=size, prior=prior)
+            points = check_inputs(inducing, num_dims=X.shape[-1], like=X, name="inducing").detach()
+            points = points.expand(*X.shape[:-2], *points.shape[-2:])
+        else:
+            check_positive(loyalty, "loyalty")
+            size = self.num_inducing if num_inducing is None else check_count(num_inducing, "num_inducing")
+            if check_choice(inducing, ("pivoted", "keep"), "inducing") == "pivoted" and X.shape[-2]:
+                if prior is None and size >= self.num_inducing and is_single(process, observation):
+                    return exchange(process, observation, num_inducing=size, loyalty=loyalty)
+                points = choose_inducing_points(
+                    process, observation, num_inducing=size, loyalty=loyalty, prior=prior or process.prior
+                )
+        if points is None and prior is None:
+            carried = TransportInfo(0, X.new_zeros(process.batch_shape), 0)
+        else:
+            process, carried = transport(
+                process, self.inducing_points if points is None else points, prior or process.prior
+            )
+        return process, explain(process, observation), carried
 
 
 def from_gpytorch(model: ApproximateGP, *, kernel: Kernel | None = None, mean: Mean | None = None) -> SparseGP:

@@ -24,10 +24,12 @@ class TransportInfo(NamedTuple):
         num_clipped: Directions whose precision had to be bounded.
         lost_trace: What the new inducing points cannot express of the old belief, the second trace term of the
             streaming bound; zero where nothing was lost.
+        num_swapped: How many inducing points are new.
     """
 
     num_clipped: int
     lost_trace: Float[Tensor, "*b"]
+    num_swapped: int
 
 
 def transport(
@@ -77,7 +79,8 @@ def transport(
     # The trace of the old site times I - T'T: what it says of directions that the new points cannot express.
     lost = _squared_norm(R_inverse) - _squared_norm(G) - (R_old.shape[-1] - _squared_norm(T))
     moved = before_data.with_belief(mean.to(Z.dtype), root.to(Z.dtype).contiguous())
-    return moved, TransportInfo(num_clipped, lost.to(Z.dtype))
+    num_swapped = int((~(Z.unsqueeze(-2) == process.inducing_points.unsqueeze(-3)).all(-1).any(-1)).sum())
+    return moved, TransportInfo(num_clipped, lost.to(Z.dtype), num_swapped)
 
 
 def _projected(process: SparseProcess, Z: Tensor, prior: Prior, is_same: Tensor) -> Tensor:

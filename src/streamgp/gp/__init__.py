@@ -6,11 +6,12 @@ from streamgp.gp.prior import Prior
 from streamgp.gp.process import AbstractProcess, Prediction
 from streamgp.gp.pseudo_data import PseudoData, pseudo_data
 from streamgp.gp.reading import read_gpytorch
-from streamgp.gp.sparse import SparseProcess
+from streamgp.gp.sparse import InducingFactor, SparseProcess
 
 __all__ = [
     "AbstractKernelFunction",
     "AbstractProcess",
+    "InducingFactor",
     "ModuleKernel",
     "Prediction",
     "Prior",

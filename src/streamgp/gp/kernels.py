@@ -50,6 +50,11 @@ class StationaryKernel(AbstractKernelFunction):
 
     def matrix(self, first: Tensor, second: Tensor) -> Tensor:
         amplitude = self.outputscale[..., None, None]
+        if not _is_tracked(first, second, self.lengthscale, self.outputscale):
+            # The bookkeeping of a gradient takes longer than one row of the matrix.
+            with torch.no_grad():
+                value, _ = self.profile(_distance(first, second, self.lengthscale))
+                return value * amplitude if amplitude.dim() > 2 else value.mul_(amplitude)
         fused: Any = _FusedStationary  # torch leaves `apply` untyped
         return fused.apply(first, second, self.lengthscale, amplitude, self.profile)
 
@@ -119,6 +124,14 @@ def _matern_five_halves(r: Tensor) -> tuple[Tensor, Tensor]:
     return value, t.mul_(-5 / 3)
 
 
+def _is_tracked(*tensors: Tensor) -> bool:
+    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+
+
+def _distance(x: Tensor, z: Tensor, lengthscale: Tensor) -> Tensor:
+    return torch.cdist(x / lengthscale, z / lengthscale, compute_mode="donot_use_mm_for_euclid_dist")
+
+
 class _FusedStationary(torch.autograd.Function):
     r"""Value of a stationary kernel, with a gradient that costs one matrix product.
 
@@ -128,8 +141,7 @@ class _FusedStationary(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, z: Tensor, lengthscale: Tensor, amplitude: Tensor, profile: Profile) -> Tensor:
-        distance = torch.cdist(x / lengthscale, z / lengthscale, compute_mode="donot_use_mm_for_euclid_dist")
-        value, slope = profile(distance)
+        value, slope = profile(_distance(x, z, lengthscale))
         ctx.profile = profile
         needs_value = ctx.needs_input_grad[3]
         ctx.save_for_backward(x, z, lengthscale, amplitude, slope, value if needs_value else None)

@@ -1,6 +1,6 @@
 r"""The sparse posterior $q(f) = \int p(f \mid u) q(u) du$ as the Gaussian process that it is."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import final
 
@@ -13,7 +13,36 @@ from streamgp.gp.process import AbstractProcess
 from streamgp.linalg import apply, cholesky, solve_lower, solve_lower_transpose, solve_vector
 from streamgp.shapes import broadcast_shapes
 
-__all__ = ["SparseProcess"]
+__all__ = ["InducingFactor", "SparseProcess"]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class InducingFactor:
+    r"""The factor of $K = k(Z, Z) + jI = L L^\top$, and what follows from it alone; shared while the points stay.
+
+    Attributes:
+        factor: $L$, in the dtype of the process.
+        double_factor: $L$ as it was computed.
+        total_jitter: What stands on the diagonal of $K$ in all: the stated jitter, and what the factorisation added.
+        is_as_stated: Whether the factorisation added nothing.
+    """
+
+    factor: Float[Tensor, "*b m m"]
+    double_factor: Float[Tensor, "*b m m"]
+    total_jitter: Float[Tensor, "*b"]
+    is_as_stated: bool
+
+    @cached_property
+    def whitening(self) -> Float[Tensor, "*b m m"]:
+        """The inverse of $L$, in double precision."""
+        L = self.double_factor
+        return solve_lower(L, torch.eye(L.shape[-1], dtype=L.dtype, device=L.device).expand_as(L))
+
+    @cached_property
+    def leave_one_out(self) -> Float[Tensor, "*b m"]:
+        r"""The prior variance of each inducing value given the others, $1 / (K^{-1})_{ii}$."""
+        return self.whitening.square().sum(-2).reciprocal().to(self.factor.dtype)
 
 
 @final
@@ -36,6 +65,8 @@ class SparseProcess(AbstractProcess):
         whitened_mean: $\bar m$, the mean of $L^{-1}(u - \mu(Z))$.
         whitened_root: Any square root $R$ of its covariance, $\bar S = R R^\top$.
         jitter: $j$, part of the definition of $u$.
+        information: The diagonal of the site $\Lambda = S^{-1} - K^{-1}$ at the inducing points, where it was carried
+            along; None where it is to be derived from the belief.
     """
 
     prior: Prior
@@ -43,6 +74,7 @@ class SparseProcess(AbstractProcess):
     whitened_mean: Float[Tensor, "*b m"]
     whitened_root: Float[Tensor, "*b m m"]
     jitter: float = 0.0
+    information: Float[Tensor, "*b m"] | None = None
 
     @classmethod
     def from_prior(cls, prior: Prior, inducing_points: Float[Tensor, "*b m d"], *, jitter: float) -> "SparseProcess":
@@ -60,23 +92,24 @@ class SparseProcess(AbstractProcess):
         return broadcast_shapes(self.whitened_mean.shape[:-1], self.prior.batch_shape)
 
     @cached_property
-    def _factorised(self) -> tuple[Tensor, Tensor]:
+    def inducing_factor(self) -> InducingFactor:
+        """The factor $L$ and what follows from it."""
         Z = self.inducing_points
         # Factorised once and used everywhere, so worth double precision whatever the dtype.
         Kzz = self.prior.covariance(Z, Z).double()
         Kzz = Kzz + self.jitter * torch.eye(Z.shape[-2], dtype=Kzz.dtype, device=Z.device)
         L, extra = cholesky(Kzz, name="the kernel matrix of the inducing points")
-        return L.to(Z.dtype), (extra + self.jitter).to(Z.dtype)
+        return InducingFactor(L.to(Z.dtype), L, (extra + self.jitter).to(Z.dtype), not bool(extra.any()))
 
     @property
     def factor(self) -> Float[Tensor, "*b m m"]:
         """The factor $L$."""
-        return self._factorised[0]
+        return self.inducing_factor.factor
 
     @property
     def total_jitter(self) -> Float[Tensor, "*b"]:
         """What stands on the diagonal of $K$ in all: the stated jitter, and what the factorisation added."""
-        return self._factorised[1]
+        return self.inducing_factor.total_jitter
 
     @cached_property
     def deficit(self) -> Float[Tensor, "*b m m"]:
@@ -90,11 +123,14 @@ class SparseProcess(AbstractProcess):
         return solve_vector(self.factor, self.whitened_mean, is_transposed=True)
 
     def with_belief(
-        self, whitened_mean: Float[Tensor, "*b m"], whitened_root: Float[Tensor, "*b m m"]
+        self,
+        whitened_mean: Float[Tensor, "*b m"],
+        whitened_root: Float[Tensor, "*b m m"],
+        information: Float[Tensor, "*b m"] | None = None,
     ) -> "SparseProcess":
         """Another belief about the same inducing points, sharing their factor."""
-        other = replace(self, whitened_mean=whitened_mean, whitened_root=whitened_root)
-        other.__dict__["_factorised"] = self._factorised
+        other = SparseProcess(self.prior, self.inducing_points, whitened_mean, whitened_root, self.jitter, information)
+        other.__dict__["inducing_factor"] = self.inducing_factor
         return other
 
     def features(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*c m n"]:
@@ -110,7 +146,8 @@ class SparseProcess(AbstractProcess):
 
     def variance(self, X: Tensor) -> Tensor:
         phi = self.features(X)
-        return self.prior.variance(X) - (phi * (self.deficit @ phi)).sum(-2)
+        # Through the root and not through D, which takes O(m^3) to form.
+        return self.prior.variance(X) - phi.square().sum(-2) + (self.whitened_root.mT @ phi).square().sum(-2)
 
     def covariance(self, X: Tensor) -> Tensor:
         phi = self.features(X)

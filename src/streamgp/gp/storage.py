@@ -1,15 +1,9 @@
 """Saving a sparse posterior: tensors and a JSON description in one file, without pickle."""
 
-import io
-import json
 import os
-import tempfile
-import zipfile
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from gpytorch.kernels import Kernel
 from gpytorch.means import Mean
@@ -17,11 +11,12 @@ from torch import Tensor
 from torch.nn import Module
 
 from streamgp.errors import FileFormatError, UnsupportedError
+from streamgp.gp.archive import read_archive, write_archive
 from streamgp.gp.description import describe_module, rebuild_module
 from streamgp.gp.prior import Prior
 from streamgp.gp.sparse import SparseProcess
 
-__all__ = ["load_process", "save_process"]
+__all__ = ["describe_process", "load_process", "rebuild_process", "save_process"]
 
 _FORMAT = "streamgp.SparseGP"
 _VERSION = 1
@@ -29,47 +24,74 @@ _TENSORS = ("inducing_points", "whitened_mean", "whitened_root")
 
 
 def save_process(process: SparseProcess, path: str | os.PathLike[str]) -> None:
-    """Write a sparse posterior to a file: first under a temporary name, then renamed, so that no half file remains."""
-    modules = {"kernel": process.prior.kernel, "mean": process.prior.mean_function}
-    tensors = {name: getattr(process, name) for name in _TENSORS}
-    for prefix, module in modules.items():
-        tensors |= {f"{prefix}.{key}": value for key, value in _state(module).items()}
-    description = {
-        "format": _FORMAT,
-        "version": _VERSION,
-        "jitter": process.jitter,
-        "modules": {
-            prefix: {"class": type(module).__name__, "description": describe_module(module)}
-            for prefix, module in modules.items()
-        },
-        "tensors": sorted(tensors),
-    }
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("description.json", json.dumps(description, indent=1))
-        for name, tensor in tensors.items():
-            part = io.BytesIO()
-            np.save(part, tensor.detach().cpu().contiguous().numpy(), allow_pickle=False)
-            archive.writestr(f"{name}.npy", part.getvalue())
-    _write_atomically(Path(path), buffer.getvalue())
+    """Write a sparse posterior to a file."""
+    description, tensors = describe_process(process)
+    write_archive(path, {"format": _FORMAT, "version": _VERSION, **description}, tensors)
 
 
 def load_process(
     path: str | os.PathLike[str], *, kernel: Kernel | None, mean: Mean | None, device: torch.device | str | None
 ) -> SparseProcess:
     """Read what `save_process` wrote; kernels and means not known by name are passed in."""
-    description, tensors = _read(Path(path))
+    description, tensors = read_archive(path, format=_FORMAT, version=_VERSION)
+    return rebuild_process(description, tensors, kernel=kernel, mean=mean, device=device, name=str(path))
+
+
+def describe_process(process: SparseProcess) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """A sparse posterior as what JSON can hold, and tensors by name."""
+    modules = {"kernel": process.prior.kernel, "mean": process.prior.mean_function}
+    tensors = {name: getattr(process, name) for name in _TENSORS}
+    if process.information is not None:
+        tensors["information"] = process.information
+    for prefix, module in modules.items():
+        tensors |= {f"{prefix}.{key}": value for key, value in _state(module).items()}
+    description = {
+        "jitter": process.jitter,
+        "modules": {
+            prefix: {"class": type(module).__name__, "description": describe_module(module)}
+            for prefix, module in modules.items()
+        },
+    }
+    return description, tensors
+
+
+def rebuild_process(
+    description: dict[str, Any],
+    tensors: dict[str, Tensor],
+    *,
+    kernel: Kernel | None,
+    mean: Mean | None,
+    device: torch.device | str | None,
+    name: str,
+) -> SparseProcess:
+    """Build what `describe_process` described.
+
+    Args:
+        description: What JSON held.
+        tensors: By name.
+        kernel: A kernel of the described structure, if it is not known by name.
+        mean: A mean, likewise.
+        device: Where to put the tensors; the CPU by default.
+        name: What an error calls the file.
+    """
+    missing = [key for key in _TENSORS if key not in tensors]
+    if missing:
+        raise FileFormatError(f"{name} lacks the tensors {missing}. The file is damaged; save the model again.")
+    absent = [key for key in ("jitter", "modules") if key not in description]
+    if absent:
+        raise FileFormatError(f"{name} lacks the entries {absent}. The file is damaged; save the model again.")
     given = {"kernel": kernel, "mean": mean}
     modules = {prefix: _restore(prefix, given[prefix], description, tensors) for prefix in given}
-    Z, m, R = (tensors[name].to(device or "cpu") for name in _TENSORS)
-    if not (Z.dim() >= 2 and m.shape == Z.shape[:-1] and R.shape == (*m.shape, m.shape[-1])):
+    Z, m, R = (tensors[key].to(device or "cpu") for key in _TENSORS)
+    information = tensors["information"].to(device or "cpu") if "information" in tensors else None
+    is_whole = Z.dim() >= 2 and m.shape == Z.shape[:-1] and R.shape == (*m.shape, m.shape[-1])
+    if not is_whole or (information is not None and information.shape != m.shape):
         raise FileFormatError(
-            f"{path} holds tensors of shapes {tuple(Z.shape)}, {tuple(m.shape)} and {tuple(R.shape)} that do not fit "
+            f"{name} holds tensors of shapes {tuple(Z.shape)}, {tuple(m.shape)} and {tuple(R.shape)} that do not fit "
             "together. The file is damaged; save the model again."
         )
-    return SparseProcess(
-        Prior.snapshot(modules["kernel"], modules["mean"], like=Z), Z, m, R, float(description["jitter"])
-    )
+    prior = Prior.snapshot(modules["kernel"], modules["mean"], like=Z)
+    return SparseProcess(prior, Z, m, R, float(description["jitter"]), information)
 
 
 def _restore(prefix: str, given: Module | None, description: dict[str, Any], tensors: dict[str, Tensor]) -> Module:
@@ -95,50 +117,3 @@ def _restore(prefix: str, given: Module | None, description: dict[str, Any], ten
 def _state(module: Module) -> dict[str, Tensor]:
     """Parameters and buffers that predictions depend on; priors of hyperparameters are left out."""
     return {key: value for key, value in module.state_dict().items() if "_prior." not in key}
-
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    if not path.is_file():
-        raise FileFormatError(f"There is no file {path}. Check the path; it is the one that was given to save.")
-    try:
-        with zipfile.ZipFile(path) as archive:
-            description = json.loads(archive.read("description.json"))
-            _check_format(path, description)
-            tensors = {
-                name: torch.from_numpy(np.load(io.BytesIO(archive.read(f"{name}.npy")), allow_pickle=False))
-                for name in description["tensors"]
-            }
-            _ = description["jitter"], description["modules"]["kernel"], description["modules"]["mean"]
-            missing = [name for name in _TENSORS if name not in tensors]
-    except FileFormatError:
-        raise
-    except Exception as error:  # whatever a damaged zip, JSON or array raises, it means one thing to the user
-        raise FileFormatError(
-            f"{path} is damaged or was not written by streamgp ({type(error).__name__}: {error}). Save the model again."
-        ) from error
-    if missing:
-        raise FileFormatError(f"{path} lacks the tensors {missing}. The file is damaged; save the model again.")
-    return description, tensors
-
-
-def _check_format(path: Path, description: dict[str, Any]) -> None:
-    if description.get("format") != _FORMAT:
-        raise FileFormatError(f"{path} does not hold a {_FORMAT}, but {description.get('format')!r}.")
-    if description.get("version") != _VERSION:
-        raise FileFormatError(
-            f"{path} has format version {description.get('version')!r}, but this version of streamgp reads {_VERSION}. "
-            "Load it with the version that wrote it, or upgrade streamgp."
-        )
-
-
-def _write_atomically(path: Path, content: bytes) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
