@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from streamgp.linalg import cholesky, solve_lower, solve_lower_transpose, solve_vector
-from streamgp.training.features import Moments, Observed, prior_moments
+from streamgp.training.features import Moments, Observed, observed_features, prior_moments
 from streamgp.training.parameters import Setting
 
 __all__ = ["collapsed_bound", "gaussian_bound"]
@@ -18,8 +18,20 @@ __all__ = ["collapsed_bound", "gaussian_bound"]
 def collapsed_bound(
     setting: Setting, data: Observed, noise_variance: Float[Tensor, "..."], *, beta: float = 1.0
 ) -> Float[Tensor, ""]:
-    """Evaluate the collapsed bound as a function of kernel, mean, inducing points and noise."""
-    return gaussian_bound(prior_moments(setting, data), data.targets, noise_variance, beta=beta)
+    """Evaluate the collapsed bound as a function of kernel, mean, inducing points and noise.
+
+    With a carried belief it is the streaming bound, in which that belief takes the place of the prior.
+
+    References:
+        Bui, Nguyen, Turner (2017), Streaming sparse Gaussian process approximations.
+    """
+    if data.carried is None:
+        return gaussian_bound(prior_moments(setting, data), data.targets, noise_variance, beta=beta)
+    features = observed_features(setting, data)
+    phi = features.phi
+    eye = torch.eye(len(phi), dtype=phi.dtype, device=phi.device)
+    moments = Moments(eye, phi, features.slack + phi.square().sum(-2), features.mean)
+    return gaussian_bound(moments, data.targets, noise_variance, beta=beta) + features.log_normalizer
 
 
 def gaussian_bound(

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from streamgp.gp import read_kernel
 from streamgp.linalg import cholesky, solve_lower
+from streamgp.training.carried import Carried, CarriedPrior
 from streamgp.training.parameters import Setting
 
 __all__ = ["Features", "Moments", "Observed", "observed_features", "prior_moments", "relative_jitter"]
@@ -32,12 +33,14 @@ class Observed:
         others: For comparisons the second inputs, else None.
         targets: $y$.
         jitter: Relative to the diagonal of the inducing points' kernel matrix.
+        carried: A belief about earlier observations; its own jitter then counts.
     """
 
     inputs: Float[Tensor, "n d"]
     others: Float[Tensor, "n d"] | None
     targets: Float[Tensor, " n"]
     jitter: float = _RELATIVE_JITTER[torch.float64]
+    carried: Carried | None = None
 
     @property
     def num_data(self) -> int:
@@ -48,6 +51,18 @@ class Observed:
     def all_inputs(self) -> Float[Tensor, "k d"]:
         """Every input, those of comparisons one after the other."""
         return self.inputs if self.others is None else torch.cat([self.inputs, self.others])
+
+    @property
+    def candidates(self) -> Float[Tensor, "k d"]:
+        """Inputs among which inducing points are chosen: every input, and the points of a carried belief."""
+        if self.carried is None:
+            return self.all_inputs
+        return torch.cat([self.all_inputs, self.carried.inducing_points])
+
+    @property
+    def most_inducing(self) -> int:
+        """The most inducing points that are of use: one for each observation, and those of a carried belief."""
+        return self.num_data + (0 if self.carried is None else len(self.carried.inducing_points))
 
 
 class Moments(NamedTuple):
@@ -69,27 +84,38 @@ class Moments(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class Features:
-    r"""Whitened features of observations.
+    r"""Whitened features of observations: before them, $f(X) = \mu + \phi^\top w + \varepsilon$, $w$ standard normal.
+
+    A carried belief $\mathcal N(m_0, S_0)$ about the whitened inducing values, $S_0^{-1} = L_P L_P^\top$, takes the
+    place of their prior: $\mu + \phi^\top m_0$ and $L_P^{-1} \phi$ then take those of $\mu$ and $\phi$.
 
     Attributes:
         phi: $\phi(X) = L^{-1} k(Z, X)$, or the differences of comparisons.
         slack: $\operatorname{diag}(K_{xx} - \phi^\top \phi)$, what the inducing points cannot explain.
         mean: The prior mean of the observed values.
+        carried: What a carried belief makes of the prior; the three above are those under it already.
     """
 
     phi: Float[Tensor, "m n"]
     slack: Float[Tensor, " n"]
     mean: Float[Tensor, " n"]
+    carried: CarriedPrior | None = None
+
+    @property
+    def log_normalizer(self) -> Float[Tensor, ""]:
+        """What a carried belief adds to the bound of the observations."""
+        return self.phi.new_zeros(()) if self.carried is None else self.carried.log_normalizer
 
     def detach(self) -> "Features":
         """The same without gradient."""
-        return Features(self.phi.detach(), self.slack.detach(), self.mean.detach())
+        carried = None if self.carried is None else CarriedPrior(*(value.detach() for value in self.carried))
+        return Features(self.phi.detach(), self.slack.detach(), self.mean.detach(), carried)
 
 
 def prior_moments(setting: Setting, data: Observed) -> Moments:
     """Evaluate the prior at inducing points and observed values; one kernel matrix between the two."""
     kernel, Z, X = read_kernel(setting.kernel), setting.inducing_points, data.inputs
-    jitter = data.jitter * kernel.diagonal(Z).mean()
+    jitter = data.jitter * kernel.diagonal(Z).mean() if data.carried is None else data.carried.jitter
     Kzz = kernel.matrix(Z, Z) + jitter * torch.eye(len(Z), dtype=Z.dtype, device=Z.device)
     Kzx, variance, mean = kernel.matrix(Z, X), kernel.diagonal(X).expand(len(X)), setting.mean(X)
     if data.others is not None:
@@ -105,4 +131,8 @@ def observed_features(setting: Setting, data: Observed) -> Features:
     moments = prior_moments(setting, data)
     L, _ = cholesky(moments.inducing, name="the kernel matrix of the inducing points")
     phi = solve_lower(L, moments.cross)
-    return Features(phi, (moments.variance - phi.square().sum(-2)).clamp_min(0.0), moments.mean)
+    slack = (moments.variance - phi.square().sum(-2)).clamp_min(0.0)
+    if data.carried is None:
+        return Features(phi, slack, moments.mean)
+    prior = data.carried.prior(setting, L)
+    return Features(solve_lower(prior.factor, phi), slack, moments.mean + phi.mT @ prior.mean, prior)

@@ -38,12 +38,12 @@ def optimal_process(
 
     Args:
         setting: Hyperparameters and inducing points.
-        data: All observations.
+        data: All observations, with a carried belief that takes the place of the prior.
         beta: Weight of the divergence; Gaussian observations only.
         sites: Optimal sites of other observations, if they are known already.
     """
-    gp, likelihood = SparseGP(prior_process(setting, data.jitter)), setting.likelihood
-    X, y = data.inputs, data.targets
+    before = prior_process(setting, data.jitter) if data.carried is None else data.carried.moved(setting)
+    gp, likelihood, X, y = SparseGP(before), setting.likelihood, data.inputs, data.targets
     if isinstance(likelihood, Gaussian):
         noise = beta * likelihood.noise_variance.detach().to(y)
         gp, _ = gp.absorb(X, y, noise_variance=noise, inducing="keep")

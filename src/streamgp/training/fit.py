@@ -18,6 +18,7 @@ from streamgp.errors import NumericalError, StreamGPWarning, UnsupportedError
 from streamgp.gp import SparseProcess
 from streamgp.likelihoods import AbstractLikelihood, Gaussian
 from streamgp.training.batches import AbstractSource, read_source
+from streamgp.training.carried import read_carried
 from streamgp.training.data import Rows, check_points, read_rows, to_observed
 from streamgp.training.finishing import cast_process, learn_belief, optimal_process, rounded_points
 from streamgp.training.full_batch import Log, Task, Trained, evaluate, target_variance, train
@@ -50,6 +51,7 @@ def fit(
     priors: str | None = "dim_scaled",
     standardize: bool | str = False,
     start: FitResult | SparseGP | None = None,
+    carried: SparseGP | None = None,
     num_starts: int = 1,
     max_iterations: int | None = None,
     tolerance: float = 1e-4,
@@ -75,8 +77,8 @@ def fit(
         kernel: GPyTorch kernel, copied; a scaled Matérn-5/2 with a lengthscale for each dimension by default. Its
             constraints and own priors are respected, and parameters with `requires_grad=False` stay as they are.
         mean: GPyTorch mean, likewise; a constant by default.
-        num_inducing: Number of inducing points, at most one for each input; `"auto"` doubles it from 32 until the trace
-            slack is below `slack_tolerance`.
+        num_inducing: Number of inducing points, at most one for each input and carried point; `"auto"` doubles it from
+            32 until the trace slack is below `slack_tolerance`.
         inducing: `"kmeans"` takes centres of clusters of the inputs, in units of the lengthscales, `"pivoted"` chooses
             among the inputs by pivoted Cholesky, both again as the kernel changes; a tensor `(m, d)` gives them (in
             standardised units, if those are asked for).
@@ -89,6 +91,9 @@ def fit(
             them. The result remembers it and predicts in the user's units.
         start: Result or sparse GP whose hyperparameters and inducing points are the start; few steps are then needed.
             Its points are kept, and others added if more are asked for. A result's scaling is kept, too.
+        carried: Belief about earlier observations, none of which may be in `X` and `y`. It enters as a fixed Gaussian
+            factor of the values at its inducing points, whatever the new hyperparameters, and the result knows of both.
+            In the units of `start`, if that has a scaling. Where training starts is for `start` to say.
         num_starts: Number of starts, from hyperparameters changed at random after the first; the best is kept.
         max_iterations: Most iterations of L-BFGS in the last part of training; 200 by default, 10 from a `start`.
         tolerance: Training stops when five iterations gain less than this for each observation.
@@ -107,6 +112,7 @@ def fit(
         Titsias (2009), Variational learning of inducing variables in sparse Gaussian processes.
         Adam, Chang, Khan, Solin (2021), Dual parameterization of sparse variational Gaussian processes.
         Salimbeni, Eleftheriadis, Hensman (2018), Natural gradients in practice.
+        Bui, Nguyen, Turner (2017), Streaming sparse Gaussian process approximations.
     """
     began = time.perf_counter()
     check_count(num_starts, "num_starts")
@@ -127,8 +133,10 @@ def fit(
             generator=generator or torch.Generator().manual_seed(0),
         )
         given = read_likelihood(likelihood, start)
-        request = _Request(given, kernel, mean, start, standardize, num_starts)
+        request = _Request(given, kernel, mean, start, carried, standardize, num_starts)
         sizes = _minibatches(X, given, minibatches)
+        if carried is not None:
+            _check_supported(request, options, is_in_parts=sizes is not None)
         if sizes is None:
             result = _fit_at_once(read_rows(X, y, given), request, options)
         else:
@@ -148,6 +156,7 @@ class _Request:
     kernel: Kernel | None
     mean: Mean | None
     start: FitResult | SparseGP | None
+    carried: SparseGP | None
     standardize: bool | str
     num_starts: int
 
@@ -172,6 +181,26 @@ def _minibatches(X: Any, likelihood: AbstractLikelihood | None, asked: Minibatch
     return asked or Minibatches()
 
 
+def _check_supported(request: _Request, options: Options, *, is_in_parts: bool) -> None:
+    """Refuse what a carried belief does not go together with."""
+    if options.objective != "elbo" or options.beta != 1.0:
+        raise UnsupportedError(
+            f"A carried belief enters the bound, but objective={options.objective!r} with beta={options.beta:g} was "
+            "asked for. Leave both at their defaults."
+        )
+    if is_in_parts:
+        raise UnsupportedError(
+            "A carried belief needs all rows at once, at most 50 000 of them as one array, and no minibatches. Pass "
+            "fewer rows, and absorb the others."
+        )
+    is_scaled = isinstance(request.start, FitResult) and request.start.scaling is not None
+    if request.standardize is not False and not is_scaled:
+        raise UnsupportedError(
+            f"A carried belief has units of its own, but standardize={request.standardize!r} would change those of X "
+            "and y. Pass them in the units of the belief, or a start whose scaling these are."
+        )
+
+
 def _prepare(rows: Rows, request: _Request, options: Options) -> tuple[Task, Scaling | None, Setting]:
     """Observations as training sees them, their scaling, and where to start."""
     log = Log()
@@ -183,14 +212,17 @@ def _prepare(rows: Rows, request: _Request, options: Options) -> tuple[Task, Sca
         scaling = start.scaling  # what is carried over has these units
     if scaling is not None:
         data = scaling.observed(data)
-    log.warnings += filter(None, [describe_unscaled_inputs(data.all_inputs)])
+    if request.carried is None:
+        log.warnings += filter(None, [describe_unscaled_inputs(data.all_inputs)])
+    else:  # whose units were chosen before, for inputs that may have spread further
+        data = replace(data, carried=read_carried(request.carried, like=rows.inputs))
     setting = starting_setting(
         data,
         likelihood=request.likelihood,
         kernel=request.kernel,
         mean=request.mean,
         start=start,
-        target_variance=target_variance(data.targets, is_gaussian=request.is_gaussian),
+        target_variance=target_variance(data, is_gaussian=request.is_gaussian),
     )
     return Task(data, options, log), scaling, setting
 

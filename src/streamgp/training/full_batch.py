@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from typing import final
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.likelihoods import Gaussian
@@ -99,7 +98,7 @@ def train(setting: Setting, task: Task) -> Setting:
     learned together until there is no more to gain. A warm start goes to the last part at once.
     """
     data, options = task.data, task.options
-    num_inducing = min(options.num_inducing, data.num_data) if isinstance(options.num_inducing, int) else None
+    num_inducing = min(options.num_inducing, data.most_inducing) if isinstance(options.num_inducing, int) else None
     if num_inducing is None:
         return _train_auto(setting, task)
     if not options.is_warm or isinstance(options.inducing, Tensor):
@@ -112,10 +111,10 @@ def train(setting: Setting, task: Task) -> Setting:
             setting = _choose_points(setting, task, num_inducing)
     else:
         Z = extend_points(
-            setting.kernel, setting.inducing_points, data.all_inputs, num_inducing, generator=options.generator
+            setting.kernel, setting.inducing_points, data.candidates, num_inducing, generator=options.generator
         )
         setting = replace(setting, inducing_points=Z)
-    is_moving = options.learn_inducing and len(setting.inducing_points) < len(data.all_inputs)
+    is_moving = options.learn_inducing and len(setting.inducing_points) < len(data.candidates)
     if is_moving and not options.is_warm and data.num_data >= 2 * _ROWS_OF_PART and not _has_constants(setting):
         part = Task(_random_part(data, options.generator), options, Log())
         setting = climb(setting, part, max_iterations=options.most_iterations, learn_inducing=True)
@@ -137,7 +136,7 @@ def _has_constants(setting: Setting) -> bool:
 def _train_auto(setting: Setting, task: Task) -> Setting:
     """Grow the number of inducing points until what they leave unexplained is small beside the noise."""
     data, options = task.data, task.options
-    most = min(options.max_inducing, len(data.all_inputs))
+    most = min(options.max_inducing, len(data.candidates))
     num_inducing = min(_SMALLEST_AUTO, most)
     while True:
         few = replace(options, num_inducing=num_inducing, learn_inducing=False)
@@ -146,19 +145,19 @@ def _train_auto(setting: Setting, task: Task) -> Setting:
         if slack <= options.slack_tolerance or num_inducing == most:
             break
         num_inducing = min(2 * num_inducing, most)
-    if slack > options.slack_tolerance and num_inducing < len(data.all_inputs):
+    if slack > options.slack_tolerance and num_inducing < len(data.candidates):
         task.log.warnings.append(
             f"num_inducing='auto' stopped at max_inducing = {most} points, which leave {slack:.2g} of the noise "
             f"variance unexplained, and {options.slack_tolerance:.2g} was asked for. Raise max_inducing."
         )
-    if options.learn_inducing and num_inducing < len(data.all_inputs):
+    if options.learn_inducing and num_inducing < len(data.candidates):
         setting = climb(setting, task, max_iterations=options.most_iterations, learn_inducing=True)
     return setting
 
 
 def _choose_points(setting: Setting, task: Task, num_inducing: int) -> Setting:
     """Choose inducing points under the current kernel."""
-    inputs, options = task.data.all_inputs, task.options
+    inputs, options = task.data.candidates, task.options
     if isinstance(options.inducing, Tensor):
         return replace(setting, inducing_points=options.inducing.to(setting.inducing_points))
     if options.inducing == "kmeans":
@@ -229,14 +228,15 @@ def evaluate(setting: Setting, data: Observed, options: Options) -> Trained:
 
 
 def trace_slack(setting: Setting, data: Observed, sites: FixedSites | None = None) -> float:
-    """What the inducing points leave unexplained of an observation, in units of its noise."""
+    """What the inducing points leave unexplained of an observation, in units of its noise, and of a carried belief."""
     with torch.no_grad():
-        slack = observed_features(setting, data).slack
+        features = observed_features(setting, data)
+        slack, lost = features.slack, 0.0 if features.carried is None else float(features.carried.lost_trace)
         if isinstance(setting.likelihood, Gaussian):
-            return float((slack / setting.likelihood.noise_variance.to(slack)).mean())
+            return float((slack / setting.likelihood.noise_variance.to(slack)).mean()) + lost / data.num_data
         if sites is None:
             sites, _ = optimal_sites(setting, data, tolerance=_SITE_TOLERANCE)
-        return float((slack * sites.precision).mean())
+        return float((slack * sites.precision).mean()) + lost / data.num_data
 
 
 def hyper_prior(setting: Setting, data: Observed, options: Options) -> HyperPrior:
@@ -246,16 +246,21 @@ def hyper_prior(setting: Setting, data: Observed, options: Options) -> HyperPrio
         setting.kernel,
         setting.mean,
         likelihood=setting.likelihood,
-        target_variance=target_variance(data.targets, is_gaussian=isinstance(setting.likelihood, Gaussian)),
+        target_variance=target_variance(data, is_gaussian=isinstance(setting.likelihood, Gaussian)),
     )
 
 
-def target_variance(targets: Float[Tensor, " n"], *, is_gaussian: bool) -> float:
-    """The variance of the targets; 1 for constant ones and for those that are not Gaussian."""
+def target_variance(data: Observed, *, is_gaussian: bool) -> float:
+    """The variance of the targets; 1 for constant ones and for those that are not Gaussian.
+
+    Where new targets vary less than the values of a carried belief, as in a sorted stream, that of the belief counts.
+    """
     if not is_gaussian:
         return 1.0
-    variance = float(targets.var(correction=0))
-    return variance if variance > 1e-12 * (1.0 + float(targets.square().mean())) else 1.0
+    variance = float(data.targets.var(correction=0))
+    if data.carried is not None:
+        variance = max(variance, data.carried.value_variance)
+    return variance if variance > 1e-12 * (1.0 + float(data.targets.square().mean())) else 1.0
 
 
 def likelihood_bounds(setting: Setting, data: Observed) -> dict[str, tuple[float, float]]:
@@ -264,7 +269,7 @@ def likelihood_bounds(setting: Setting, data: Observed) -> dict[str, tuple[float
     if not (isinstance(likelihood, Gaussian) and likelihood.learnable()):
         return {}
     start = float(likelihood.noise_variance)
-    least = min(_LEAST_NOISE * target_variance(data.targets, is_gaussian=True), start)
+    least = min(_LEAST_NOISE * target_variance(data, is_gaussian=True), start)
     return {"noise_variance": (math.log(least), float("inf"))}
 
 

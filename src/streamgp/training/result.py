@@ -23,8 +23,9 @@ class FitInfo:
     r"""Diagnostics of a fit.
 
     Attributes:
-        bound: The objective without priors at the end: the bound on the log marginal likelihood for `"elbo"`. An
-            estimate from the last pass where training used minibatches with a likelihood that is not Gaussian.
+        bound: The objective without priors at the end: the bound on the log marginal likelihood for `"elbo"`, up to a
+            constant of the belief where one was carried over. An estimate from the last pass where training used
+            minibatches with a likelihood that is not Gaussian.
         log_prior: Log density of the hyperparameters under their priors.
         history: Objective with priors, the best so far after each iteration; it may fall where inducing points are
             chosen anew. For minibatches, an estimate after each step, smoothed over some twenty of them.
@@ -35,7 +36,8 @@ class FitInfo:
         reason: Why it stopped, in words.
         num_inducing: Number of inducing points.
         trace_slack: $\frac1n \operatorname{tr} \Sigma^{-1} (K_{xx} - Q_{xx})$: what the inducing points cannot explain,
-            in units of the noise. Half of it is what the bound loses for each observation.
+            in units of the noise. Half of it is what the bound loses for each observation. Includes what is lost of a
+            carried belief.
         warnings: What should be known of the result.
     """
 

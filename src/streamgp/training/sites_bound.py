@@ -53,7 +53,8 @@ def sites_bound(setting: Setting, data: Observed, sites: FixedSites) -> Float[Te
     \mathcal L(\theta) = \sum_i \mathbb E_{q_\theta} \log p(y_i \mid f_i) - \operatorname{KL}(q_\theta \Vert p_\theta).
     $$
 
-    Where the sites are optimal its gradient is that of the bound with the sites optimized away.
+    Where the sites are optimal its gradient is that of the bound with the sites optimized away. A carried belief takes
+    the place of the prior $p_\theta(u)$, and what it integrates to is added.
 
     References:
         Adam, Chang, Khan, Solin (2021), Dual parameterization of sparse variational Gaussian processes.
@@ -71,7 +72,7 @@ def bound_at_sites(
     shrinkage = (sites.precision * updated.variance).sum()
     divergence = 0.5 * (updated.quadratic - shrinkage + updated.log_determinant)
     fit = likelihood.expected_log_density(features.mean + updated.shift, updated.variance + features.slack, targets)
-    return fit.sum() - divergence
+    return fit.sum() - divergence + features.log_normalizer
 
 
 def _belief(features: Features) -> AbstractBelief:

@@ -109,7 +109,7 @@ def _thawed(module: Any, group: str, frozen: tuple[str, ...]) -> Any:
 
 
 def _default_kernel(data: Observed, target_variance: float) -> Kernel:
-    X = data.all_inputs
+    X = data.candidates
     d = X.shape[-1]
     spread = X.std(0, correction=0)
     spread = torch.where(spread > 1e-12 * (1.0 + X.abs().amax(0)), spread, 1.0)
