@@ -18,6 +18,7 @@ from streamgp.likelihoods.parameters import (
     to_parameter,
     to_probabilities,
 )
+from streamgp.shapes import broadcast_shapes
 
 __all__ = ["Gaussian"]
 
@@ -83,7 +84,7 @@ class Gaussian(AbstractLikelihood):
     ) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]]:
         """Evaluate both derivatives at the mean: the first is linear, the second constant."""
         first, second = self.derivatives(mean, y)
-        shape = torch.broadcast_shapes(first.shape, variance.shape)
+        shape = broadcast_shapes(first.shape, variance.shape)
         return first.expand(shape), second.expand(shape)
 
     def log_predictive_density(
@@ -94,12 +95,12 @@ class Gaussian(AbstractLikelihood):
 
     def predictive_mean(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """Return the mean."""
-        return mean.expand(torch.broadcast_shapes(mean.shape, variance.shape, self.noise_variance.shape))
+        return mean.expand(broadcast_shapes(mean.shape, variance.shape, self.noise_variance.shape))
 
     def predictive_variance(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         r"""Evaluate $v + \sigma^2$."""
         total = variance + self.noise_variance.to(mean)
-        return total.expand(torch.broadcast_shapes(mean.shape, total.shape))
+        return total.expand(broadcast_shapes(mean.shape, total.shape))
 
     def predictive_quantiles(
         self,
@@ -114,7 +115,7 @@ class Gaussian(AbstractLikelihood):
     def sample(self, f: Float[Tensor, "..."], *, generator: torch.Generator | None = None) -> Float[Tensor, "..."]:
         """Add Gaussian noise to `f`."""
         deviation = self.noise_variance.to(f).sqrt()
-        shape = torch.broadcast_shapes(f.shape, deviation.shape)
+        shape = broadcast_shapes(f.shape, deviation.shape)
         return f + deviation * torch.randn(shape, dtype=f.dtype, device=f.device, generator=generator)
 
     def learnable(self) -> dict[str, Tensor]:

@@ -15,6 +15,7 @@ from streamgp.likelihoods.parameters import finite_exp, to_float, to_parameter
 from streamgp.likelihoods.poisson import check_counts, sample_counts
 from streamgp.likelihoods.quadrature import AbstractQuadratureLikelihood
 from streamgp.likelihoods.quantiles import count_quantiles, threshold_cumulative
+from streamgp.shapes import broadcast_shapes
 
 __all__ = ["NegativeBinomial"]
 
@@ -74,7 +75,7 @@ class NegativeBinomial(AbstractQuadratureLikelihood):
     def predictive_mean(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         r"""Evaluate $M = \exp(m + v / 2)$, held constant near overflow."""
         average = finite_exp(mean + 0.5 * variance)
-        return average.expand(torch.broadcast_shapes(average.shape, self.dispersion.shape))
+        return average.expand(broadcast_shapes(average.shape, self.dispersion.shape))
 
     def predictive_variance(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         r"""Evaluate $M + M^2 (e^v (1 + 1 / r) - 1)$."""
@@ -112,7 +113,7 @@ class NegativeBinomial(AbstractQuadratureLikelihood):
     def sample(self, f: Float[Tensor, "..."], *, generator: torch.Generator | None = None) -> Float[Tensor, "..."]:
         """Draw a Gamma variable, then a count; rates above 1e18 are taken as 1e18."""
         r = self.dispersion.detach().to(f)
-        shape = torch.broadcast_shapes(f.shape, r.shape)
+        shape = broadcast_shapes(f.shape, r.shape)
         factor = torch._standard_gamma(r.expand(shape).contiguous(), generator=generator) / r
         return sample_counts(finite_exp(f.detach()) * factor, generator=generator)
 

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from streamgp.errors import DTypeError, ShapeError, SupportError, ValueRangeError
+from streamgp.shapes import is_broadcastable
 
 __all__ = [
     "check_broadcasts",
@@ -90,13 +91,11 @@ def check_support(y: Tensor, is_inside: Tensor, *, expected: str, advice: str) -
 
 def check_broadcasts(y: Tensor, constant: Tensor, name: str) -> None:
     """Check that targets and a constant of the likelihood belong to the same observations."""
-    try:
-        torch.broadcast_shapes(y.shape, constant.shape)
-    except RuntimeError:
+    if not is_broadcastable(y.shape, constant.shape):
         raise ShapeError(
             f"y must broadcast with {name} of shape {tuple(constant.shape)}, but has shape {tuple(y.shape)}. "
             f"Give the likelihood one {name} for each observation, or a single one for all."
-        ) from None
+        )
 
 
 def finite_exp(exponent: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from torch import Tensor
 from streamgp.likelihoods.marginal import concave_drop
 from streamgp.likelihoods.parameters import to_probabilities
 from streamgp.likelihoods.quadrature import gauss_legendre, nodes_first, standard_deviation
+from streamgp.shapes import broadcast_shapes
 
 __all__ = ["binary_quantiles", "continuous_quantiles", "count_quantiles", "threshold_cumulative"]
 
@@ -120,7 +121,7 @@ def continuous_quantiles(
         probabilities: The probabilities, each between 0 and 1.
     """
     wanted = nodes_first(to_probabilities(probabilities, center), center.dim())
-    shape = torch.broadcast_shapes(wanted.shape, center.shape, scale.shape)
+    shape = broadcast_shapes(wanted.shape, center.shape, scale.shape)
     low = (center.double() - scale.double()).expand(shape)
     high = (center.double() + scale.double()).expand(shape)
     for _ in range(64):

@@ -14,6 +14,7 @@ from streamgp.likelihoods.marginal import DROP
 from streamgp.likelihoods.parameters import check_support, finite_exp, to_float, to_parameter
 from streamgp.likelihoods.quadrature import gauss_hermite, nodes_first, standard_deviation
 from streamgp.likelihoods.quantiles import continuous_quantiles
+from streamgp.shapes import broadcast_shapes
 
 __all__ = ["StudentT"]
 
@@ -144,7 +145,7 @@ class StudentT(AbstractLikelihood):
     def sample(self, f: Float[Tensor, "..."], *, generator: torch.Generator | None = None) -> Float[Tensor, "..."]:
         """Draw a precision, then Gaussian noise."""
         nu, s = self.degrees_of_freedom.detach().to(f), self.scale.to(f)
-        shape = torch.broadcast_shapes(f.shape, nu.shape, s.shape)
+        shape = broadcast_shapes(f.shape, nu.shape, s.shape)
         gamma = torch._standard_gamma(0.5 * nu.expand(shape).contiguous(), generator=generator)
         noise = torch.randn(shape, dtype=f.dtype, device=f.device, generator=generator)
         # A Gamma variable of a small shape can underflow in single precision.

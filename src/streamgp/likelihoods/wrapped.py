@@ -21,6 +21,7 @@ from streamgp.likelihoods.parameters import check_support, to_float, to_probabil
 from streamgp.likelihoods.quadrature import expectation, gauss_hermite, nodes_first, standard_deviation
 from streamgp.likelihoods.quantiles import continuous_quantiles
 from streamgp.likelihoods.student_t import StudentT
+from streamgp.shapes import broadcast_shapes
 
 if TYPE_CHECKING:
     from gpytorch.likelihoods import Likelihood
@@ -225,7 +226,7 @@ class WrappedLikelihood(AbstractLikelihood):
         Some distributions of PyTorch cannot be empty.
         """
         if f.numel() == 0:
-            return f.expand(torch.broadcast_shapes(f.shape, *(other.shape for other in others)))
+            return f.expand(broadcast_shapes(f.shape, *(other.shape for other in others)))
         value: Tensor = function(self.conditional(f))
         return value.to(f)
 
