@@ -9,15 +9,21 @@ from typing import TYPE_CHECKING
 
 __all__ = [
     "ConditionedGP",
+    "Constraint",
     "OnlineGP",
+    "Optimizer",
     "Prediction",
     "SparseGP",
+    "StreamingGPClassifier",
+    "StreamingGPRegressor",
+    "TurboOptimizer",
     "__version__",
     "errors",
     "fit",
     "from_gpytorch",
     "likelihoods",
     "load",
+    "problems",
 ]
 
 __version__ = "0.1.0"
@@ -26,20 +32,28 @@ __version__ = "0.1.0"
 # checkers. tests/test_imports.py fails if one is forgotten.
 _HOMES = {
     "ConditionedGP": "streamgp.conditioning",
+    "Constraint": "streamgp.optimizers",
     "OnlineGP": "streamgp.models",
+    "Optimizer": "streamgp.optimizers",
     "Prediction": "streamgp.gp",
     "SparseGP": "streamgp.conditioning",
+    "StreamingGPClassifier": "streamgp.streaming.classifier",
+    "StreamingGPRegressor": "streamgp.streaming.regressor",
+    "TurboOptimizer": "streamgp.optimizers",
     "fit": "streamgp.training",
     "from_gpytorch": "streamgp.conditioning",
     "load": "streamgp.conditioning",
 }
-_SUBMODULES = ("errors", "likelihoods")
+_SUBMODULES = ("errors", "likelihoods", "problems")
 
 if TYPE_CHECKING:
-    from streamgp import errors, likelihoods
+    from streamgp import errors, likelihoods, problems
     from streamgp.conditioning import ConditionedGP, SparseGP, from_gpytorch, load
     from streamgp.gp import Prediction
     from streamgp.models import OnlineGP
+    from streamgp.optimizers import Constraint, Optimizer, TurboOptimizer
+    from streamgp.streaming.classifier import StreamingGPClassifier
+    from streamgp.streaming.regressor import StreamingGPRegressor
     from streamgp.training import fit
 else:  # hidden from type checkers, which would take any name for an attribute
 
