@@ -1,0 +1,106 @@
+"""The box that is searched: the user's units outside, the unit cube inside."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from streamgp.checks import check_finite
+from streamgp.errors import DTypeError, ShapeError, ValueRangeError
+
+__all__ = ["Box", "to_double"]
+
+# How far outside the box a point may lie, relative to its width, and still be taken for one on its edge: rounding.
+_ROUNDING = 1e-6
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Box:
+    """A product of intervals.
+
+    Attributes:
+        lower: Lower ends.
+        upper: Upper ends.
+    """
+
+    lower: Float[Tensor, " d"]
+    upper: Float[Tensor, " d"]
+
+    @classmethod
+    def read(cls, bounds: Any) -> "Box":
+        """Read bounds: a tensor `(2, d)`, as BoTorch has it, or a list of pairs `(lower, upper)`."""
+        if isinstance(bounds, Tensor):
+            ends = to_double(bounds, "bounds")
+            wanted = "(2, d), lower ends in the first row and upper ends in the second"
+            is_right = ends.dim() == 2 and ends.shape[0] == 2 and ends.shape[1] > 0
+        elif isinstance(bounds, Sequence) and not isinstance(bounds, str):
+            ends = to_double(bounds, "bounds")
+            wanted = "(d, 2), as a list has one pair (lower, upper) for each dimension"
+            is_right = ends.dim() == 2 and ends.shape[1] == 2
+            ends = ends.mT if is_right else ends
+        else:
+            raise DTypeError(
+                f"bounds must be a torch.Tensor (2, d) or a list of pairs (lower, upper), but is a "
+                f"{type(bounds).__name__}. Write [(0.0, 1.0), (10.0, 20.0)] for two dimensions."
+            )
+        if not is_right:
+            raise ShapeError(f"bounds must have shape {wanted}, but has shape {tuple(ends.shape)}.")
+        check_finite(ends, "bounds")
+        is_empty = ends[0] >= ends[1]
+        if is_empty.any():
+            j = int(is_empty.nonzero()[0])
+            raise ValueRangeError(
+                f"Every lower bound must be below its upper bound, but dimension {j} goes from {ends[0, j].item():g} "
+                f"to {ends[1, j].item():g}."
+            )
+        return cls(ends[0].clone(), ends[1].clone())
+
+    @property
+    def num_dims(self) -> int:
+        """Number of dimensions."""
+        return len(self.lower)
+
+    @property
+    def unit(self) -> Float[Tensor, "2 d"]:
+        """Bounds of the unit cube, as BoTorch has them."""
+        return torch.stack([torch.zeros_like(self.lower), torch.ones_like(self.upper)])
+
+    def to_user(self, X: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        """Take points of the unit cube to the user's units; never past the bounds by rounding."""
+        return torch.clamp(self.lower + X * (self.upper - self.lower), self.lower, self.upper)
+
+    def to_unit(self, X: Any, name: str = "X") -> Float[Tensor, "n d"]:
+        """Check points in the user's units, and take them to the unit cube."""
+        points = to_double(X, name)
+        if points.dim() != 2 or points.shape[-1] != self.num_dims:
+            hint = f" For a single point use {name}.reshape(1, -1)." if points.shape == self.lower.shape else ""
+            raise ShapeError(
+                f"{name} must have shape (n, {self.num_dims}), one row for each point, but has shape "
+                f"{tuple(points.shape)}.{hint}"
+            )
+        check_finite(points, name)
+        unit = (points - self.lower) / (self.upper - self.lower)
+        is_outside = (unit < -_ROUNDING) | (unit > 1.0 + _ROUNDING)
+        if is_outside.any():
+            i, j = is_outside.nonzero()[0].tolist()
+            raise ValueRangeError(
+                f"{name} must lie within the bounds, but row {i} has {points[i, j].item():g} in dimension {j}, which "
+                f"goes from {self.lower[j].item():g} to {self.upper[j].item():g}. Leave such points out, or make the "
+                "optimizer with wider bounds."
+            )
+        return unit.clamp(0.0, 1.0)
+
+
+def to_double(value: Any, name: str) -> Tensor:
+    """A tensor, array, list or number as a tensor of double precision of its own."""
+    try:
+        return torch.as_tensor(value, dtype=torch.float64, device="cpu").detach().clone()
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise DTypeError(
+            f"{name} must be a tensor, an array or a list of numbers, but is a {type(value).__name__} that cannot be "
+            f"read ({error}). Convert it with torch.as_tensor({name}, dtype=torch.float64)."
+        ) from None

@@ -1,0 +1,149 @@
+"""Whole runs: what is found, that runs repeat, and what does not stop them."""
+
+import math
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+import streamgp as sg
+from streamgp.errors import StreamGPWarning, ValueRangeError
+from streamgp.optimizers import Search
+from streamgp.testing.tolerances import tolerance
+
+SMALL = Search(num_restarts=2, raw_samples=32, max_iterations=12, num_fantasies=8, num_samples=32, num_candidates=200)
+UNIT = [(0.0, 1.0), (0.0, 1.0)]
+BRANIN = [(-5.0, 10.0), (0.0, 15.0)]
+pytestmark = pytest.mark.slow
+
+
+def branin(x):
+    """Its three minima are 0.397887."""
+    a, b = x[..., 0], x[..., 1]
+    bowl = b - 5.1 / (4 * math.pi**2) * a.square() + 5 / math.pi * a - 6
+    return bowl.square() + 10 * (1 - 1 / (8 * math.pi)) * a.cos() + 10
+
+
+def hill(X):
+    """Its maximum is 1, at (0.7, 0.3)."""
+    return (-6.0 * (X - torch.tensor([0.7, 0.3])).square().sum(-1)).exp()
+
+
+def test_branin_is_minimised_within_thirty_evaluations():
+    search = Search(num_restarts=2, raw_samples=32, max_iterations=30, num_fantasies=16)
+    optimizer = sg.Optimizer(BRANIN, maximize=False, search=search)
+    best = optimizer.run(lambda x: branin(x).item(), 30, progress=False)
+    # A point chosen at random is 54 above the minimum in the mean, the best of 30 about 1.9 in the median.
+    assert branin(best.X) - 0.397887 < 0.3
+    assert best.observed == pytest.approx(branin(best.X).item())
+    assert optimizer.y.shape == (30, 1)
+
+
+def test_the_same_seed_and_calls_give_the_same_run():
+    def run(seed):
+        optimizer = sg.Optimizer(UNIT, search=SMALL, num_initial=4, seed=seed)
+        torch.manual_seed(torch.seed() % 2**31)
+        optimizer.run(lambda x: hill(x).item(), 6, progress=False)
+        return optimizer.X
+
+    first = run(0)
+    assert torch.equal(run(0), first)
+    assert not torch.equal(run(1), first)
+
+
+@pytest.mark.parametrize("acquisition", ["qkg", "thompson"])
+def test_minimising_is_maximising_the_negated_outcome(acquisition):
+    options = {"search": SMALL, "num_initial": 4, "acquisition": acquisition}
+    up, down = sg.Optimizer(UNIT, **options), sg.Optimizer(UNIT, maximize=False, **options)
+    X = up.ask(5)
+    up.tell(X, hill(X))
+    down.ask(5)
+    down.tell(X, -hill(X))
+    assert_close(down.ask(2), up.ask(2), **tolerance(torch.float64))
+    assert down.best().mean == pytest.approx(-up.best().mean)
+
+
+def test_a_third_of_the_evaluations_may_fail_at_random(rng):
+    def flaky(x):
+        luck = torch.rand((), generator=rng).item()
+        if luck < 0.15:
+            raise RuntimeError("the machine is out of ink")
+        return math.nan if luck < 0.3 else hill(x).item()
+
+    optimizer = sg.Optimizer(UNIT, search=SMALL, refit=3)
+    with pytest.warns(StreamGPWarning, match="failed with RuntimeError: the machine is out of ink"):
+        best = optimizer.run(flaky, 16, progress=False)
+    assert 2 <= optimizer.y.isnan().sum() <= 10
+    assert hill(best.X) > 0.9
+
+
+def test_a_region_where_evaluations_fail_is_left():
+    # Everything right of 0.5 fails, the maximum at 0.7 included; the best of the rest is at (0.5, 0.3).
+    def half(x):
+        return math.inf if x[0] > 0.5 else hill(x).item()
+
+    optimizer = sg.Optimizer(UNIT, search=SMALL, refit=2)
+    best = optimizer.run(half, 20, progress=False)
+    is_failed = optimizer.y.isnan().squeeze(-1)
+    assert not is_failed[-6:].all()
+    assert hill(best.X) > 0.85 * hill(torch.tensor([0.5, 0.3]))
+
+
+def test_constraints_are_respected():
+    # The feasible region is left of 0.4; the best point in it is (0.4, 0.3).
+    optimizer = sg.Optimizer(UNIT, search=SMALL, refit=3, constraints=[sg.Constraint(upper=0.4, name="left")])
+    best = optimizer.run(lambda x: (hill(x).item(), x[0].item()), 14, progress=False)
+    assert best.X[0] < 0.42
+    assert hill(best.X) > 0.85 * hill(torch.tensor([0.4, 0.3]))
+    assert best.probability_feasible > 0.5
+
+
+def test_counts_are_maximised(rng):
+    optimizer = sg.Optimizer(UNIT, likelihood="poisson", search=SMALL, refit=3)
+    best = optimizer.run(lambda x: torch.poisson(20 * hill(x), generator=rng), 14, progress=False)
+    assert hill(best.X) > 0.8
+    assert 12 < best.mean < 30
+
+
+def compared(optimizer, num_comparisons):
+    for _ in range(num_comparisons):
+        X = optimizer.ask(2)
+        order = hill(X).argsort(descending=True)
+        optimizer.tell_comparison(X[order[:1]], X[order[1:]])
+    return optimizer
+
+
+def test_comparisons_find_what_is_preferred():
+    optimizer = sg.Optimizer(UNIT, likelihood="preference", search=SMALL, refit=3)
+    best = compared(optimizer, 12).best()
+    # A tenth of the square is as good.
+    assert hill(best.X) > 0.82
+    assert best.observed is None
+    assert len(optimizer.pending) == 0
+
+
+@pytest.mark.parametrize("acquisition", ["qnei", "thompson"])
+def test_comparisons_are_suggested_by_other_functions_too(acquisition):
+    optimizer = sg.Optimizer(UNIT, likelihood="preference", acquisition=acquisition, search=SMALL, num_initial=4)
+    X = compared(optimizer, 3).ask(2)
+    assert (X[0] - X[1]).abs().max() > 5e-3
+
+
+def test_a_run_in_which_everything_fails_says_so():
+    optimizer = sg.Optimizer(UNIT, search=SMALL)
+    with pytest.raises(ValueRangeError, match="of 3 evaluations none has succeeded"):
+        optimizer.run(lambda x: math.nan, 3, q=2, progress=False)
+    assert optimizer.y.isnan().all()
+
+
+def test_a_run_asks_for_batches_and_ends_after_the_stated_number():
+    optimizer = sg.Optimizer(UNIT, acquisition="random")
+    optimizer.run(lambda x: hill(x).item(), 7, q=3, progress=True)
+    assert len(optimizer.X) == 7
+    assert optimizer._state.num_asks == 3
+    assert len(optimizer.pending) == 0
+
+
+def test_a_function_that_returns_too_many_outcomes_is_an_error():
+    with pytest.raises(sg.errors.ShapeError, match=r"y must have shape \(1,\)"):
+        sg.Optimizer(UNIT).run(lambda x: x, 3, progress=False)

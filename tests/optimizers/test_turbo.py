@@ -1,0 +1,267 @@
+import math
+
+import pytest
+import torch
+from matplotlib.figure import Figure
+from torch.testing import assert_close
+
+import streamgp as sg
+from streamgp.errors import (
+    DTypeError,
+    FileFormatError,
+    OptionError,
+    ShapeError,
+    SupportError,
+    UnsupportedError,
+    ValueRangeError,
+)
+from streamgp.likelihoods import Gaussian
+from streamgp.optimizers import RegionRules
+from streamgp.optimizers.turbo_settings import TurboSettings
+
+BOUNDS = [(-5.0, 5.0), (0.0, 10.0), (-1.0, 1.0)]
+PEAK = torch.tensor([1.0, 4.0, 0.2]).double()
+SMALL = {"num_initial": 8, "num_candidates": 200, "num_inducing": 20, "depth": 2, "num_paths": 3}
+VARIANTS = [
+    {"model": "sparse", "acquisition": "ts"},
+    {"model": "sparse", "acquisition": "lts"},
+    {"model": "exact", "acquisition": "ts"},
+    {"model": "exact", "acquisition": "lts"},
+]
+
+
+def bowl(X):
+    return -((X - PEAK) / torch.tensor([10.0, 10.0, 2.0]).double()).square().sum(-1)
+
+
+def turbo(**options):
+    return sg.TurboOptimizer(BOUNDS, **{**SMALL, **options})
+
+
+def advance(optimizer, num_steps, function=bowl, q=4):
+    for _ in range(num_steps):
+        X = optimizer.ask(q)
+        optimizer.tell(X, function(X))
+    return optimizer
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", VARIANTS, ids=lambda o: "-".join(o.values()))
+def test_the_peak_of_a_bowl_is_found(options):
+    best = advance(turbo(**options), 10).best()
+    assert best.y > -0.005
+    assert best.y == pytest.approx(float(bowl(best.X.unsqueeze(0))))
+
+
+def test_points_lie_in_the_bounds_and_differ():
+    X = torch.cat([turbo().ask(8), advance(turbo(), 3).ask(20)])
+    lower, upper = torch.tensor(BOUNDS).double().mT
+    assert torch.equal(X.clamp(lower, upper), X)
+    assert len(torch.unique(X, dim=0)) == len(X)
+
+
+def test_bounds_as_a_tensor_and_as_pairs_are_the_same():
+    pairs, tensor = turbo(), sg.TurboOptimizer(torch.tensor(BOUNDS).mT, **SMALL)
+    assert_close(pairs.ask(5), tensor.ask(5))
+
+
+def test_asking_again_before_telling_does_not_repeat_points():
+    optimizer = advance(turbo(), 3)
+    X = torch.cat([optimizer.ask(4) for _ in range(3)])
+    assert torch.cdist(X, X).add(torch.eye(12)).min() > 1e-6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", VARIANTS[:3], ids=lambda o: "-".join(o.values()))
+def test_the_same_seed_gives_the_same_suggestions(options):
+    first, second = (advance(turbo(seed=3, **options), 3).ask(4) for _ in range(2))
+    assert torch.equal(first, second)
+    assert not torch.equal(first, advance(turbo(seed=4, **options), 3).ask(4))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("num_steps", [0, 1, 3])
+def test_a_loaded_optimizer_suggests_what_the_saved_one_does(tmp_path, num_steps):
+    saved = advance(turbo(), num_steps)
+    saved.ask(3)  # so that there is a fitted model, and one ask without tell
+    saved.save(tmp_path / "turbo.sgp")
+    loaded = sg.TurboOptimizer.load(tmp_path / "turbo.sgp")
+    assert torch.equal(saved.ask(4), loaded.ask(4))
+    assert torch.equal(saved.X, loaded.X)
+    assert saved.region == loaded.region
+    # Also later, when the next fit starts from the last one.
+    assert torch.equal(advance(saved, 1).ask(4), advance(loaded, 1).ask(4))
+
+
+def test_a_likelihood_object_is_saved_too(tmp_path):
+    saved = advance(turbo(likelihood=Gaussian(1e-4, is_learned=False)), 2)
+    saved.save(tmp_path / "turbo.sgp")
+    assert torch.equal(saved.ask(2), sg.TurboOptimizer.load(tmp_path / "turbo.sgp").ask(2))
+
+
+@pytest.mark.parametrize("model", ["sparse", "exact"])
+def test_known_noise_stays_as_it_is_in_the_users_units(model):
+    variance = 1e-6
+    optimizer = advance(turbo(model=model, likelihood=Gaussian(variance, is_learned=False)), 3)
+    X = optimizer.X[:2]
+    fitted = optimizer.model()
+    unit = (X - torch.tensor(BOUNDS).double().mT[0]) / torch.tensor([10.0, 10.0, 2.0]).double()
+    noise = fitted.posterior(unit, observation_noise=True).variance - fitted.posterior(unit).variance
+    scale = float(optimizer.y.std(correction=0))
+    assert_close(scale**2 * noise.detach(), torch.full((2, 1), variance).double(), rtol=1e-3, atol=0)
+
+
+def test_a_file_of_something_else_is_refused(tmp_path):
+    (tmp_path / "other").write_text("no archive")
+    with pytest.raises(FileFormatError, match=r"is damaged or was not written by streamgp"):
+        sg.TurboOptimizer.load(tmp_path / "other")
+
+
+@pytest.mark.slow
+def test_minimising_the_negated_function_gives_the_same_suggestions():
+    up = advance(turbo(), 3)
+    down = advance(turbo(maximize=False), 3, lambda X: -bowl(X))
+    assert_close(up.ask(4), down.ask(4))
+    assert up.best().y == -down.best().y
+
+
+@pytest.mark.slow
+def test_small_counts_are_found_where_they_are_wanted(rng):
+    optimizer = turbo(maximize=False, likelihood="poisson")
+    optimizer = advance(optimizer, 6, lambda X: torch.poisson(torch.exp(2 - 4 * bowl(X)), generator=rng))
+    assert bowl(optimizer.X[-8:]).mean() > bowl(optimizer.X[:8]).mean()
+
+
+@pytest.mark.slow
+def test_failed_evaluations_are_left_out_of_the_model_and_do_not_stop_the_search(rng):
+    def sometimes(X):
+        return torch.where(torch.rand(len(X), generator=rng) < 0.3, math.nan, bowl(X))
+
+    optimizer = advance(turbo(), 8, sometimes)
+    assert optimizer.y.isnan().any()
+    assert optimizer.best().y > -0.1
+    assert len(optimizer.model().gps[0].inducing_points) <= int((~optimizer.y.isnan()).sum())
+
+
+def test_an_initial_design_that_fails_goes_on():
+    optimizer = turbo()
+    first = optimizer.ask(8)
+    optimizer.tell(first, torch.full((8,), math.nan))
+    second = optimizer.ask(8)
+    assert len(torch.unique(torch.cat([first, second]), dim=0)) == 16
+    with pytest.raises(ValueRangeError, match=r"of 8 evaluations none has succeeded"):
+        optimizer.best()
+
+
+def test_a_small_region_is_given_up_and_the_best_of_all_runs_is_kept():
+    optimizer = turbo(rules=RegionRules(min_length=0.5, failure_tolerance=4))
+    advance(optimizer, 2)
+    X = optimizer.ask(4)
+    best = optimizer.best()
+    optimizer.tell(X, torch.full((4,), -10.0))
+    assert optimizer.num_runs == 2
+    assert optimizer.region.length == 0.8
+    assert optimizer.best().index == best.index
+    # A new initial design, other than the first.
+    design = optimizer.ask(8)
+    assert len(torch.unique(torch.cat([design, turbo().ask(8)]), dim=0)) == 16
+    with pytest.raises(ValueRangeError, match=r"no model yet: 0 of the 8 evaluations"):
+        optimizer.model()
+    optimizer.tell(design, bowl(design))
+    advance(optimizer, 1)
+    assert len(optimizer.model().gps[0].inducing_points) <= 12  # those of this run
+
+
+def test_the_initial_design_counts_for_the_best_value_and_not_for_the_region():
+    optimizer = turbo()
+    X = optimizer.ask(8)
+    optimizer.tell(X, bowl(X))
+    assert optimizer.region.best == float(bowl(X).max())
+    assert (optimizer.region.num_successes, optimizer.region.num_failed) == (0, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("objective", ["elbo", "pll"])
+def test_suggestions_stay_in_the_trust_region(objective):
+    optimizer = advance(turbo(objective=objective), 2)
+    centre = optimizer.best().X
+    X = optimizer.ask(10)
+    lengthscale = optimizer.model().gps[0].kernel.base_kernel.lengthscale.flatten()
+    half = 0.5 * optimizer.region.length * lengthscale / lengthscale.log().mean().exp()
+    width = torch.tensor([10.0, 10.0, 2.0]).double()
+    assert ((X - centre).abs() <= half * width + 1e-9).all()
+
+
+def test_more_points_than_candidates_can_be_asked_for():
+    assert advance(turbo(num_candidates=20, acquisition="ts"), 2).ask(30).shape == (30, 3)
+
+
+def test_pictures_are_drawn_before_and_after_data():
+    for optimizer in (turbo(), advance(turbo(), 3)):
+        for draw in (optimizer.plot_trust_region, optimizer.plot_progress):
+            axes = Figure().subplots()
+            assert draw(axes) is axes
+            assert axes.get_xlabel() == "evaluation"
+    (line, *_) = advance(turbo(), 3).plot_trust_region(Figure().subplots()).lines
+    assert len(line.get_xdata()) == 12
+
+
+def test_the_representation_tells_of_the_search():
+    shown = repr(advance(turbo(), 2))
+    assert shown == "TurboOptimizer(maximize over 3 dimensions by 'lts': 8 told, 0 of them failed, run 1, length 0.8)"
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "error", "message"),
+    [
+        (torch.zeros(2, 2), torch.zeros(2), ShapeError, r"X must have shape \(n, 3\)"),
+        (torch.full((1, 3), 20.0), torch.zeros(1), ValueRangeError, r"X must lie within the bounds, but row 0"),
+        (torch.zeros(2, 3), torch.zeros(3), ShapeError, r"y must have shape \(2,\).*but has shape \(3,\)"),
+        (torch.zeros(1, 3), torch.tensor([math.inf]), SupportError, r"Tell failed evaluations as NaN"),
+        (torch.full((1, 3), math.nan), torch.zeros(1), ValueRangeError, r"X must be finite"),
+    ],
+)
+def test_an_error_in_tell_changes_nothing(X, y, error, message):
+    optimizer, twin = advance(turbo(), 1), advance(turbo(), 1)
+    with pytest.raises(error, match=message):
+        optimizer.tell(X, y)
+    assert torch.equal(optimizer.X, twin.X)
+    assert torch.equal(optimizer.ask(2), twin.ask(2))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"model": "deep"}, OptionError, r"model must be one of 'sparse', 'exact', but is 'deep'"),
+        ({"acquisition": "qei"}, OptionError, r"acquisition must be one of 'lts', 'ts'"),
+        ({"objective": "mll"}, OptionError, r"objective must be one of 'elbo', 'pll'"),
+        ({"likelihood": "preference"}, UnsupportedError, r"Use streamgp.Optimizer for comparisons"),
+        ({"likelihood": "poisson", "model": "exact"}, UnsupportedError, r"model='exact' needs a Gaussian likelihood"),
+        ({"num_initial": 1}, ValueRangeError, r"num_initial must be a whole number of at least 2"),
+        ({"depth": 0}, ValueRangeError, r"depth must be a whole number of at least 1"),
+        ({"seed": -1}, ValueRangeError, r"seed must be a whole number"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options, error, message):
+    with pytest.raises(error, match=message):
+        turbo(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"maximize": 1}, r"maximize must be True or False, but is 1"),
+        ({"rules": {}}, r"rules must be a streamgp.optimizers.RegionRules, but is a dict"),
+    ],
+)
+def test_options_of_the_wrong_type_are_refused(options, message):
+    """At the reader of options, as the tests do not let such values through to it."""
+    given = {"likelihood": "gaussian", "rules": None, "maximize": True, "model": "sparse", "acquisition": "lts"}
+    given |= {"objective": "elbo", "seed": 0, **SMALL}
+    with pytest.raises(DTypeError, match=message):
+        TurboSettings.read(BOUNDS, **{**given, **options})
+
+
+def test_asking_for_no_points_is_refused():
+    with pytest.raises(ValueRangeError, match=r"q must be a whole number of at least 1"):
+        turbo().ask(0)
