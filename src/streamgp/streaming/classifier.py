@@ -1,0 +1,207 @@
+"""Classification of streams, for scikit-learn."""
+
+from typing import Any, final
+
+import numpy as np
+import torch
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from streamgp.errors import DTypeError, ValueRangeError
+from streamgp.likelihoods import Bernoulli
+from streamgp.streaming.estimator import AbstractStreamingEstimator, Batch, EstimatorState, generator_of
+from streamgp.streaming.one_vs_rest import OneVsRest
+from streamgp.streaming.settings import StreamSettings
+
+__all__ = ["StreamingGPClassifier"]
+
+
+@final
+class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRest]):
+    """Gaussian-process classification that learns from a stream in constant time and memory.
+
+    Two classes or more; of more than two, each against all others, with probabilities normalised. Classes may come
+    while the stream runs: a new one starts from the rows in the buffer, none of which was of it. While there is one
+    class, it is predicted with certainty.
+
+    Args:
+        link: `"logit"` or `"probit"`.
+        kernel: GPyTorch kernel for standardised inputs; a scaled Matérn-5/2 with a lengthscale for each column by
+            default. Parameters with `requires_grad=False` stay as they are.
+        num_inducing: Number of inducing points for each class; `"auto"` adds them where the stream needs them.
+        max_inducing: For `"auto"`: the most points.
+        warmup: Rows after which the units of inputs are frozen.
+        refit: When hyperparameters are learned after the warm-up: `"never"`, `"doubling"` (when the number of rows has
+            doubled), or every so many rows. A refit that predicts the latest rows worse is undone; see `refits_`.
+        buffer_size: Latest rows that a refit sees one by one; older ones are summarised in a belief.
+        half_life: Number of rows after which what was learned from a row counts half; None to forget nothing.
+        drift_detector: A detector of `river.drift`, or any object with `update(value)` and `drift_detected`; copied. It
+            is shown 1 for each row that was predicted wrongly before it was learned, and 0 for the others.
+        on_drift: What to do when errors have grown: `"rewarm"` begins again with a warm-up, `"reset"` keeps units and
+            hyperparameters and forgets the rows.
+        random_state: Seed, generator or None: for the order of rows in `fit`, and for training.
+
+    Attributes:
+        state_: All that was learned, a frozen value; replaced when a step has succeeded.
+        n_features_in_: Number of input columns.
+        feature_names_in_: Names of the columns, if the inputs had any.
+    """
+
+    def __init__(
+        self,
+        *,
+        link: Any = "logit",
+        kernel: Any = None,
+        num_inducing: Any = 100,
+        max_inducing: Any = 256,
+        warmup: Any = 200,
+        refit: Any = "doubling",
+        buffer_size: Any = 4000,
+        half_life: Any = None,
+        drift_detector: Any = None,
+        on_drift: Any = "rewarm",
+        random_state: Any = 0,
+    ) -> None:
+        super().__init__(
+            kernel=kernel,
+            num_inducing=num_inducing,
+            max_inducing=max_inducing,
+            warmup=warmup,
+            refit=refit,
+            buffer_size=buffer_size,
+            half_life=half_life,
+            drift_detector=drift_detector,
+            on_drift=on_drift,
+            random_state=random_state,
+        )
+        self.link = link
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """Labels so far, sorted: the columns of `predict_proba`."""
+        return np.unique(np.array(self._learner.classes))
+
+    def fit(self, X: Any, y: Any) -> "StreamingGPClassifier":
+        """Forget everything, and learn from a data set whose order means nothing.
+
+        Hyperparameters are learned on a random part of as many rows as `warmup` or `buffer_size` says, whichever is
+        larger; the others are absorbed in blocks, with refits by policy. `partial_fit` goes on from there.
+
+        Args:
+            X: Inputs `(n, d)`.
+            y: Labels `(n,)`.
+        """
+        with self._all_or_nothing():
+            self._fit_rows(self._read(X, y, reset=True))
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> "StreamingGPClassifier":
+        """Learn the next rows of a stream, in their order.
+
+        A row that is refused changes nothing. Options that are changed after the first rows count from the next `fit`.
+
+        Args:
+            X: Inputs `(n, d)`.
+            y: Labels `(n,)`.
+            classes: Labels that are known to come. Others may come later all the same.
+        """
+        with self._all_or_nothing():
+            batch = self._read(X, y, reset=not self._is_started)
+            state = self._state_so_far()
+            announced = [] if classes is None else _labels(column_or_1d(classes))
+            learner = state.learner.with_classes(announced)
+            self._learn_rows(EstimatorState(learner, state.watch), batch)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict the most probable label of each input `(n, d)`."""
+        probabilities = self.predict_proba(X)
+        return self.classes_[probabilities.argmax(-1)]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities `(n, k)` of the labels in `classes_`, for inputs `(n, d)`."""
+        inputs = self._read_inputs(X)
+        return self._sorted(self._learner.predict(inputs)).numpy()
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of these probabilities."""
+        return np.log(self.predict_proba(X))
+
+    def sample(self, X: Any, num_samples: int = 1, random_state: Any = None) -> np.ndarray:
+        """Draw labels for all inputs together: functions from the belief, and labels given their probabilities.
+
+        Args:
+            X: Inputs `(n, d)`; costs O(n³).
+            num_samples: Number of draws.
+            random_state: Seed, generator, or None for NumPy's own.
+
+        Returns:
+            Labels `(num_samples, n)`.
+        """
+        inputs, generator = self._read_inputs(X), generator_of(random_state)
+        probabilities = self._sorted(self._learner.sample(inputs, num_samples, generator=generator))
+        draws = torch.multinomial(probabilities.flatten(0, 1), 1, generator=generator)
+        return self.classes_[draws.reshape(probabilities.shape[:2]).numpy()]
+
+    def log_predictive_density(self, X: Any, y: Any) -> np.ndarray:
+        """Log probability of each label `(n,)` given its inputs `(n, d)`; minus infinity for a class never seen."""
+        check_is_fitted(self, "state_")
+        batch = self._read(X, y, reset=False)
+        is_label = batch.targets[:, None] == self.classes_[None, :]
+        probability = (self._sorted(self._learner.predict(torch.from_numpy(batch.inputs))).numpy() * is_label).sum(-1)
+        with np.errstate(divide="ignore"):
+            return np.log(probability)
+
+    @property
+    def inducing_points_(self) -> list[np.ndarray]:
+        """Inputs `(m, d)` at which each belief is held, in the units of the user: a list with one for each learner."""
+        models = [learner.model for learner in self._learner.learners]
+        return [
+            (model.scaling.input_shift + model.scaling.input_scale * model.gp.inducing_points).numpy()
+            for model in models
+            if model is not None
+        ]
+
+    def _read(self, X: Any, y: Any, *, reset: bool) -> Batch:
+        batch = self._read_rows(X, y, reset=reset, is_numeric=False)
+        try:
+            check_classification_targets(batch.targets)
+        except ValueError as error:
+            raise ValueRangeError(str(error)) from error
+        known = self.state_.learner.classes if self._is_started and not reset else ()
+        if len({isinstance(label, str) for label in (*known, *_labels(batch.targets[:1]))}) > 1:
+            raise DTypeError(
+                f"Labels must all be text or all be numbers, but {batch.targets[0]!r} comes after {known[0]!r}. "
+                "Convert them, for instance with str."
+            )
+        return batch
+
+    def _sorted(self, probabilities: torch.Tensor) -> torch.Tensor:
+        """Columns in the order of `classes_`."""
+        return probabilities[..., torch.from_numpy(np.argsort(np.array(self._learner.classes)))]
+
+    def _likelihood(self) -> Any:
+        return Bernoulli(self.link)
+
+    def _start(self, settings: StreamSettings) -> OneVsRest:
+        return OneVsRest(settings)
+
+    def _learned_unordered(self, settings: StreamSettings, batch: Batch) -> OneVsRest:
+        learner, _ = OneVsRest.from_rows(settings, torch.from_numpy(batch.inputs), _labels(batch.targets))
+        return learner
+
+    def _learned(self, learner: OneVsRest, batch: Batch) -> OneVsRest:
+        learner, _ = learner.learn(torch.from_numpy(batch.inputs), _labels(batch.targets))
+        return learner
+
+    def _errors(self, learner: OneVsRest, batch: Batch) -> list[float]:
+        """One for each row that is predicted wrongly, zero for the others."""
+        best = learner.predict(torch.from_numpy(batch.inputs)).argmax(-1).tolist()
+        labels = _labels(batch.targets)
+        return [float(learner.classes[index] != label) for index, label in zip(best, labels, strict=True)]
+
+
+def _labels(y: np.ndarray) -> list[Any]:
+    """Labels as Python's own numbers and strings."""
+    return y.tolist()

@@ -1,0 +1,268 @@
+"""What the scikit-learn estimators of streams share."""
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar, final
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from streamgp.errors import DTypeError, ShapeError, StreamGPWarning, ValueRangeError
+from streamgp.streaming.drift import DriftWatch
+from streamgp.streaming.learner import StreamLearner
+from streamgp.streaming.one_vs_rest import OneVsRest
+from streamgp.streaming.refitting import RefitReport
+from streamgp.streaming.settings import StreamSettings
+
+__all__ = ["AbstractStreamingEstimator", "Batch", "EstimatorState", "Learner", "generator_of", "read_totals"]
+
+# With a drift detector, rows that are predicted, tested and learned together.
+_MOST_ROWS_TESTED = 64
+
+Learner = TypeVar("Learner", StreamLearner, OneVsRest)
+
+
+class Batch(NamedTuple):
+    """Rows that a user gave, checked.
+
+    Attributes:
+        inputs: Inputs, of double precision.
+        targets: Targets or labels.
+        totals: Numbers of trials of binomial targets; None for others.
+    """
+
+    inputs: np.ndarray
+    targets: np.ndarray
+    totals: np.ndarray | None = None
+
+    def take(self, rows: slice | np.ndarray) -> "Batch":
+        """Some of the rows."""
+        totals = None if self.totals is None else self.totals[rows]
+        return Batch(self.inputs[rows], self.targets[rows], totals)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class EstimatorState(Generic[Learner]):
+    """All that an estimator has learned, as one value.
+
+    Attributes:
+        learner: What is known of the stream.
+        watch: Detector of changes; None if there is none.
+    """
+
+    learner: Learner
+    watch: DriftWatch | None = None
+
+
+class AbstractStreamingEstimator(BaseEstimator, ABC, Generic[Learner]):
+    """A scikit-learn estimator around a frozen state, which is replaced when a step has succeeded."""
+
+    state_: EstimatorState[Learner]
+
+    # The types of these are checked when they are used, as scikit-learn asks for.
+    def __init__(
+        self,
+        *,
+        kernel: Any,
+        num_inducing: Any,
+        max_inducing: Any,
+        warmup: Any,
+        refit: Any,
+        buffer_size: Any,
+        half_life: Any,
+        drift_detector: Any,
+        on_drift: Any,
+        random_state: Any,
+    ) -> None:
+        self.kernel = kernel
+        self.num_inducing = num_inducing
+        self.max_inducing = max_inducing
+        self.warmup = warmup
+        self.refit = refit
+        self.buffer_size = buffer_size
+        self.half_life = half_life
+        self.drift_detector = drift_detector
+        self.on_drift = on_drift
+        self.random_state = random_state
+
+    @property
+    def num_seen_(self) -> int:
+        """Number of rows learned so far."""
+        return self._learner.num_seen
+
+    @property
+    def num_outside_(self) -> int:
+        """Inputs so far that lay far outside the range of the warm-up, whose scaling they got."""
+        return self._learner.num_outside
+
+    @property
+    def num_drifts_(self) -> int:
+        """Changes so far that the drift detector found and that were acted upon."""
+        check_is_fitted(self, "state_")
+        return 0 if self.state_.watch is None else self.state_.watch.num_drifts
+
+    @property
+    def refits_(self) -> tuple[RefitReport, ...]:
+        """The latest refits: at which row, whether the result was kept, and why if not."""
+        return self._learner.refits
+
+    @property
+    def _learner(self) -> Learner:
+        check_is_fitted(self, "state_")
+        return self.state_.learner
+
+    @abstractmethod
+    def _likelihood(self) -> Any:
+        """Name or object of the likelihood."""
+
+    @abstractmethod
+    def _start(self, settings: StreamSettings) -> Learner:
+        """A learner before the first row."""
+
+    @abstractmethod
+    def _learned_unordered(self, settings: StreamSettings, batch: Batch) -> Learner:
+        """A learner after rows whose order means nothing."""
+
+    @abstractmethod
+    def _learned(self, learner: Learner, batch: Batch) -> Learner:
+        """A learner after more rows."""
+
+    @abstractmethod
+    def _errors(self, learner: Learner, batch: Batch) -> list[float]:
+        """How wrong the predictions of rows are, for the drift detector."""
+
+    def _fit_rows(self, batch: Batch) -> None:
+        """Forget everything, and learn from rows in random order."""
+        rng = check_random_state(self.random_state)
+        settings, watch = self._settings(rng), self._new_watch()
+        learner = self._learned_unordered(settings, batch.take(rng.permutation(len(batch.targets))))
+        self._replace_state(EstimatorState(learner, watch), num_outside_before=0)
+
+    def _learn_rows(self, state: EstimatorState[Learner], batch: Batch) -> None:
+        """Learn from the next rows of the stream."""
+        if state.watch is None:
+            learned = EstimatorState(self._learned(state.learner, batch))
+        else:
+            learned = self._watched(state.learner, state.watch, batch)
+        self._replace_state(learned, num_outside_before=state.learner.num_outside)
+
+    def _state_so_far(self) -> EstimatorState[Learner]:
+        """The state, or a new one before the first row."""
+        if self._is_started:
+            return self.state_
+        return EstimatorState(self._start(self._settings(check_random_state(self.random_state))), self._new_watch())
+
+    @property
+    def _is_started(self) -> bool:
+        return "state_" in vars(self)
+
+    def _watched(self, learner: Learner, watch: DriftWatch, batch: Batch) -> EstimatorState[Learner]:
+        """Predict rows, test the errors, and only then learn them.
+
+        What is left of a part in which a change was found is learned by the new model without a test.
+        """
+        for start in range(0, len(batch.targets), _MOST_ROWS_TESTED):
+            part = batch.take(slice(start, start + _MOST_ROWS_TESTED))
+            if learner.is_warm:
+                watch, change = watch.inspect(self._errors(learner, part))
+                if change is not None:
+                    learner = self._learned(learner, part.take(slice(0, change)))
+                    learner = learner.reset() if watch.action == "reset" else learner.rewarm()
+                    part = part.take(slice(change, None))
+            learner = self._learned(learner, part)
+        return EstimatorState(learner, watch)
+
+    def _replace_state(self, state: EstimatorState[Learner], *, num_outside_before: int) -> None:
+        self.state_ = state
+        if state.learner.num_outside and not num_outside_before:
+            warnings.warn(
+                f"{state.learner.num_outside} of {state.learner.num_seen} inputs lie far outside the range of the "
+                "warm-up, whose units they are scaled by, and are predicted from afar. This is said once; num_outside_ "
+                "counts on. If the stream has moved on, pass a half_life or a drift_detector.",
+                StreamGPWarning,
+                stacklevel=4,
+            )
+
+    def _settings(self, rng: np.random.RandomState) -> StreamSettings:
+        return StreamSettings(
+            likelihood=self._likelihood(),
+            kernel=self.kernel,
+            num_inducing=_plain(self.num_inducing),
+            max_inducing=_plain(self.max_inducing),
+            warmup=_plain(self.warmup),
+            refit=_plain(self.refit),
+            buffer_size=_plain(self.buffer_size),
+            half_life=_plain(self.half_life),
+            seed=int(rng.randint(2**31 - 1)),
+        )
+
+    def _new_watch(self) -> DriftWatch | None:
+        return None if self.drift_detector is None else DriftWatch.start(self.drift_detector, self.on_drift)
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Leave no trace of a step that fails, not even the names of its features."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _read_inputs(self, X: Any) -> torch.Tensor:
+        """Check inputs to predict at."""
+        check_is_fitted(self, "state_")
+        with _our_errors():
+            return _to_tensor(validate_data(self, X, reset=False, dtype=np.float64))
+
+    def _read_rows(self, X: Any, y: Any, *, reset: bool, is_numeric: bool) -> Batch:
+        """Check inputs and targets to learn from, or to compare with."""
+        with _our_errors():
+            X, y = validate_data(self, X, y, reset=reset, dtype=np.float64, y_numeric=is_numeric)
+        return Batch(np.require(X, requirements=["C", "W"]), y)
+
+
+def read_totals(total_counts: Any, num_rows: int) -> np.ndarray | None:
+    """Numbers of trials as an array with one for each row; None if there are none."""
+    if total_counts is None:
+        return None
+    totals = np.asarray(total_counts, dtype=np.float64)
+    if totals.shape not in ((), (num_rows,)):
+        raise ShapeError(
+            f"total_counts must be a number or have shape ({num_rows},), one for each row of X, but has shape "
+            f"{totals.shape}."
+        )
+    return np.array(np.broadcast_to(totals, num_rows))
+
+
+def generator_of(random_state: Any) -> torch.Generator:
+    """A generator of torch, seeded by what scikit-learn takes for randomness."""
+    return torch.Generator().manual_seed(int(check_random_state(random_state).randint(2**31 - 1)))
+
+
+def _plain(value: Any) -> Any:
+    """Python's own number for one of NumPy, as grids of options hold."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _to_tensor(X: np.ndarray) -> torch.Tensor:
+    return torch.from_numpy(np.require(X, requirements=["C", "W"]))
+
+
+@contextmanager
+def _our_errors() -> Iterator[None]:
+    """Turn what scikit-learn raises about data into the errors of this library, which are of the same kinds."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueRangeError(str(error)) from error
+    except TypeError as error:
+        raise DTypeError(str(error)) from error

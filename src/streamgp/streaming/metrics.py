@@ -1,0 +1,118 @@
+"""Running metrics of a stream: sums over its rows, and a history of bounded length for pictures."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, final
+
+from streamgp.errors import FileFormatError, NumericalError, OptionError
+
+__all__ = ["CLASS_MEASURES", "VALUE_MEASURES", "MetricsPoint", "StreamMetrics"]
+
+# What is measured of each row: for values and counts, and for classes.
+VALUE_MEASURES = ("squared_error", "absolute_error", "negative_log_density", "is_covered")
+CLASS_MEASURES = ("is_correct", "brier", "negative_log_density")
+
+# Twice as fine as the eye can tell apart in a picture.
+_MOST_POINTS = 512
+
+
+class MetricsPoint(NamedTuple):
+    """The sums after some row.
+
+    Attributes:
+        num_rows: Number of rows until then.
+        totals: Sum of each measure over them.
+    """
+
+    num_rows: int
+    totals: tuple[float, ...]
+
+
+@final
+@dataclass(frozen=True)
+class StreamMetrics:
+    """Sums of measures over the rows of a stream, each predicted before it was learned; a frozen value.
+
+    Attributes:
+        measures: Names of what is summed, `VALUE_MEASURES` or `CLASS_MEASURES`.
+        num_rows: Number of rows.
+        totals: Sum of each measure.
+        history: The sums after every `spacing` rows, at most 512 of them: when there are more, every second one is
+            dropped and the spacing doubles.
+        spacing: Number of rows between two points of the history.
+    """
+
+    measures: tuple[str, ...]
+    num_rows: int = 0
+    totals: tuple[float, ...] = ()
+    history: tuple[MetricsPoint, ...] = ()
+    spacing: int = 1
+
+    def add(self, values: Mapping[str, Sequence[float]]) -> "StreamMetrics":
+        """Add rows.
+
+        Args:
+            values: For each measure, one number for each row, in their order.
+        """
+        if sorted(values) != sorted(self.measures):
+            raise OptionError(f"values must have the names {sorted(self.measures)}, but has {sorted(values)}.")
+        metrics = self
+        for row in zip(*(values[name] for name in self.measures), strict=True):
+            metrics = metrics._add_row(row)
+        return metrics
+
+    def mean(self, measure: str) -> float:
+        """Mean of a measure over all rows; NaN before the first."""
+        return self.totals[self.measures.index(measure)] / self.num_rows if self.num_rows else math.nan
+
+    def summary(self) -> dict[str, float]:
+        """The metrics by the names that people use: RMSE, MAE, accuracy, Brier score, NLPD, coverage."""
+        nlpd = {"NLPD": self.mean("negative_log_density")}
+        if "is_correct" in self.measures:
+            return {"accuracy": self.mean("is_correct"), "Brier": self.mean("brier"), **nlpd}
+        return {
+            "RMSE": math.sqrt(self.mean("squared_error")),
+            "MAE": self.mean("absolute_error"),
+            **nlpd,
+            "coverage of 90 %": self.mean("is_covered"),
+        }
+
+    def to_description(self) -> dict[str, Any]:
+        """What JSON can hold."""
+        return {
+            "measures": list(self.measures),
+            "num_rows": self.num_rows,
+            "totals": list(self.totals),
+            "history": [[point.num_rows, *point.totals] for point in self.history],
+            "spacing": self.spacing,
+        }
+
+    @classmethod
+    def from_description(cls, description: Mapping[str, Any]) -> "StreamMetrics":
+        """Build what `to_description` described."""
+        try:
+            return cls(
+                measures=tuple(description["measures"]),
+                num_rows=description["num_rows"],
+                totals=tuple(description["totals"]),
+                history=tuple(MetricsPoint(each[0], tuple(each[1:])) for each in description["history"]),
+                spacing=description["spacing"],
+            )
+        except (KeyError, TypeError, IndexError) as error:
+            raise FileFormatError(f"The file's description of the metrics is not complete: {error!r}.") from error
+
+    def _add_row(self, row: tuple[float, ...]) -> "StreamMetrics":
+        if not all(map(math.isfinite, row)):
+            raise NumericalError(
+                f"The prediction of row {self.num_rows + 1} is not finite: "
+                f"{', '.join(f'{name} = {value:g}' for name, value in zip(self.measures, row, strict=True))}. "
+                "Look for extreme values in the rows before it."
+            )
+        totals = tuple(map(sum, zip(self.totals or (0.0,) * len(row), row, strict=True)))
+        num_rows, history, spacing = self.num_rows + 1, self.history, self.spacing
+        if num_rows % spacing == 0:
+            history = (*history, MetricsPoint(num_rows, totals))
+        if len(history) > _MOST_POINTS:
+            history, spacing = history[1::2], 2 * spacing
+        return replace(self, num_rows=num_rows, totals=totals, history=history, spacing=spacing)

@@ -1,0 +1,223 @@
+"""Regression on streams, for scikit-learn."""
+
+from collections.abc import Sequence
+from typing import Any, final
+
+import numpy as np
+import torch
+from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from streamgp.streaming.estimator import AbstractStreamingEstimator, Batch, generator_of, read_totals
+from streamgp.streaming.learner import StreamLearner
+from streamgp.streaming.model import StreamPrediction
+from streamgp.streaming.settings import StreamSettings
+from streamgp.streaming.unordered import learn_unordered
+
+__all__ = ["StreamingGPRegressor"]
+
+_COUNTS = ("poisson", "negative_binomial", "binomial")
+
+
+@final
+class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLearner]):
+    r"""Gaussian-process regression that learns from a stream in constant time and memory.
+
+    `partial_fit` learns the next rows of a stream, `fit` a data set whose order means nothing. The first `warmup` rows
+    of a stream are kept, and units, hyperparameters and inducing points learned from them, anew each time their number
+    has doubled. After that the units stay; rows are absorbed into a sparse GP, and hyperparameters are learned again
+    by the policy `refit`. Far-outside inputs are counted in `num_outside_`, and reported once by a warning.
+
+    Args:
+        likelihood: `"gaussian"`, `"student_t"` (real targets with outliers), `"poisson"`, `"negative_binomial"`
+            (counts), `"binomial"` (successes, with `total_counts`), or an object of `streamgp.likelihoods`. Real
+            targets of a likelihood given by name are standardised; one given as an object is in their own units.
+        kernel: GPyTorch kernel for standardised inputs; a scaled Matérn-5/2 with a lengthscale for each column by
+            default. Parameters with `requires_grad=False` stay as they are.
+        num_inducing: Number of inducing points; `"auto"` adds them where the stream needs them.
+        max_inducing: For `"auto"`: the most points.
+        warmup: Rows after which the units are frozen.
+        refit: When hyperparameters are learned after the warm-up: `"never"`, `"doubling"` (when the number of rows has
+            doubled), or every so many rows. A refit that predicts the latest rows worse is undone; see `refits_`.
+        buffer_size: Latest rows that a refit sees one by one; older ones are summarised in a belief.
+        half_life: Number of rows after which what was learned from a row counts half; None to forget nothing.
+        drift_detector: A detector of `river.drift`, or any object with `update(value)` and `drift_detected`; copied. It
+            is shown the absolute errors, in predictive standard deviations, of rows before they are learned.
+        on_drift: What to do when errors have grown: `"rewarm"` begins again with a warm-up, `"reset"` keeps units and
+            hyperparameters and forgets the rows.
+        random_state: Seed, generator or None: for the order of rows in `fit`, and for training.
+
+    Attributes:
+        state_: All that was learned, a frozen value; replaced when a step has succeeded.
+        n_features_in_: Number of input columns.
+        feature_names_in_: Names of the columns, if the inputs had any.
+    """
+
+    def __init__(
+        self,
+        likelihood: Any = "gaussian",
+        *,
+        kernel: Any = None,
+        num_inducing: Any = 100,
+        max_inducing: Any = 256,
+        warmup: Any = 200,
+        refit: Any = "doubling",
+        buffer_size: Any = 4000,
+        half_life: Any = None,
+        drift_detector: Any = None,
+        on_drift: Any = "rewarm",
+        random_state: Any = 0,
+    ) -> None:
+        super().__init__(
+            kernel=kernel,
+            num_inducing=num_inducing,
+            max_inducing=max_inducing,
+            warmup=warmup,
+            refit=refit,
+            buffer_size=buffer_size,
+            half_life=half_life,
+            drift_detector=drift_detector,
+            on_drift=on_drift,
+            random_state=random_state,
+        )
+        self.likelihood = likelihood
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = isinstance(self.likelihood, str) and self.likelihood in _COUNTS
+        return tags
+
+    def fit(self, X: Any, y: Any, total_counts: Any = None) -> "StreamingGPRegressor":
+        """Forget everything, and learn from a data set whose order means nothing.
+
+        Hyperparameters are learned on a random part of as many rows as `warmup` or `buffer_size` says, whichever is
+        larger; the others are absorbed in blocks, with refits by policy. `partial_fit` goes on from there.
+
+        Args:
+            X: Inputs `(n, d)`.
+            y: Targets `(n,)`.
+            total_counts: Numbers of trials, one or `(n,)`, for `likelihood="binomial"`.
+        """
+        with self._all_or_nothing():
+            self._fit_rows(self._read(X, y, total_counts, reset=True))
+        return self
+
+    def partial_fit(self, X: Any, y: Any, total_counts: Any = None) -> "StreamingGPRegressor":
+        """Learn the next rows of a stream, in their order.
+
+        A row that is refused changes nothing. Options that are changed after the first rows count from the next `fit`.
+
+        Args:
+            X: Inputs `(n, d)`.
+            y: Targets `(n,)`.
+            total_counts: Numbers of trials, one or `(n,)`, for `likelihood="binomial"`.
+        """
+        with self._all_or_nothing():
+            batch = self._read(X, y, total_counts, reset=not self._is_started)
+            self._learn_rows(self._state_so_far(), batch)
+        return self
+
+    def predict(
+        self,
+        X: Any,
+        return_std: bool = False,
+        quantiles: Sequence[float] | None = None,
+        *,
+        total_counts: Any = None,
+    ) -> Any:
+        """Predict targets.
+
+        Args:
+            X: Inputs `(n, d)`.
+            return_std: Return standard deviations of the targets, noise included, too.
+            quantiles: Probabilities of `k` quantiles of the targets, which are returned, too.
+            total_counts: Numbers of trials, one or `(n,)`, for `likelihood="binomial"`.
+
+        Returns:
+            The means `(n,)`; if more was asked for, a tuple of the means, the standard deviations `(n,)` if asked for,
+            and the quantiles `(n, k)` if asked for.
+        """
+        prediction = self._predict(self._read_inputs(X), total_counts)
+        asked = [prediction.mean.numpy()]
+        if return_std:
+            asked.append(prediction.variance.sqrt().numpy())
+        if quantiles is not None:
+            asked.append(prediction.quantiles(quantiles).numpy())
+        return asked[0] if len(asked) == 1 else tuple(asked)
+
+    def sample(
+        self, X: Any, num_samples: int = 1, random_state: Any = None, *, latent: bool = False, total_counts: Any = None
+    ) -> np.ndarray:
+        """Draw targets for all inputs together: functions from the belief, and noise around them.
+
+        Args:
+            X: Inputs `(n, d)`; costs O(n³).
+            num_samples: Number of draws.
+            random_state: Seed, generator, or None for NumPy's own.
+            latent: Return the functions, without the noise: of what the likelihood takes, the logarithm of the rate for
+                counts for instance. For Gaussian and Student-t noise they are in the units of the targets.
+            total_counts: Numbers of trials, one or `(n,)`, for `likelihood="binomial"`.
+
+        Returns:
+            Draws `(num_samples, n)`.
+        """
+        inputs, generator, model = self._read_inputs(X), generator_of(random_state), self._learner.model
+        assert model is not None
+        prediction = self._predict(inputs, total_counts)
+        draws = model.gp.sample(model.scaling.inputs(inputs), num_samples, generator=generator)
+        if latent:
+            return (prediction.shift + prediction.scale * draws).numpy()
+        return prediction.observe(draws, generator).numpy()
+
+    def log_predictive_density(self, X: Any, y: Any, total_counts: Any = None) -> np.ndarray:
+        """Log density, or probability for counts, of each target `(n,)` given its inputs `(n, d)`."""
+        check_is_fitted(self, "state_")
+        inputs, targets, totals = _tensors(self._read(X, y, total_counts, reset=False))
+        return self._learner.predict(inputs, totals).log_density(targets).numpy()
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, total_counts: Any = None) -> float:
+        """Coefficient of determination R² of the predicted means."""
+        return float(r2_score(y, self.predict(X, total_counts=total_counts), sample_weight=sample_weight))
+
+    @property
+    def inducing_points_(self) -> np.ndarray:
+        """Inputs `(m, d)` at which the belief is held, in the units of the user."""
+        model = self._learner.model
+        assert model is not None
+        return (model.scaling.input_shift + model.scaling.input_scale * model.gp.inducing_points).numpy()
+
+    def _read(self, X: Any, y: Any, total_counts: Any, *, reset: bool) -> Batch:
+        batch = self._read_rows(X, y, reset=reset, is_numeric=True)
+        targets = np.array(batch.targets, dtype=np.float64)
+        return Batch(batch.inputs, targets, read_totals(total_counts, len(targets)))
+
+    def _predict(self, inputs: torch.Tensor, total_counts: Any) -> StreamPrediction:
+        totals = read_totals(total_counts, len(inputs))
+        return self._learner.predict(inputs, None if totals is None else torch.from_numpy(totals))
+
+    def _likelihood(self) -> Any:
+        return self.likelihood
+
+    def _start(self, settings: StreamSettings) -> StreamLearner:
+        return StreamLearner(settings)
+
+    def _learned_unordered(self, settings: StreamSettings, batch: Batch) -> StreamLearner:
+        learner, _ = learn_unordered(settings, *_tensors(batch))
+        return learner
+
+    def _learned(self, learner: StreamLearner, batch: Batch) -> StreamLearner:
+        learner, _ = learner.learn(*_tensors(batch))
+        return learner
+
+    def _errors(self, learner: StreamLearner, batch: Batch) -> list[float]:
+        """Absolute errors in predictive standard deviations."""
+        X, y, totals = _tensors(batch)
+        prediction = learner.predict(X, totals)
+        return ((y - prediction.mean).abs() / prediction.variance.sqrt()).tolist()
+
+
+def _tensors(batch: Batch) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+    totals = None if batch.totals is None else torch.from_numpy(batch.totals)
+    return torch.from_numpy(batch.inputs), torch.from_numpy(batch.targets), totals

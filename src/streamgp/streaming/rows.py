@@ -1,0 +1,88 @@
+"""Observations on their way from a stream to the model."""
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from streamgp.checks import check_finite, check_targets
+from streamgp.errors import ShapeError
+from streamgp.likelihoods import AbstractLikelihood, Binomial
+
+__all__ = ["Rows", "likelihood_of", "read_inputs", "read_rows"]
+
+
+class Rows(NamedTuple):
+    """Observations in the user's units and in the order of their arrival.
+
+    Attributes:
+        inputs: One row for each observation.
+        targets: What was observed.
+        totals: Numbers of trials of binomial observations; None for others.
+    """
+
+    inputs: Float[Tensor, "n d"]
+    targets: Float[Tensor, " n"]
+    totals: Float[Tensor, " n"] | None = None
+
+    @property
+    def num_rows(self) -> int:
+        """Number of observations."""
+        return self.targets.shape[-1]
+
+    def part(self, start: int, stop: int) -> "Rows":
+        """Some of the rows, as a copy: a view would keep all of the others in memory."""
+        totals = None if self.totals is None else self.totals[start:stop].clone()
+        return Rows(self.inputs[start:stop].clone(), self.targets[start:stop].clone(), totals)
+
+    def append(self, later: "Rows") -> "Rows":
+        """These rows and then others."""
+        totals = None
+        if self.totals is not None and later.totals is not None:
+            totals = torch.cat([self.totals, later.totals])
+        return Rows(torch.cat([self.inputs, later.inputs]), torch.cat([self.targets, later.targets]), totals)
+
+
+def read_rows(X: Tensor, y: Tensor, totals: Tensor | None, *, num_dims: int | None) -> Rows:
+    """Check inputs, targets and numbers of trials, and convert them to double precision.
+
+    Args:
+        X: Inputs `(n, d)`.
+        y: Targets `(n,)`.
+        totals: Numbers of trials `(n,)`, or None.
+        num_dims: Number of input columns so far; None before the first rows.
+    """
+    X = read_inputs(X, num_dims=num_dims)
+    y = check_finite(check_targets(torch.as_tensor(y, dtype=torch.float64), X), "y")
+    if y.dim() != 1:
+        raise ShapeError(f"y must have shape ({len(X)},), one value for each row of X, but has shape {tuple(y.shape)}.")
+    if totals is not None:
+        totals = torch.as_tensor(totals, dtype=torch.float64)
+        if totals.dim() == 0:
+            totals = totals.expand(len(X)).clone()
+        totals = check_finite(check_targets(totals, X, name="totals"), "totals")
+    return Rows(X, y, totals)
+
+
+def read_inputs(X: Tensor, *, num_dims: int | None) -> Float[Tensor, "n d"]:
+    """Check inputs, and convert them to double precision."""
+    X = torch.as_tensor(X, dtype=torch.float64)
+    if X.dim() != 2 or not X.shape[-1]:
+        raise ShapeError(
+            f"X must have shape (n, d), one row for each observation, but has shape {tuple(X.shape)}. "
+            "For a single observation use X.reshape(1, -1)."
+        )
+    if num_dims is not None and X.shape[-1] != num_dims:
+        raise ShapeError(
+            f"X has {X.shape[-1]} columns, but the stream so far had {num_dims}. "
+            "Pass the same columns in the same order every time."
+        )
+    return check_finite(X, "X")
+
+
+def likelihood_of(likelihood: AbstractLikelihood, totals: Tensor | None) -> AbstractLikelihood:
+    """The likelihood of some rows: with their own numbers of trials, if they have any."""
+    if isinstance(likelihood, Binomial) and totals is not None:
+        return Binomial(totals, num_nodes=likelihood.num_nodes)
+    return likelihood

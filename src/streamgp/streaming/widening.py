@@ -1,0 +1,31 @@
+"""More input columns while a stream is still in its warm-up."""
+
+from dataclasses import replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from streamgp.streaming.learner import StreamLearner
+from streamgp.streaming.refitting import first_fit
+from streamgp.streaming.rows import Rows
+
+__all__ = ["widen"]
+
+
+def widen(learner: StreamLearner, values: Float[Tensor, " k"]) -> StreamLearner:
+    """Add input columns to a learner that is in its warm-up, and so has all of its rows.
+
+    Args:
+        learner: The learner.
+        values: What the rows so far are given in the new columns.
+
+    Returns:
+        A learner that has learned its rows anew, with these columns last.
+    """
+    buffer = learner.buffer
+    if buffer is None:
+        return learner
+    inputs = torch.cat([buffer.inputs, values.expand(buffer.num_rows, -1)], -1)
+    rows = Rows(inputs, buffer.targets, buffer.totals)
+    return replace(learner, model=first_fit(rows, learner.settings), buffer=rows)

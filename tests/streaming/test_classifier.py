@@ -1,0 +1,168 @@
+import pickle
+from copy import deepcopy
+
+import numpy as np
+import pytest
+import torch
+from gpytorch.kernels import RBFKernel, ScaleKernel
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import streamgp as sg
+from streamgp.errors import DTypeError, OptionError, ValueRangeError
+
+
+@pytest.fixture
+def numbers():
+    return np.random.default_rng(20_230_517)
+
+
+def frozen_kernel():
+    kernel = ScaleKernel(RBFKernel())
+    kernel.outputscale, kernel.base_kernel.lengthscale = 9.0, 0.7
+    return kernel.requires_grad_(False)
+
+
+def small(**options):
+    return sg.StreamingGPClassifier(
+        **{"num_inducing": 12, "warmup": 30, "refit": "never", "kernel": frozen_kernel(), **options}
+    )
+
+
+def rings(numbers, n, *, labels=("near", "middle", "far")):
+    """Classes by the distance from the origin: no line separates them."""
+    X = 2.0 * numbers.standard_normal((n, 2))
+    radius = np.linalg.norm(X, axis=-1)
+    edges = [2.5] if len(labels) == 2 else [1.8, 3.0]
+    return X, np.array(labels)[np.digitize(radius, edges)]
+
+
+# Without a kernel: scikit-learn takes an untouched one for changed, as joblib's hash of its copy is another.
+@pytest.mark.slow
+@parametrize_with_checks([sg.StreamingGPClassifier(num_inducing=5, warmup=20)])
+def test_it_passes_the_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("labels", [("no", "yes"), ("near", "middle", "far")])
+def test_without_any_argument_it_learns_classes(numbers, labels):
+    X, y = rings(numbers, 400, labels=labels)
+    model = sg.StreamingGPClassifier()
+    for start in range(0, 240, 60):
+        model.partial_fit(X[start : start + 60], y[start : start + 60])
+    assert model.score(X[240:], y[240:]) > 0.85
+    chance = -np.log(len(labels))
+    assert model.log_predictive_density(X[240:], y[240:]).mean() > 0.5 * chance
+
+
+@pytest.mark.parametrize("labels", [("no", "yes"), (3, 1, 2), (False, True), (1.0, 0.0)])
+def test_probabilities_are_those_of_the_sorted_classes(numbers, labels):
+    X, y = rings(numbers, 60, labels=labels)
+    model = small().partial_fit(X, y)
+    probabilities = model.predict_proba(X)
+    assert model.classes_.tolist() == sorted(labels)
+    np.testing.assert_allclose(probabilities.sum(-1), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), probabilities, rtol=1e-12)
+    np.testing.assert_array_equal(model.predict(X), model.classes_[probabilities.argmax(-1)])
+    of_label = probabilities[np.arange(60), np.searchsorted(model.classes_, y)]
+    np.testing.assert_allclose(model.log_predictive_density(X, y), np.log(of_label), rtol=1e-12)
+    assert model.score(X, y) > 0.8
+
+
+def test_the_order_of_the_classes_does_not_matter(numbers):
+    X, y = rings(numbers, 60)
+    first = small().partial_fit(X, y, classes=["far", "middle", "near"])
+    second = small().partial_fit(X, y, classes=["near", "far", "middle"])
+    np.testing.assert_allclose(first.predict_proba(X), second.predict_proba(X), atol=1e-6)
+
+
+def test_while_there_is_one_class_it_is_certain(numbers):
+    X, _ = rings(numbers, 20)
+    model = small().partial_fit(X, ["a"] * 20)
+    np.testing.assert_array_equal(model.predict_proba(X), np.ones((20, 1)))
+    assert set(model.predict(X)) == {"a"}
+    assert model.log_predictive_density(X[:1], ["b"])[0] == -np.inf
+    model.partial_fit(X + 9.0, ["b"] * 20)
+    assert model.score(np.concatenate([X, X + 9.0]), ["a"] * 20 + ["b"] * 20) == 1.0
+
+
+def test_announced_classes_are_there_before_they_come(numbers):
+    X, y = rings(numbers, 40, labels=("no", "yes"))
+    model = small().partial_fit(X, y, classes=["maybe", "no", "yes"])
+    assert model.classes_.tolist() == ["maybe", "no", "yes"]
+    assert model.predict_proba(X)[:, 0].max() < 0.3
+    model.partial_fit(X[:5], y[:5], classes=["later"])
+    assert "later" in model.classes_
+
+
+def test_samples_are_labels_with_the_predicted_frequencies(numbers):
+    X, y = rings(numbers, 60)
+    model = small().fit(X, y)
+    draws = model.sample(X[:5], 4000, random_state=0)
+    assert draws.shape == (4000, 5)
+    frequencies = (draws[..., None] == model.classes_).mean(0)
+    # The mean of normalised draws is not quite the normalised mean of draws.
+    np.testing.assert_allclose(frequencies, model.predict_proba(X[:5]), atol=0.1)
+    np.testing.assert_array_equal(draws, model.sample(X[:5], 4000, random_state=0))
+
+
+def test_the_kernel_of_the_user_is_not_changed(numbers):
+    X, y = rings(numbers, 40)
+    kernel = ScaleKernel(RBFKernel())
+    before = deepcopy(kernel.state_dict())
+    model = small(kernel=kernel).fit(X, y)
+    assert model.kernel is kernel
+    assert all(torch.equal(before[name], value) for name, value in kernel.state_dict().items())
+    assert all(parameter.requires_grad for parameter in kernel.parameters())
+
+
+def test_both_links_give_nearly_the_same_probabilities(numbers):
+    X, y = rings(numbers, 60, labels=("no", "yes"))
+    logit, probit = small(warmup=60).fit(X, y), small(link="probit", warmup=60).fit(X, y)
+    assert np.abs(logit.predict_proba(X) - probit.predict_proba(X)).mean() < 0.15
+    with pytest.raises(OptionError, match="link must be one of 'logit', 'probit'"):
+        small(link="cauchit").fit(X, y)
+
+
+def test_copies_predict_the_same_and_clones_know_nothing(numbers):
+    X, y = rings(numbers, 50)
+    model = small().fit(X[:40], y[:40])
+    copies = [deepcopy(model), pickle.loads(pickle.dumps(model))]
+    for one in (model, *copies):
+        one.partial_fit(X[40:], y[40:])
+    for one in copies:
+        np.testing.assert_array_equal(one.predict_proba(X), model.predict_proba(X))
+    assert "state_" not in vars(clone(model))
+
+
+def test_what_it_holds_can_be_looked_at(numbers):
+    X, y = rings(numbers, 40)
+    model = small().fit(X, y)
+    assert model.num_seen_ == 40
+    assert model.num_outside_ == model.num_drifts_ == 0
+    assert model.refits_ == ()
+    assert [points.shape for points in model.inducing_points_] == [(12, 2)] * 3
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        _ = small().classes_
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "error", "message"),
+    [
+        ([[1.0, np.nan]], ["near"], ValueRangeError, "contains NaN"),
+        ([[1.0]], ["near"], ValueRangeError, "has 1 features, but .* is expecting 2"),
+        ([[1.0, 2.0]], [0.3], ValueRangeError, "Unknown label type"),
+        ([["a", "b"]], ["near"], ValueRangeError, "could not convert string to float"),
+        ([[1.0, 2.0]], [7], DTypeError, "Labels must all be text or all be numbers"),
+    ],
+)
+def test_a_bad_row_is_refused_with_a_sentence_and_changes_nothing(numbers, X, y, error, message):
+    W, labels = rings(numbers, 30)
+    model = small().fit(W, labels)
+    state = model.state_
+    with pytest.raises(error, match=message):
+        model.partial_fit(X, y)
+    assert model.state_ is state
+    assert model.n_features_in_ == 2

@@ -1,0 +1,126 @@
+import pytest
+import torch
+from gpytorch.kernels import RBFKernel, ScaleKernel
+from torch.testing import assert_close
+
+from streamgp.errors import ShapeError, ValueRangeError
+from streamgp.streaming import OneVsRest, StreamLearner, StreamSettings
+from streamgp.testing.tolerances import tolerance
+
+
+def settings(**options):
+    kernel = ScaleKernel(RBFKernel())
+    kernel.outputscale = 9.0
+    return StreamSettings(
+        **{"likelihood": "bernoulli", "kernel": kernel.requires_grad_(False), "num_inducing": 12, "warmup": 8}
+        | {"refit": "never"}
+        | options
+    )
+
+
+def blobs(rng, n, *, num_classes=3):
+    index = torch.randint(num_classes, (n,), generator=rng)
+    X = torch.randn(n, 2, generator=rng, dtype=torch.float64) + 4.0 * index.unsqueeze(-1)
+    return X, ["abcdef"[one] for one in index.tolist()]
+
+
+def accuracy(state, X, y):
+    best = state.predict(X).argmax(-1).tolist()
+    return sum(state.classes[index] == label for index, label in zip(best, y, strict=True)) / len(y)
+
+
+def test_two_classes_are_one_learner_of_the_second(rng):
+    X, y = blobs(rng, 30, num_classes=2)
+    state, _ = OneVsRest.from_classes(settings(), ["a", "b"]).learn(X, y)
+    learner, _ = StreamLearner(settings()).learn(X, torch.tensor([float(label == "b") for label in y]).double())
+    assert len(state.learners) == 1
+    assert_close(state.predict(X)[:, 1], learner.predict(X).mean, **tolerance(torch.float64))
+
+
+def test_probabilities_are_those_of_each_against_the_rest_normalized(rng):
+    X, y = blobs(rng, 30)
+    state, info = OneVsRest.from_rows(settings(), X, y)
+    each = [state.learners[0].predict(X).mean, *(learner.predict(X).mean for learner in state.learners[1:])]
+    expected = torch.stack([1.0 - each[0], *each[1:]], -1)
+    assert_close(state.predict(X), expected / expected.sum(-1, keepdim=True), **tolerance(torch.float64))
+    assert info.num_outside == 0
+    assert accuracy(state, X, y) > 0.9
+
+
+@pytest.mark.slow
+def test_rows_may_come_one_by_one_and_new_classes_with_them(rng):
+    """At the end of the warm-up everything is learned from the same rows, however they came."""
+    X, y = blobs(rng, 8)
+    block, _ = OneVsRest(settings()).learn(X, y)
+    rows = OneVsRest(settings())
+    for index in range(8):
+        rows, _ = rows.learn(X[index : index + 1], y[index : index + 1])
+    assert rows.classes == block.classes == tuple(dict.fromkeys(y))
+    assert rows.num_seen == block.num_seen == 8
+    assert_close(rows.predict(X), block.predict(X), **tolerance(torch.float64))
+
+
+def test_a_third_class_leaves_what_is_known_of_two_as_it_is(rng):
+    X, y = blobs(rng, 40, num_classes=2)
+    state, _ = OneVsRest(settings()).learn(X, y)
+    wider = state.with_classes(["c"])
+    assert len(wider.learners) == 3
+    assert wider.learners[0] is wider.learners[1] is state.learners[0]
+    third = wider.predict(X)
+    assert_close(third[:, :2] / third[:, :2].sum(-1, keepdim=True), state.predict(X), **tolerance(torch.float64))
+    assert third[:, 2].max() < 0.3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("num_known", [1, 2, 3])
+def test_a_late_class_starts_from_the_buffer_as_negatives_and_is_learned(rng, num_known):
+    X, y = blobs(rng, 50, num_classes=num_known)
+    state, _ = OneVsRest(settings(num_inducing=36)).learn(X, y)  # enough for the short lengthscale
+    assert state.is_warm
+    W, labels = blobs(rng, 40, num_classes=num_known + 1)
+    later, info = state.learn(W, labels)
+    assert len(later.classes) == num_known + 1
+    assert later.num_seen == 90
+    assert accuracy(later, W, labels) > 0.85
+    newest = later.learners[-1]
+    assert newest.buffer.num_rows == 90
+    assert newest.buffer.targets[:50].sum() == 0.0
+    assert newest.is_warm
+    assert info.num_outside >= 0
+    assert state.num_seen == 50  # the original is as it was
+
+
+def test_a_class_that_comes_when_the_warm_up_is_one_row_is_learned(rng):
+    state, _ = OneVsRest(settings(warmup=1)).learn(torch.zeros(3, 2).double(), ["a"] * 3)
+    state, _ = state.learn(torch.ones(3, 2).double(), ["b"] * 3)
+    assert state.num_seen == 6
+
+
+@pytest.mark.slow
+def test_reset_and_rewarm_keep_the_classes(rng):
+    X, y = blobs(rng, 30)
+    state, _ = OneVsRest(settings()).learn(X, y)
+    for again in (state.reset(), state.rewarm()):
+        assert again.classes == state.classes
+        assert again.num_seen == 30
+        learned, _ = again.learn(X, y)
+        assert accuracy(learned, X, y) > 0.8
+
+
+def test_an_empty_block_changes_nothing(rng):
+    X, y = blobs(rng, 10)
+    state, _ = OneVsRest(settings()).learn(X, y)
+    same, info = state.learn(X[:0], [])
+    assert_close(same.predict(X), state.predict(X), rtol=0.0, atol=0.0)
+    assert info.refits == ()
+
+
+def test_labels_and_inputs_are_checked(rng):
+    X, y = blobs(rng, 10)
+    state, _ = OneVsRest(settings()).learn(X, y)
+    with pytest.raises(ShapeError, match="y must have 10 labels, one for each row of X, but has 9"):
+        state.learn(X, y[:9])
+    with pytest.raises(ShapeError, match="X has 1 columns, but the stream so far had 2"):
+        state.learn(X[:, :1], y)
+    with pytest.raises(ValueRangeError, match="X must be finite"):
+        state.learn(X / 0.0, y)

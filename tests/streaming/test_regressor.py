@@ -1,0 +1,351 @@
+import pickle
+import warnings
+from copy import deepcopy
+
+import numpy as np
+import pytest
+import torch
+from gpytorch.kernels import MaternKernel, ScaleKernel
+from scipy import stats
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import cross_val_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import streamgp as sg
+from streamgp.errors import DTypeError, OptionError, ShapeError, StreamGPWarning, SupportError, ValueRangeError
+from streamgp.likelihoods import Gaussian, Poisson
+from streamgp.testing.reference import exact_gp
+from streamgp.testing.tolerances import tolerance
+
+
+@pytest.fixture
+def numbers():
+    return np.random.default_rng(20_230_517)
+
+
+def waves(numbers, n, *, noise=0.1):
+    X = 10.0 * numbers.random((n, 2))
+    f = 5.0 + np.sin(X[:, 0]) + 0.1 * X[:, 1]
+    return X, f, f + noise * numbers.standard_normal(n)
+
+
+def frozen_kernel():
+    kernel = ScaleKernel(MaternKernel(2.5))
+    kernel.outputscale, kernel.base_kernel.lengthscale = 2.0, 0.8
+    return kernel.requires_grad_(False)
+
+
+def small(likelihood="gaussian", **options):
+    return sg.StreamingGPRegressor(likelihood, **{"num_inducing": 20, "warmup": 40, "refit": "never", **options})
+
+
+def exact_settings(**options):
+    """Options under which a stream is an exact GP: a point for each row, and hyperparameters that stay."""
+    return small(Gaussian(0.04, is_learned=False), kernel=frozen_kernel(), num_inducing=60, warmup=8, **options)
+
+
+def stream(model, X, y, *, block, **rows):
+    for start in range(0, len(y), block):
+        part = slice(start, start + block)
+        model.partial_fit(X[part], y[part], **{name: value[part] for name, value in rows.items()})
+    return model
+
+
+@pytest.mark.slow
+@parametrize_with_checks([sg.StreamingGPRegressor(num_inducing=10, warmup=20)])
+def test_it_passes_the_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("block", [1, 7, 64])
+def test_with_a_point_for_each_row_a_stream_is_the_exact_gp_whatever_the_blocks(numbers, block):
+    X, _, y = waves(numbers, 50)
+    W, _, _ = waves(numbers, 20)
+    model = stream(exact_settings(), X, y, block=block)
+    learned = model.state_.learner.model
+    exact = exact_gp(
+        learned.gp.kernel,
+        learned.gp.mean,
+        learned.scaling.inputs(torch.from_numpy(X)),
+        torch.from_numpy(y),
+        0.04 * torch.eye(50, dtype=torch.float64),
+        learned.scaling.inputs(torch.from_numpy(W)),
+    )
+    mean, deviation = model.predict(W, return_std=True)
+    # The jitter on the kernel matrix of the inducing points, 1e-8 of its diagonal, shows at 1e-6.
+    np.testing.assert_allclose(mean, exact.mean, rtol=1e-6)
+    np.testing.assert_allclose(deviation**2, exact.covariance.diagonal() + 0.04, rtol=1e-6)
+
+
+def test_the_mean_deviation_quantiles_and_density_tell_of_one_distribution(numbers):
+    X, _, y = waves(numbers, 60)
+    model = small().fit(X, y)
+    mean, deviation, quantiles = model.predict(X, return_std=True, quantiles=[0.05, 0.5, 0.95])
+    assert mean.shape == deviation.shape == (60,)
+    normal = stats.norm(mean, deviation)
+    for column, probability in enumerate([0.05, 0.5, 0.95]):
+        np.testing.assert_allclose(quantiles[:, column], normal.ppf(probability), rtol=1e-6)
+    np.testing.assert_allclose(model.log_predictive_density(X, y), normal.logpdf(y), rtol=1e-6, atol=1e-6)
+    np.testing.assert_array_equal(model.predict(X), mean)
+    np.testing.assert_array_equal(model.predict(X, quantiles=[0.5])[1], quantiles[:, 1:2])
+
+
+def test_samples_are_joint_draws_with_the_moments_of_the_prediction(numbers):
+    X, _, y = waves(numbers, 60)
+    model = small().fit(X, y)
+    W = np.array([[20.0, 20.0], [20.0, 20.1]])  # far away: unsure, but of nearly equal values
+    mean, deviation = model.predict(W, return_std=True)
+    draws, latent = (model.sample(W, 4000, random_state=0, latent=latent) for latent in (False, True))
+    assert draws.shape == latent.shape == (4000, 2)
+    np.testing.assert_allclose(draws.mean(0), mean, atol=4 * deviation.max() / 4000**0.5)
+    np.testing.assert_allclose(draws.std(0), deviation, rtol=0.05)
+    assert np.corrcoef(latent.T)[0, 1] > 0.95
+    np.testing.assert_array_equal(draws, model.sample(W, 4000, random_state=0))
+    assert not np.array_equal(draws, model.sample(W, 4000, random_state=1))
+
+
+def counts(numbers, name, n):
+    """Rows of each likelihood, with the numbers of trials where there are any."""
+    X, f, _ = waves(numbers, n)
+    g = f - f.mean()
+    if name == "gaussian":
+        return X, f + 0.3 * numbers.standard_normal(n), {}
+    if name == "student_t":
+        return X, f + 0.2 * numbers.standard_t(3, n), {}
+    if name == "poisson":
+        return X, numbers.poisson(np.exp(1.5 + g)), {}
+    if name == "negative_binomial":
+        return X, numbers.negative_binomial(3, 1 / (1 + np.exp(1.5 + g) / 3)), {}
+    totals = numbers.integers(5, 40, n)
+    return X, numbers.binomial(totals, 1 / (1 + np.exp(-2 * g))), {"total_counts": totals}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["gaussian", "student_t", "poisson", "negative_binomial", "binomial"])
+def test_intervals_cover_what_they_promise(numbers, name):
+    X, y, rows = counts(numbers, name, 300)
+    W, z, new = counts(numbers, name, 500)
+    model = stream(small(name, warmup=200), X, y, block=100, **rows)
+    _, quantiles = model.predict(W, quantiles=[0.05, 0.95], **new)
+    inside = ((quantiles[:, 0] <= z) & (z <= quantiles[:, 1])).mean()
+    # 90 % and a little more for counts, whose quantiles are whole numbers; four standard errors of 500 are 5 %.
+    assert 0.85 < inside < 0.985
+    density = model.log_predictive_density(W, z, **new).mean()
+    shuffled = model.log_predictive_density(W[::-1], z, **new).mean()
+    assert density > shuffled + 0.1
+    assert model.sample(W[:5], 3, 0, total_counts=None if not rows else new["total_counts"][:5]).shape == (3, 5)
+
+
+def test_counts_are_predicted_as_counts(numbers):
+    X, y, _ = counts(numbers, "poisson", 80)
+    model = small("poisson", warmup=80).fit(X, y)
+    _, quantiles = model.predict(X, quantiles=[0.1, 0.9])
+    draws = model.sample(X, 3, random_state=0)
+    assert (quantiles == quantiles.round()).all()
+    assert (draws >= 0).all()
+    assert (draws == draws.round()).all()
+    assert small("poisson").__sklearn_tags__().target_tags.positive_only
+
+
+def test_a_likelihood_may_be_an_object(numbers):
+    X, y, _ = counts(numbers, "poisson", 40)
+    by_name, by_object = small("poisson").fit(X, y), small(Poisson()).fit(X, y)
+    np.testing.assert_array_equal(by_name.predict(X), by_object.predict(X))
+
+
+@pytest.mark.slow
+def test_without_any_argument_it_learns_a_function(numbers):
+    X, f, y = waves(numbers, 450)
+    model = sg.StreamingGPRegressor().partial_fit(X[:250], y[:250])
+    assert model.score(X[250:], f[250:]) > 0.98
+    model.partial_fit(X[250:], y[250:])
+    assert model.num_seen_ == 450
+    assert [report.num_seen for report in model.refits_] == [400]
+    assert cross_val_score(sg.StreamingGPRegressor(), X[:200], y[:200], cv=2).min() > 0.9
+
+
+def test_fit_forgets_what_was_learned_before(numbers):
+    X, _, y = waves(numbers, 40)
+    fresh = small().fit(X, y)
+    again = small().fit(X[:, :1], -y).partial_fit(X[:5, :1], y[:5]).fit(X, y)
+    np.testing.assert_array_equal(again.predict(X), fresh.predict(X))
+    assert again.n_features_in_ == 2
+    assert again.num_seen_ == 40
+
+
+def test_fit_takes_its_rows_in_random_order_and_keeps_the_options_of_the_stream(numbers):
+    X, f, y = waves(numbers, 400)
+    order = np.argsort(X[:, 0])
+    model = small(buffer_size=60, half_life=30.0).fit(X[order], y[order])
+    assert model.score(X, f) > 0.9  # a warm-up on the first sorted rows would know nothing of the others
+    assert model.state_.learner.settings.half_life == 30.0
+    assert model.state_.learner.settings.warmup == 40
+    assert model.state_.learner.is_warm
+    model.partial_fit(X[:1], y[:1])
+    assert model.num_seen_ == 401
+
+
+def test_inducing_points_are_in_the_units_of_the_user(numbers):
+    X, _, y = waves(numbers, 60)
+    model = small().fit(1e4 + 100 * X, y)
+    points = model.inducing_points_
+    assert points.shape == (20, 2)
+    assert points.min() > 1e4 - 200
+    assert points.max() < 1e4 + 1200
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", [1, 64])
+def test_memory_is_bounded(numbers, block):
+    X, f, y = waves(numbers, 1500)
+    model = small(buffer_size=100, refit=400)
+    sizes, buffered = [], []
+    for start in range(0, 1500, block):
+        model.partial_fit(X[start : start + block], y[start : start + block])
+        buffered.append(model.state_.learner.buffer.num_rows)
+        if start % 320 == 0:
+            sizes.append(len(pickle.dumps(model)))
+    assert max(buffered[100 // block :]) < 100 + block
+    assert len(model.inducing_points_) == 20
+    # After the buffer was filled for the first time only reports of refits are added, 32 of them at most.
+    assert max(sizes[2:]) < sizes[1] + 12_000
+    assert model.score(X, f) > 0.9
+
+
+def test_a_half_life_lets_the_mean_follow_a_function_that_has_moved(numbers):
+    X, f, y = waves(numbers, 300)
+    y, f = np.concatenate([y[:200], y[200:] + 4.0]), f + 4.0
+    kept = stream(small(), X, y, block=10)
+    forgot = stream(small(half_life=20.0), X, y, block=10)
+    rmse = {name: np.sqrt(np.mean((m.predict(X) - f) ** 2)) for name, m in {"kept": kept, "forgot": forgot}.items()}
+    assert rmse["kept"] > 1.5
+    assert rmse["forgot"] < 0.6
+
+
+def test_copies_predict_the_same_and_clones_know_nothing(numbers):
+    X, _, y = waves(numbers, 60)
+    model = small(kernel=frozen_kernel()).fit(X[:50], y[:50])
+    copies = [deepcopy(model), pickle.loads(pickle.dumps(model))]
+    for one in (model, *copies):
+        one.partial_fit(X[50:], y[50:])
+    for one in copies:
+        np.testing.assert_array_equal(one.predict(X), model.predict(X))
+    assert "state_" not in vars(clone(model))
+    np.testing.assert_array_equal(
+        clone(model).fit(X[:50], y[:50]).partial_fit(X[50:], y[50:]).predict(X), model.predict(X)
+    )
+
+
+def test_far_outside_inputs_are_counted_and_reported_once(numbers):
+    X, _, y = waves(numbers, 60)
+    model = small().fit(X[:50], y[:50])
+    with pytest.warns(StreamGPWarning, match="2 of 52 inputs lie far outside the range of the warm-up"):
+        model.partial_fit(X[50:52] + 1e3, y[50:52])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", StreamGPWarning)
+        model.partial_fit(X[52:] + 1e3, y[52:])
+    assert model.num_outside_ == 10
+
+
+def bad_rows():
+    X, y = np.full((3, 2), 1.0), np.ones(3)
+    holed, infinite = X.copy(), X.copy()
+    holed[1, 0], infinite[2, 1] = np.nan, np.inf
+    return {
+        "nan": (holed, y, ValueRangeError, "contains NaN"),
+        "infinity": (infinite, y, ValueRangeError, "contains infinity"),
+        "nan target": (X, np.array([1.0, np.nan, 1.0]), ValueRangeError, "contains NaN"),
+        "columns": (X[:, :1], y, ValueRangeError, "has 1 features, but .* is expecting 2"),
+        "length": (X, y[:2], ValueRangeError, "inconsistent numbers of samples"),
+        "text": ([["a", "b"]] * 3, y, ValueRangeError, "could not convert string to float"),
+        "object": ([[{}, 1.0]] * 3, y, DTypeError, "must be a string or a real number"),
+        "negative": (X, np.array([1.0, -1.0, 1.0]), SupportError, "Poisson targets must be"),
+        "totals": (X, y, OptionError, "totals are numbers of trials, but the likelihood is 'poisson'"),
+    }
+
+
+@pytest.mark.parametrize("case", list(bad_rows()))
+def test_a_bad_row_is_refused_with_a_sentence_and_changes_nothing(numbers, case):
+    X, y, _ = counts(numbers, "poisson", 40)
+    model = small("poisson").fit(X, y)
+    before, state = model.predict(X), model.state_
+    bad_X, bad_y, error, message = bad_rows()[case]
+    rows = {"total_counts": 7} if case == "totals" else {}
+    for learn in (model.partial_fit, model.fit) if case != "columns" else (model.partial_fit,):
+        with pytest.raises(error, match=message):
+            learn(bad_X, bad_y, **rows)
+    assert model.state_ is state
+    assert model.n_features_in_ == 2
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
+def test_a_refused_first_row_leaves_no_trace():
+    model = small("poisson")
+    with pytest.raises(SupportError, match="Poisson targets must be"):
+        model.partial_fit([[1.0, 2.0]], [-1.0])
+    assert vars(model) == vars(small("poisson"))
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        model.predict([[1.0, 2.0]])
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        _ = model.num_seen_
+    model.partial_fit([[1.0]], [1.0])
+    assert model.n_features_in_ == 1
+
+
+def test_binomial_targets_need_the_numbers_of_trials():
+    model = small("binomial")
+    with pytest.raises(OptionError, match="there are no totals"):
+        model.fit([[1.0], [2.0]], [1, 2])
+    with pytest.raises(ShapeError, match=r"total_counts must be a number or have shape \(2,\)"):
+        model.fit([[1.0], [2.0]], [1, 2], total_counts=[3, 4, 5])
+    with pytest.raises(SupportError, match="from 0 to total_count"):
+        model.fit([[1.0], [2.0]], [1, 2], total_counts=1)
+    model.fit([[1.0], [2.0]], [1, 2], total_counts=[3, 4])
+    assert (model.predict([[1.0], [2.0]], total_counts=10) < 10).all()
+    with pytest.raises(OptionError, match="there are no totals"):
+        model.predict([[1.0]])
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"likelihood": "normal"}, OptionError, "likelihood must be one of 'gaussian'"),
+        ({"refit": "sometimes"}, OptionError, "refit must be 'never', 'doubling' or a number of rows"),
+        ({"num_inducing": "many"}, OptionError, "num_inducing must be a whole number or 'auto'"),
+        ({"warmup": 0}, ValueRangeError, "warmup must be a whole number of at least 1"),
+        ({"half_life": -1.0}, ValueRangeError, "half_life must be a positive number of rows"),
+    ],
+)
+def test_options_are_checked_when_learning_begins(options, error, message):
+    model = sg.StreamingGPRegressor(**options)
+    with pytest.raises(error, match=message):
+        model.fit([[1.0]], [1.0])
+    with pytest.raises(error, match=message):
+        model.partial_fit([[1.0]], [1.0])
+
+
+def test_options_may_be_numbers_of_numpy():
+    model = small(num_inducing=np.int64(5), warmup=np.int32(3), half_life=np.float64(9.0)).fit(
+        [[1.0], [2.0]], [1.0, 2.0]
+    )
+    assert type(model.num_inducing) is np.int64  # parameters stay as they were given
+    assert model.state_.learner.settings.num_inducing == 5
+
+
+def test_feature_names_are_remembered_and_checked(numbers):
+    pandas = pytest.importorskip("pandas")
+    X, _, y = waves(numbers, 40)
+    model = small().fit(pandas.DataFrame(X, columns=["a", "b"]), y)
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    with pytest.raises(ValueRangeError, match="feature names should match"):
+        model.partial_fit(pandas.DataFrame(X, columns=["a", "c"]), y)
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+
+
+def test_single_precision_inputs_are_learned_in_double_precision(numbers):
+    X, _, y = waves(numbers, 40)
+    single = small(kernel=frozen_kernel()).fit(X.astype(np.float32), y.astype(np.float32))
+    double = small(kernel=frozen_kernel()).fit(X, y)
+    assert single.predict(X).dtype == np.float64
+    np.testing.assert_allclose(single.predict(X), double.predict(X), **tolerance(torch.float32))

@@ -1,0 +1,56 @@
+import pytest
+from gpytorch.kernels import RBFKernel
+
+from streamgp.errors import DTypeError, OptionError, ValueRangeError
+from streamgp.likelihoods import Gaussian, Preference
+from streamgp.streaming import StreamSettings
+from streamgp.streaming.settings import LIKELIHOODS
+
+
+@pytest.mark.parametrize("name", LIKELIHOODS)
+def test_every_named_likelihood_can_be_made(name):
+    assert StreamSettings(name).starting_likelihood.num_inputs == 1
+
+
+def test_a_likelihood_given_as_an_object_keeps_its_units():
+    given = Gaussian(0.3)
+    assert StreamSettings(given).starting_likelihood is given
+    assert not StreamSettings(given).is_target_scaled
+    assert StreamSettings("gaussian").is_target_scaled
+
+
+@pytest.mark.parametrize(
+    ("policy", "counts"),
+    [("doubling", [10, 20, 40, 80]), (15, [10, 20, 40, 55]), ("never", [10, 20, 40, None])],
+)
+def test_the_warm_up_doubles_and_then_the_policy_counts(policy, counts):
+    settings = StreamSettings(warmup=40, refit=policy)
+    assert [settings.next_refit(n) for n in (5, 10, 20, 40)] == counts
+
+
+def test_the_buffer_holds_no_rows_much_older_than_the_half_life():
+    assert StreamSettings(half_life=30).num_buffered == 60
+    assert StreamSettings(half_life=1e6).num_buffered == StreamSettings().buffer_size
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"likelihood": "gauss"}, OptionError, "likelihood must be one of 'gaussian'"),
+        ({"likelihood": Preference()}, DTypeError, "for single inputs"),
+        ({"refit": "sometimes"}, OptionError, "refit must be 'never', 'doubling' or a number of rows"),
+        ({"refit": 0}, ValueRangeError, "refit must be a whole number"),
+        ({"num_inducing": "many"}, OptionError, "num_inducing must be a whole number or 'auto'"),
+        ({"num_inducing": 0}, ValueRangeError, "num_inducing"),
+        ({"warmup": 0}, ValueRangeError, "warmup"),
+        ({"buffer_size": 5}, ValueRangeError, "buffer_size must be a whole number of at least 10"),
+        ({"half_life": 0.0}, ValueRangeError, "half_life must be a positive number of rows"),
+    ],
+)
+def test_bad_options_are_refused_with_a_sentence(options, error, message):
+    with pytest.raises(error, match=message):
+        StreamSettings(**options)
+
+
+def test_a_kernel_is_one_of_gpytorch():
+    assert StreamSettings(kernel=RBFKernel()).kernel is not None
