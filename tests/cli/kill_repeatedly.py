@@ -1,0 +1,75 @@
+"""Run a stream again and again, and kill it at random moments; started by test_stream_kills.py.
+
+Processes are forked from this one, which has paid for the imports, those of a first run included. Each run must end
+with the predictions and the checkpoint of one that was never killed. Writes the number of kills as JSON.
+"""
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+os.environ["CUDA_VISIBLE_DEVICES"] = ""  # with a device, autograd has threads, which do not survive a fork
+
+import torch
+
+from streamgp.cli.stream import run_stream
+from streamgp.cli.stream_options import StreamOptions
+
+
+def start(options):
+    """Run the stream in a process of its own; returns its id."""
+    child = os.fork()
+    if child:
+        return child
+    code = 1
+    try:
+        run_stream(options)
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def run_until_done(options, draw, longest):
+    """Kill the run after random times, until it ends by itself; returns the number of kills."""
+    num_kills, before = 0, None
+    while True:
+        child = start(options)
+        time.sleep(draw.uniform(0.0, longest))
+        os.kill(child, signal.SIGKILL)
+        status = os.waitpid(child, 0)[1]
+        if not os.WIFSIGNALED(status):
+            assert os.waitstatus_to_exitcode(status) == 0
+            return num_kills
+        num_kills += 1
+        now = options.checkpoint.read_bytes() if options.checkpoint.exists() else b""
+        # Where one step takes longer than the run lives, it must live longer.
+        longest, before = 1.3 * longest if now == before else longest, now
+
+
+def main(source, directory, num_kills, arguments):
+    torch.set_num_threads(1)
+    draw, directory = random.Random(0), Path(directory)
+    common = {"source": source, "is_quiet": True, "is_resumed": True, **arguments}
+    whole = StreamOptions(output=str(directory / "whole"), checkpoint=directory / "whole.checkpoint", **common)
+    run_stream(replace(whole, limit=10, output=str(directory / "first"), checkpoint=directory / "first.checkpoint"))
+    began = time.monotonic()
+    assert os.waitpid(start(whole), 0)[1] == 0
+    seconds = time.monotonic() - began
+    total = num_runs = 0
+    while total < num_kills:
+        name = directory / f"killed-{num_runs}"
+        options = replace(whole, output=str(name), checkpoint=name.with_suffix(".checkpoint"))
+        total += run_until_done(options, draw, seconds / 12)
+        assert name.read_bytes() == (directory / "whole").read_bytes()
+        assert options.checkpoint.read_bytes() == whole.checkpoint.read_bytes()
+        num_runs += 1
+    sys.stdout.write(json.dumps({"kills": total, "runs": num_runs, "seconds": time.monotonic() - began}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), json.loads(sys.argv[4]))
