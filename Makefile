@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast check format bench bench-sites bench-fit bench-kg clean
+.PHONY: help demo test test-fast check format bench bench-sites bench-fit bench-kg bench-streams clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -22,7 +22,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev]"
 	@touch $@
 
-demo: $(INSTALLED) ## condition a sparse GP on new data, beside an exact one, and draw both
+demo: $(INSTALLED) ## condition, learn two streams, optimise, and draw a picture of it all
 	$(BIN)/streamgp demo
 
 # One thread for each worker: threads that share cores make small operations many times slower.
@@ -56,6 +56,9 @@ bench-fit: $(INSTALLED) ## fit beside GPyTorch and BoTorch; with ARGS=--quick in
 
 bench-kg: $(INSTALLED) ## optimise knowledge gradient beside GPyTorch and BoTorch; an hour
 	$(BIN)/python benchmarks/knowledge_gradient.py
+
+bench-streams: $(INSTALLED) ## streams beside batch fits and other online learners; with ARGS=--quick in minutes
+	$(BIN)/python benchmarks/streams.py $(ARGS)
 
 clean: ## remove .venv, caches and what the demo wrote
 	rm -rf $(VENV) build dist src/*.egg-info streamgp-demo.png
