@@ -1,0 +1,90 @@
+"""Features by name, in any order and not always all of them, as columns of numbers."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import final
+
+import numpy as np
+
+from streamgp.errors import DTypeError, ValueRangeError
+
+__all__ = ["FeatureTable", "check_values", "read_values"]
+
+
+@final
+@dataclass(frozen=True)
+class FeatureTable:
+    """Which feature is which column, and what stands for one that is missing; a frozen value.
+
+    Attributes:
+        names: Features, in the order of their columns.
+        counts: How often each was given.
+        means: Mean of what was given, which stands for missing values.
+        num_ignored: Values so far of features that came too late to become columns.
+    """
+
+    names: tuple[Hashable, ...] = ()
+    counts: tuple[int, ...] = ()
+    means: tuple[float, ...] = ()
+    num_ignored: int = 0
+
+    def new_names(self, names: Sequence[Hashable]) -> list[Hashable]:
+        """Which of these are no columns yet; in an order that does not depend on theirs."""
+        return sorted(set(names).difference(self.names), key=str)
+
+    def with_columns(self, names: Sequence[Hashable]) -> "FeatureTable":
+        """Add columns."""
+        zeros = (0,) * len(names)
+        return replace(
+            self,
+            names=(*self.names, *names),
+            counts=(*self.counts, *zeros),
+            means=(*self.means, *map(float, zeros)),
+        )
+
+    def observe(self, names: Sequence[Hashable], values: np.ndarray) -> "FeatureTable":
+        """Count values `(n, k)` of features in the means; and those of other features as ignored."""
+        n, column = len(values), {name: index for index, name in enumerate(names)}
+        counts, means = list(self.counts), list(self.means)
+        for index, name in enumerate(self.names):
+            if name in column:
+                counts[index] += n
+                means[index] += n * (float(values[:, column[name]].mean()) - means[index]) / max(counts[index], 1)
+        num_ignored = self.num_ignored + n * len(self.new_names(names))
+        return FeatureTable(self.names, tuple(counts), tuple(means), num_ignored)
+
+    def columns(self, names: Sequence[Hashable], values: np.ndarray) -> np.ndarray:
+        """Values `(n, k)` of features by name, as one column for each of the table's."""
+        column = {name: index for index, name in enumerate(names)}
+        return np.stack(
+            [
+                values[:, column[name]] if name in column else np.full(len(values), mean)
+                for name, mean in zip(self.names, self.means, strict=True)
+            ],
+            axis=-1,
+        )
+
+
+def read_values(names: Sequence[Hashable], values: Sequence[object]) -> np.ndarray:
+    """Read the values of one row as numbers `(1, k)`."""
+    numbers = []
+    for name, value in zip(names, values, strict=True):
+        if not isinstance(value, int | float | np.number | np.bool_):
+            raise DTypeError(
+                f"The feature {name!r} must be a number, but is {value!r}. Encode it first, for instance with "
+                "river.preprocessing.OneHotEncoder, or leave out what is missing."
+            )
+        numbers.append(float(value))
+    return check_values(names, np.array([numbers]))
+
+
+def check_values(names: Sequence[Hashable], values: np.ndarray) -> np.ndarray:
+    """Return values `(n, k)` of features if they are finite."""
+    is_bad = ~np.isfinite(values)
+    if is_bad.any():
+        row, column = np.argwhere(is_bad)[0]
+        raise ValueRangeError(
+            f"The feature {names[column]!r} must be finite, but is {values[row, column]}. Leave out what is missing: "
+            "it is replaced by the mean of the feature so far."
+        )
+    return values

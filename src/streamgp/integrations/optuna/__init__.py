@@ -1,0 +1,5 @@
+"""Optuna: a sampler whose suggestions come from sparse GPs."""
+
+from streamgp.integrations.optuna.sampler import StreamGPSampler
+
+__all__ = ["StreamGPSampler"]

@@ -1,0 +1,243 @@
+"""Streaming Gaussian processes as estimators of river.
+
+Features come by name, in any order. One that is missing is replaced by the mean of what was given of it so far. One
+that is new becomes an input during the warm-up; after it, new features are ignored and counted.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar, final
+
+import numpy as np
+import pandas as pd
+import torch
+from gpytorch.kernels import Kernel
+from jaxtyping import Float
+from river import base
+from torch import Tensor
+
+from streamgp.errors import DTypeError, ValueRangeError
+from streamgp.integrations.features import FeatureTable, check_values, read_values
+from streamgp.likelihoods import AbstractLikelihood, Bernoulli
+from streamgp.streaming import OneVsRest, StreamLearner, StreamSettings
+from streamgp.streaming.widening import widen
+
+__all__ = ["StreamingGPClassifier", "StreamingGPRegressor"]
+
+Learner = TypeVar("Learner", StreamLearner, OneVsRest)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class NamedStream(Generic[Learner]):
+    """What is known of a stream, and which feature is which input.
+
+    Attributes:
+        learner: What is known.
+        features: The features.
+    """
+
+    learner: Learner
+    features: FeatureTable = field(default_factory=FeatureTable)
+
+    def inputs(self, names: Sequence[Hashable], values: np.ndarray) -> Float[Tensor, "n d"]:
+        """Inputs from values `(n, k)` of features by name."""
+        return torch.from_numpy(self.features.columns(names, values))
+
+    def with_features(self, names: Sequence[Hashable], values: np.ndarray) -> "NamedStream[Learner]":
+        """Take note of values `(n, k)` of features that are about to be learned."""
+        learner, features = self.learner, self.features
+        new = [] if learner.is_warm else features.new_names(names)
+        if new:
+            first = torch.tensor([values[0, list(names).index(name)] for name in new], dtype=torch.float64)
+            learner, features = _widened(learner, first), features.with_columns(new)
+        if not features.names:
+            raise ValueRangeError("A row must have at least one feature, but the first one has none.")
+        return NamedStream(learner, features.observe(names, values))
+
+
+@final
+class StreamingGPRegressor(base.MiniBatchRegressor):
+    """Gaussian-process regression that learns from a stream in constant time and memory.
+
+    Args:
+        likelihood: `"gaussian"`, `"student_t"`, `"poisson"`, `"negative_binomial"`, or an object of
+            `streamgp.likelihoods`.
+        kernel: GPyTorch kernel for standardised inputs; a scaled Matérn-5/2 with a lengthscale for each by default.
+        num_inducing: Number of inducing points; `"auto"` adds them where the stream needs them.
+        max_inducing: For `"auto"`: the most points.
+        warmup: Rows after which the features and their units are frozen.
+        refit: When hyperparameters are learned after that: `"never"`, `"doubling"`, or every so many rows.
+        buffer_size: Latest rows that a refit sees one by one.
+        half_life: Number of rows after which what was learned from a row counts half; None to forget nothing.
+        seed: Seed of the choices of training.
+    """
+
+    def __init__(
+        self,
+        likelihood: str | AbstractLikelihood = "gaussian",
+        *,
+        kernel: Kernel | None = None,
+        num_inducing: int | str = 100,
+        max_inducing: int = 256,
+        warmup: int = 200,
+        refit: str | int = "doubling",
+        buffer_size: int = 4000,
+        half_life: float | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.likelihood = likelihood
+        self.kernel = kernel
+        self.num_inducing = num_inducing
+        self.max_inducing = max_inducing
+        self.warmup = warmup
+        self.refit = refit
+        self.buffer_size = buffer_size
+        self.half_life = half_life
+        self.seed = seed
+        settings = StreamSettings(
+            likelihood, kernel, num_inducing, max_inducing, warmup, refit, buffer_size, half_life, seed
+        )
+        self._stream = NamedStream(StreamLearner(settings))
+
+    @property
+    def num_ignored(self) -> int:
+        """Values so far of features that were not there during the warm-up."""
+        return self._stream.features.num_ignored
+
+    def learn_one(self, x: dict[Hashable, Any], y: float) -> None:
+        """Learn one row."""
+        self._learn(list(x), _row(x), np.array([float(y)]))
+
+    def learn_many(self, X: pd.DataFrame, y: pd.Series) -> None:
+        """Learn rows in their order; a block of them takes much less time than one after the other."""
+        self._learn(list(X.columns), _matrix(X), y.to_numpy(dtype=np.float64, copy=True))
+
+    def predict_one(self, x: dict[Hashable, Any]) -> float:
+        """Mean of the target; zero before the first row was learned."""
+        return float(self._predict(list(x), _row(x))[0])
+
+    def predict_many(self, X: pd.DataFrame) -> pd.Series:
+        """Means of the targets."""
+        return pd.Series(self._predict(list(X.columns), _matrix(X)), index=X.index)
+
+    def _learn(self, names: Sequence[Hashable], values: np.ndarray, y: np.ndarray) -> None:
+        if not len(y):
+            return
+        stream = self._stream.with_features(names, values)
+        learner, _ = stream.learner.learn(stream.inputs(names, values), torch.from_numpy(y))
+        self._stream = replace(stream, learner=learner)
+
+    def _predict(self, names: Sequence[Hashable], values: np.ndarray) -> np.ndarray:
+        stream = self._stream
+        if not stream.learner.num_seen:
+            return np.zeros(len(values))
+        return stream.learner.predict(stream.inputs(names, values)).mean.numpy()
+
+
+@final
+class StreamingGPClassifier(base.MiniBatchClassifier):
+    """Gaussian-process classification that learns from a stream in constant time and memory.
+
+    Args:
+        link: `"logit"` or `"probit"`.
+        kernel: GPyTorch kernel for standardised inputs; a scaled Matérn-5/2 with a lengthscale for each by default.
+        num_inducing: Number of inducing points for each class; `"auto"` adds them where the stream needs them.
+        max_inducing: For `"auto"`: the most points.
+        warmup: Rows after which the features and their units are frozen.
+        refit: When hyperparameters are learned after that: `"never"`, `"doubling"`, or every so many rows.
+        buffer_size: Latest rows that a refit sees one by one.
+        half_life: Number of rows after which what was learned from a row counts half; None to forget nothing.
+        seed: Seed of the choices of training.
+    """
+
+    def __init__(
+        self,
+        *,
+        link: str = "logit",
+        kernel: Kernel | None = None,
+        num_inducing: int | str = 100,
+        max_inducing: int = 256,
+        warmup: int = 200,
+        refit: str | int = "doubling",
+        buffer_size: int = 4000,
+        half_life: float | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.link = link
+        self.kernel = kernel
+        self.num_inducing = num_inducing
+        self.max_inducing = max_inducing
+        self.warmup = warmup
+        self.refit = refit
+        self.buffer_size = buffer_size
+        self.half_life = half_life
+        self.seed = seed
+        settings = StreamSettings(
+            Bernoulli(link), kernel, num_inducing, max_inducing, warmup, refit, buffer_size, half_life, seed
+        )
+        self._stream = NamedStream(OneVsRest(settings))
+
+    @property
+    def num_ignored(self) -> int:
+        """Values so far of features that were not there during the warm-up."""
+        return self._stream.features.num_ignored
+
+    @property
+    def _multiclass(self) -> bool:
+        return True
+
+    def _unit_test_skips(self) -> set[str]:
+        """Name checks of river that do not apply: labels of a block are learned jointly, which is not one by one."""
+        return {"check_learn_many_matches_learn_one"}
+
+    def learn_one(self, x: dict[Hashable, Any], y: Hashable) -> None:
+        """Learn one row."""
+        self._learn(list(x), _row(x), [y.item() if isinstance(y, np.generic) else y])
+
+    def learn_many(self, X: pd.DataFrame, y: pd.Series) -> None:
+        """Learn rows in their order; a block of them takes much less time than one after the other."""
+        self._learn(list(X.columns), _matrix(X), y.tolist())
+
+    def predict_proba_one(self, x: dict[Hashable, Any], **kwargs: Any) -> dict[Any, float]:
+        """Probabilities of the labels so far; none before the first row was learned."""
+        if kwargs:
+            raise DTypeError(f"predict_proba_one takes a row and nothing else, but got {sorted(kwargs)} as well.")
+        return dict(zip(self._stream.learner.classes, self._predict(list(x), _row(x))[0].tolist(), strict=True))
+
+    def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
+        """Probabilities of the labels so far, one column for each."""
+        probabilities = self._predict(list(X.columns), _matrix(X))
+        return pd.DataFrame(probabilities, columns=list(self._stream.learner.classes), index=X.index)
+
+    def _learn(self, names: Sequence[Hashable], values: np.ndarray, y: Sequence[Hashable]) -> None:
+        if not len(y):
+            return
+        stream = self._stream.with_features(names, values)
+        learner, _ = stream.learner.learn(stream.inputs(names, values), y)
+        self._stream = replace(stream, learner=learner)
+
+    def _predict(self, names: Sequence[Hashable], values: np.ndarray) -> np.ndarray:
+        stream = self._stream
+        if not stream.learner.num_seen:
+            return np.zeros((len(values), 0))
+        return stream.learner.predict(stream.inputs(names, values)).numpy()
+
+
+def _widened(learner: Learner, values: Float[Tensor, " k"]) -> Learner:
+    """A learner with more inputs, which all of its rows get these values of."""
+    if isinstance(learner, OneVsRest):
+        return replace(learner, learners=tuple(widen(each, values) for each in learner.learners))
+    return widen(learner, values)
+
+
+def _row(x: Mapping[Hashable, Any]) -> np.ndarray:
+    return read_values(list(x), list(x.values()))
+
+
+def _matrix(X: pd.DataFrame) -> np.ndarray:
+    try:
+        values = X.to_numpy(dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DTypeError(f"All columns of X must be numbers, but one is not ({error}). Encode it first.") from error
+    return check_values(list(X.columns), values)

@@ -1,0 +1,195 @@
+import functools
+import itertools
+
+import numpy as np
+import pytest
+from gpytorch.kernels import RBFKernel, ScaleKernel
+
+from streamgp.errors import DTypeError, OptionError, ValueRangeError
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("river")
+
+from river import checks, compose, datasets, dummy, evaluate, metrics, naive_bayes, preprocessing, stats  # noqa: E402
+
+from streamgp.integrations.river import StreamingGPClassifier, StreamingGPRegressor  # noqa: E402
+
+
+def frozen_kernel():
+    kernel = ScaleKernel(RBFKernel())
+    kernel.outputscale = 4.0
+    return kernel.requires_grad_(False)
+
+
+def regressor(**options):
+    return StreamingGPRegressor(**{"num_inducing": 64, "warmup": 8, "refit": "never"} | options)
+
+
+def classifier(**options):
+    options = {"num_inducing": 8, "warmup": 4, "refit": "never", "kernel": frozen_kernel()} | options
+    return StreamingGPClassifier(**options)
+
+
+# How many rows a check of river takes to learn from before it compares; others see a warm-up and some rows after it.
+NUM_ROWS = {
+    "check_bounded_memory_growth": 400,
+    "check_learn_many_matches_learn_one": 60,
+    "check_predict_many_matches_predict_one": 32,
+    "check_predict_proba_many_matches_predict_proba_one": 32,
+    "check_radically_disappearing_features": 24,
+}
+
+
+def shortened(check, *, most=400):
+    """A check of river on the first rows of its data."""
+    if isinstance(check, functools.partial):
+        num_rows = min(NUM_ROWS.get(check.__name__, 12), most)
+        check.keywords["dataset"] = list(itertools.islice(check.keywords["dataset"], num_rows))
+    return check
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "check", [pytest.param(check, id=check.__name__) for check in checks.yield_checks(regressor())]
+)
+def test_the_regressor_passes_the_checks_of_river(check):
+    shortened(check)(regressor())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "check",
+    [
+        pytest.param(check, id=check.__name__)
+        for check in checks.yield_checks(classifier())
+        if check.__name__ not in classifier()._unit_test_skips()
+    ],
+)
+def test_the_classifier_passes_the_checks_of_river(check):
+    shortened(check, most=32)(classifier())
+
+
+@pytest.mark.slow
+def test_at_the_end_of_the_warm_up_labels_in_blocks_equal_labels_one_by_one():
+    """The check that does not apply after it: then labels of a block are learned jointly."""
+    rows = list(datasets.Phishing().take(30))
+    checks.common.check_learn_many_matches_learn_one(classifier(warmup=30, num_inducing=30), dataset=rows)
+
+
+@pytest.mark.slow
+def test_the_regressor_runs_in_a_pipeline_and_beats_the_mean():
+    model = preprocessing.StandardScaler() | regressor(warmup=50, num_inducing=30)
+    ours = evaluate.progressive_val_score(datasets.TrumpApproval().take(300), model, metrics.MAE())
+    baseline = compose.Pipeline(preprocessing.StandardScaler(), dummy.StatisticRegressor(stats.Mean()))
+    theirs = evaluate.progressive_val_score(datasets.TrumpApproval().take(300), baseline, metrics.MAE())
+    assert ours.get() < 0.7 * theirs.get()
+
+
+@pytest.mark.slow
+def test_the_classifier_runs_in_a_pipeline_and_is_as_good_as_naive_bayes_after_the_warm_up():
+    rows, scores = list(datasets.Phishing().take(150)), []
+    for model in (classifier(warmup=50, num_inducing=30, kernel=None), naive_bayes.GaussianNB()):
+        pipeline = preprocessing.StandardScaler() | model
+        evaluate.progressive_val_score(rows[:50], pipeline, metrics.Accuracy())
+        scores.append(evaluate.progressive_val_score(rows[50:], pipeline, metrics.Accuracy()).get())
+    assert scores[0] > scores[1] - 0.05
+
+
+def rows_of(n):
+    numbers = np.random.default_rng(0)
+    X = pd.DataFrame(numbers.random((n, 2)), columns=["a", "b"], index=range(100, 100 + n))
+    return X, X["a"] - 2.0 * X["b"]
+
+
+def test_before_the_first_row_it_predicts_nothing_in_particular():
+    X, _ = rows_of(3)
+    assert regressor().predict_one({"a": 1.0}) == 0.0
+    assert regressor().predict_many(X).tolist() == [0.0] * 3
+    assert classifier().predict_one({"a": 1.0}) is None
+    assert classifier().predict_proba_one({"a": 1.0}) == {}
+    assert classifier().predict_many(X).empty
+
+
+def test_blocks_of_rows_keep_their_index():
+    X, y = rows_of(20)
+    model = regressor()
+    model.learn_many(X, y)
+    assert model.predict_many(X).index.tolist() == X.index.tolist()
+    assert abs(model.predict_many(X) - y).max() < 0.1
+    model = classifier()
+    model.learn_many(X, y > -0.5)
+    probabilities = model.predict_proba_many(X)
+    assert set(probabilities.columns) == {False, True}
+    assert probabilities.index.tolist() == X.index.tolist()
+    assert (model.predict_many(X) == (y > -0.5)).mean() > 0.8
+
+
+def test_many_rows_of_three_classes_are_predicted_as_one_by_one():
+    X, y = rows_of(12)
+    model = classifier()
+    model.learn_many(X, pd.cut(y, 3, labels=["low", "middle", "high"]).astype(str))
+    many, one = model.predict_proba_many(X), [model.predict_proba_one(x) for x in X.to_dict("records")]
+    pd.testing.assert_frame_equal(many, pd.DataFrame(one, index=X.index))
+    assert model.predict_many(X).tolist() == [model.predict_one(x) for x in X.to_dict("records")]
+
+
+def test_a_missing_feature_is_replaced_by_its_mean_so_far():
+    X, y = rows_of(20)
+    model = regressor()
+    model.learn_many(X, y)
+    expected = model.predict_one({"a": 0.3, "b": float(X["b"].mean())})
+    assert model.predict_one({"a": 0.3}) == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_new_feature_becomes_an_input_during_the_warm_up():
+    X, y = rows_of(24)
+    model = regressor(warmup=20)
+    model.learn_many(X[["a"]][:3], y[:3])
+    model.learn_many(X[3:], y[3:])
+    assert model.num_ignored == 0
+    # The difference is 1.6; the rows before it came, which got its first value, make it seem smaller.
+    assert model.predict_one({"a": 0.5, "b": 0.1}) > model.predict_one({"a": 0.5, "b": 0.9}) + 0.5
+
+
+def test_a_new_feature_after_the_warm_up_is_ignored_and_counted():
+    X, y = rows_of(20)
+    model = regressor()
+    model.learn_many(X, y)
+    before = model.predict_one({"a": 0.5, "b": 0.5})
+    assert model.predict_one({"a": 0.5, "b": 0.5, "c": 9.0}) == before
+    model.learn_one({"a": 0.5, "b": 0.5, "c": 9.0}, -0.5)
+    model.learn_one({"a": 0.5, "b": 0.5, "c": 9.0, "d": 1.0}, -0.5)
+    assert model.num_ignored == 3
+
+
+@pytest.mark.parametrize(
+    ("x", "error", "message"),
+    [
+        ({"a": "red", "b": 1.0}, DTypeError, "The feature 'a' must be a number, but is 'red'. Encode it first"),
+        ({"a": None, "b": 1.0}, DTypeError, "The feature 'a' must be a number, but is None"),
+        ({"a": 1.0, "b": float("nan")}, ValueRangeError, "The feature 'b' must be finite, but is nan. Leave out"),
+    ],
+)
+def test_a_bad_row_is_refused_with_a_sentence_and_changes_nothing(x, error, message):
+    X, y = rows_of(10)
+    model = regressor()
+    model.learn_many(X, y)
+    before = model._stream
+    with pytest.raises(error, match=message):
+        model.learn_one(x, 1.0)
+    assert model._stream is before
+    with pytest.raises(ValueRangeError, match="y must be finite"):
+        model.learn_one({"a": 1.0}, float("nan"))
+    assert model._stream is before
+
+
+def test_bad_blocks_and_options_are_refused():
+    X, y = rows_of(5)
+    with pytest.raises(DTypeError, match="All columns of X must be numbers"):
+        regressor().learn_many(X.assign(b="red"), y)
+    with pytest.raises(ValueRangeError, match="A row must have at least one feature"):
+        regressor().learn_one({}, 1.0)
+    with pytest.raises(OptionError, match="refit must be 'never', 'doubling'"):
+        regressor(refit="sometimes")
+    with pytest.raises(DTypeError, match="takes a row and nothing else"):
+        classifier().predict_proba_one({"a": 1.0}, depth=3)
