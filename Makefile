@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast check format bench bench-sites bench-fit bench-kg bench-streams clean
+.PHONY: help demo test test-fast check format bench bench-sites bench-fit bench-kg bench-steps bench-streams bench-optimizers clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -59,6 +59,12 @@ bench-kg: $(INSTALLED) ## optimise knowledge gradient beside GPyTorch and BoTorc
 
 bench-streams: $(INSTALLED) ## streams beside batch fits and other online learners; with ARGS=--quick in minutes
 	$(BIN)/python benchmarks/streams.py $(ARGS)
+
+bench-steps: $(INSTALLED) ## time one step of a stream beside bare torch
+	$(BIN)/python benchmarks/steps.py $(ARGS)
+
+bench-optimizers: $(INSTALLED) ## optimizers beside BoTorch and Optuna; hours, resumable
+	$(BIN)/python benchmarks/optimizers.py --output benchmarks/results/optimizers.jsonl $(ARGS)
 
 clean: ## remove .venv, caches and what the demo wrote
 	rm -rf $(VENV) build dist src/*.egg-info streamgp-demo.png

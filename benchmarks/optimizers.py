@@ -273,6 +273,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a few evaluations, to see that everything runs")
     arguments = parser.parse_args()
     os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}  # for the processes
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(arguments.jobs, mp_context=context) as pool:
         waiting = {pool.submit(run, *unit, arguments.quick): unit for unit in units(arguments)}

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, final
 
 import torch
+from gpytorch.kernels import Kernel, RBFKernel
 from jaxtyping import Float
 from torch import Tensor
 
@@ -103,12 +104,27 @@ def fit_surrogate(data: Data, settings: Settings, start: Surrogate | None) -> Su
         likelihood = settings.outcomes[j].in_units(units[j]) if j < len(units) else Bernoulli()
         if before is not None and likelihood.learnable():
             likelihood = before.likelihood
-        kernel = settings.kernel if before is None else None
+        is_real = j < len(units) and settings.outcomes[j].is_real
+        kernel = None if before is not None else settings.kernel or _default_kernel(inputs, is_real=is_real)
         results.append(
             fit(inputs, targets, likelihood=likelihood, kernel=kernel, num_inducing=settings.num_inducing, start=before)
         )
     num_cold = data.size if start is None or is_cold else start.num_cold
     return Surrogate(tuple(results), units, data.size, num_cold)
+
+
+def _default_kernel(inputs: Float[Tensor, "*n d"], *, is_real: bool) -> Kernel | None:
+    """The kernel of standardised outcomes; None for that of `fit`, which learns the scale of others.
+
+    Smooth and of unit variance: with few, noisy observations, a scale to be learned is often taken for noise.
+    """
+    if not is_real:
+        return None
+    d = inputs.shape[-1]
+    kernel = RBFKernel(ard_num_dims=d).to(inputs)
+    # Two points of the unit cube drawn at random are then about 1.4 lengthscales apart.
+    kernel.lengthscale = math.sqrt(d / 12.0)
+    return kernel
 
 
 def absorb_data(surrogate: Surrogate, settings: Settings, new: Data) -> Surrogate:

@@ -1,5 +1,6 @@
 """Learning the hyperparameters of a stream."""
 
+import math
 import warnings
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -7,6 +8,7 @@ from typing import final
 
 import torch
 from gpytorch.kernels import Kernel
+from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.conditioning import AbsorbInfo, SparseGP
@@ -71,8 +73,8 @@ def refit(
 
     Twice: from the hyperparameters so far, and from scratch, as those of a stream that began in a corner of its domain
     can be a local optimum from which no later data leads away. The latest rows of the buffer are held back and judge.
-    If they are predicted worse than with the old hyperparameters, all having seen the same rows, the model stays as it
-    was.
+    If they are predicted worse than with the old hyperparameters, all having seen the same rows, by more than the
+    standard error of the difference, the model stays as it was.
 
     Args:
         model: The model so far.
@@ -89,12 +91,12 @@ def refit(
     fitted, held = rows.part(0, num_fitted), rows.part(num_fitted, rows.num_rows)
     try:
         old, _ = absorb_rows(anchor, fitted, model, inducing=model.gp.inducing_points, kernel=model.gp.kernel)
-        reference = _log_density(replace(model, gp=old), held)
+        reference = _log_densities(replace(model, gp=old), held)
         candidates = [_learn(model, anchor, fitted, settings, is_fresh=each) for each in (False, True)]
-        densities = [_log_density(each, held) for each in candidates]
-        best = candidates[densities.index(max(densities))]
-        gain = max(densities) - reference
-        if not gain >= 0.0:
+        best = max(candidates, key=lambda each: float(_log_densities(each, held).mean()))
+        gains = _log_densities(best, held) - reference
+        gain, error = float(gains.mean()), float(gains.std(correction=0)) / math.sqrt(len(gains))
+        if not gain >= -error:
             return model, RefitReport(num_seen, False, gain, "the latest rows were predicted worse")
         gp, _ = absorb_rows(best.gp, held, best)
     except NumericalError as error:
@@ -161,8 +163,8 @@ def _likelihood_of_any_row(result: FitResult, settings: StreamSettings) -> Abstr
     return settings.starting_likelihood if isinstance(result.likelihood, Binomial) else result.likelihood
 
 
-def _log_density(model: StreamModel, rows: Rows) -> float:
-    """Mean log predictive density of rows in the model's units."""
+def _log_densities(model: StreamModel, rows: Rows) -> Float[Tensor, " n"]:
+    """Log predictive densities of rows in the model's units."""
     latent = model.gp.predict(rows.inputs)
     likelihood = likelihood_of(model.likelihood, rows.totals)
-    return float(likelihood.log_predictive_density(latent.mean, latent.variance.clamp_min(0.0), rows.targets).mean())
+    return likelihood.log_predictive_density(latent.mean, latent.variance.clamp_min(0.0), rows.targets)
