@@ -110,6 +110,7 @@ def test_before_the_first_row_it_predicts_nothing_in_particular():
     assert classifier().predict_many(X).empty
 
 
+@pytest.mark.slow
 def test_blocks_of_rows_keep_their_index():
     X, y = rows_of(20)
     model = regressor()
@@ -124,6 +125,7 @@ def test_blocks_of_rows_keep_their_index():
     assert (model.predict_many(X) == (y > -0.5)).mean() > 0.8
 
 
+@pytest.mark.slow
 def test_many_rows_of_three_classes_are_predicted_as_one_by_one():
     X, y = rows_of(12)
     model = classifier()
@@ -141,6 +143,7 @@ def test_a_missing_feature_is_replaced_by_its_mean_so_far():
     assert model.predict_one({"a": 0.3}) == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_a_new_feature_becomes_an_input_during_the_warm_up():
     X, y = rows_of(24)
     model = regressor(warmup=20)

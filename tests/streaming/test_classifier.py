@@ -45,6 +45,13 @@ def test_it_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
 
+@pytest.fixture(scope="module")
+def fitted():
+    """Rows of three classes and a model of them, which is not to be changed."""
+    X, y = rings(np.random.default_rng(20_230_517), 30)
+    return X, y, small(num_inducing=8).fit(X, y)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("labels", [("no", "yes"), ("near", "middle", "far")])
 def test_without_any_argument_it_learns_classes(numbers, labels):
@@ -57,6 +64,7 @@ def test_without_any_argument_it_learns_classes(numbers, labels):
     assert model.log_predictive_density(X[240:], y[240:]).mean() > 0.5 * chance
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("labels", [("no", "yes"), (3, 1, 2), (False, True), (1.0, 0.0)])
 def test_probabilities_are_those_of_the_sorted_classes(numbers, labels):
     X, y = rings(numbers, 60, labels=labels)
@@ -71,6 +79,7 @@ def test_probabilities_are_those_of_the_sorted_classes(numbers, labels):
     assert model.score(X, y) > 0.8
 
 
+@pytest.mark.slow
 def test_the_order_of_the_classes_does_not_matter(numbers):
     X, y = rings(numbers, 60)
     first = small().partial_fit(X, y, classes=["far", "middle", "near"])
@@ -78,6 +87,7 @@ def test_the_order_of_the_classes_does_not_matter(numbers):
     np.testing.assert_allclose(first.predict_proba(X), second.predict_proba(X), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_while_there_is_one_class_it_is_certain(numbers):
     X, _ = rings(numbers, 20)
     model = small().partial_fit(X, ["a"] * 20)
@@ -88,6 +98,7 @@ def test_while_there_is_one_class_it_is_certain(numbers):
     assert model.score(np.concatenate([X, X + 9.0]), ["a"] * 20 + ["b"] * 20) == 1.0
 
 
+@pytest.mark.slow
 def test_announced_classes_are_there_before_they_come(numbers):
     X, y = rings(numbers, 40, labels=("no", "yes"))
     model = small().partial_fit(X, y, classes=["maybe", "no", "yes"])
@@ -97,9 +108,8 @@ def test_announced_classes_are_there_before_they_come(numbers):
     assert "later" in model.classes_
 
 
-def test_samples_are_labels_with_the_predicted_frequencies(numbers):
-    X, y = rings(numbers, 60)
-    model = small().fit(X, y)
+def test_samples_are_labels_with_the_predicted_frequencies(fitted):
+    X, _, model = fitted
     draws = model.sample(X[:5], 4000, random_state=0)
     assert draws.shape == (4000, 5)
     frequencies = (draws[..., None] == model.classes_).mean(0)
@@ -108,6 +118,7 @@ def test_samples_are_labels_with_the_predicted_frequencies(numbers):
     np.testing.assert_array_equal(draws, model.sample(X[:5], 4000, random_state=0))
 
 
+@pytest.mark.slow
 def test_the_kernel_of_the_user_is_not_changed(numbers):
     X, y = rings(numbers, 40)
     kernel = ScaleKernel(RBFKernel())
@@ -118,6 +129,7 @@ def test_the_kernel_of_the_user_is_not_changed(numbers):
     assert all(parameter.requires_grad for parameter in kernel.parameters())
 
 
+@pytest.mark.slow
 def test_both_links_give_nearly_the_same_probabilities(numbers):
     X, y = rings(numbers, 60, labels=("no", "yes"))
     logit, probit = small(warmup=60).fit(X, y), small(link="probit", warmup=60).fit(X, y)
@@ -126,24 +138,23 @@ def test_both_links_give_nearly_the_same_probabilities(numbers):
         small(link="cauchit").fit(X, y)
 
 
-def test_copies_predict_the_same_and_clones_know_nothing(numbers):
-    X, y = rings(numbers, 50)
-    model = small().fit(X[:40], y[:40])
-    copies = [deepcopy(model), pickle.loads(pickle.dumps(model))]
-    for one in (model, *copies):
-        one.partial_fit(X[40:], y[40:])
-    for one in copies:
-        np.testing.assert_array_equal(one.predict_proba(X), model.predict_proba(X))
+def test_copies_predict_the_same_and_clones_know_nothing(fitted):
+    X, y, model = fitted
+    first, second = deepcopy(model), pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(first.predict_proba(X), model.predict_proba(X))
+    for one in (first, second):
+        one.partial_fit(X[:3], y[:3])
+    np.testing.assert_array_equal(first.predict_proba(X), second.predict_proba(X))
+    assert model.num_seen_ == 30
     assert "state_" not in vars(clone(model))
 
 
-def test_what_it_holds_can_be_looked_at(numbers):
-    X, y = rings(numbers, 40)
-    model = small().fit(X, y)
-    assert model.num_seen_ == 40
+def test_what_it_holds_can_be_looked_at(fitted):
+    _, _, model = fitted
+    assert model.num_seen_ == 30
     assert model.num_outside_ == model.num_drifts_ == 0
     assert model.refits_ == ()
-    assert [points.shape for points in model.inducing_points_] == [(12, 2)] * 3
+    assert [points.shape for points in model.inducing_points_] == [(8, 2)] * 3
     with pytest.raises(NotFittedError, match="not fitted yet"):
         _ = small().classes_
 
@@ -158,9 +169,8 @@ def test_what_it_holds_can_be_looked_at(numbers):
         ([[1.0, 2.0]], [7], DTypeError, "Labels must all be text or all be numbers"),
     ],
 )
-def test_a_bad_row_is_refused_with_a_sentence_and_changes_nothing(numbers, X, y, error, message):
-    W, labels = rings(numbers, 30)
-    model = small().fit(W, labels)
+def test_a_bad_row_is_refused_with_a_sentence_and_changes_nothing(fitted, X, y, error, message):
+    _, _, model = fitted
     state = model.state_
     with pytest.raises(error, match=message):
         model.partial_fit(X, y)

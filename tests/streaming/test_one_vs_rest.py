@@ -29,6 +29,7 @@ def accuracy(state, X, y):
     return sum(state.classes[index] == label for index, label in zip(best, y, strict=True)) / len(y)
 
 
+@pytest.mark.slow
 def test_two_classes_are_one_learner_of_the_second(rng):
     X, y = blobs(rng, 30, num_classes=2)
     state, _ = OneVsRest.from_classes(settings(), ["a", "b"]).learn(X, y)
@@ -37,6 +38,7 @@ def test_two_classes_are_one_learner_of_the_second(rng):
     assert_close(state.predict(X)[:, 1], learner.predict(X).mean, **tolerance(torch.float64))
 
 
+@pytest.mark.slow
 def test_probabilities_are_those_of_each_against_the_rest_normalized(rng):
     X, y = blobs(rng, 30)
     state, info = OneVsRest.from_rows(settings(), X, y)
@@ -60,6 +62,7 @@ def test_rows_may_come_one_by_one_and_new_classes_with_them(rng):
     assert_close(rows.predict(X), block.predict(X), **tolerance(torch.float64))
 
 
+@pytest.mark.slow
 def test_a_third_class_leaves_what_is_known_of_two_as_it_is(rng):
     X, y = blobs(rng, 40, num_classes=2)
     state, _ = OneVsRest(settings()).learn(X, y)
@@ -90,6 +93,7 @@ def test_a_late_class_starts_from_the_buffer_as_negatives_and_is_learned(rng, nu
     assert state.num_seen == 50  # the original is as it was
 
 
+@pytest.mark.slow
 def test_a_class_that_comes_when_the_warm_up_is_one_row_is_learned(rng):
     state, _ = OneVsRest(settings(warmup=1)).learn(torch.zeros(3, 2).double(), ["a"] * 3)
     state, _ = state.learn(torch.ones(3, 2).double(), ["b"] * 3)
@@ -107,6 +111,7 @@ def test_reset_and_rewarm_keep_the_classes(rng):
         assert accuracy(learned, X, y) > 0.8
 
 
+@pytest.mark.slow
 def test_an_empty_block_changes_nothing(rng):
     X, y = blobs(rng, 10)
     state, _ = OneVsRest(settings()).learn(X, y)
@@ -115,6 +120,7 @@ def test_an_empty_block_changes_nothing(rng):
     assert info.refits == ()
 
 
+@pytest.mark.slow
 def test_labels_and_inputs_are_checked(rng):
     X, y = blobs(rng, 10)
     state, _ = OneVsRest(settings()).learn(X, y)

@@ -58,6 +58,7 @@ def test_it_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", [1, 7, 64])
 def test_with_a_point_for_each_row_a_stream_is_the_exact_gp_whatever_the_blocks(numbers, block):
     X, _, y = waves(numbers, 50)
@@ -148,6 +149,7 @@ def test_counts_are_predicted_as_counts(numbers):
     assert small("poisson").__sklearn_tags__().target_tags.positive_only
 
 
+@pytest.mark.slow
 def test_a_likelihood_may_be_an_object(numbers):
     X, y, _ = counts(numbers, "poisson", 40)
     by_name, by_object = small("poisson").fit(X, y), small(Poisson()).fit(X, y)
@@ -165,6 +167,7 @@ def test_without_any_argument_it_learns_a_function(numbers):
     assert cross_val_score(sg.StreamingGPRegressor(), X[:200], y[:200], cv=2).min() > 0.9
 
 
+@pytest.mark.slow
 def test_fit_forgets_what_was_learned_before(numbers):
     X, _, y = waves(numbers, 40)
     fresh = small().fit(X, y)
@@ -213,6 +216,7 @@ def test_memory_is_bounded(numbers, block):
     assert model.score(X, f) > 0.9
 
 
+@pytest.mark.slow
 def test_a_half_life_lets_the_mean_follow_a_function_that_has_moved(numbers):
     X, f, y = waves(numbers, 300)
     y, f = np.concatenate([y[:200], y[200:] + 4.0]), f + 4.0

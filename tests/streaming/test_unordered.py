@@ -12,6 +12,7 @@ def waves(rng, n):
     return X, torch.sin(6 * X[:, 0]) + 0.1 * torch.randn(n, generator=rng, dtype=torch.float64)
 
 
+@pytest.mark.slow
 def test_a_data_set_as_long_as_the_warm_up_is_learned_as_a_stream_is(rng):
     X, y = waves(rng, 16)
     settings = StreamSettings(num_inducing=8, warmup=16)
