@@ -201,10 +201,10 @@ def test_inducing_points_are_in_the_units_of_the_user(numbers):
 @pytest.mark.slow
 @pytest.mark.parametrize("block", [1, 64])
 def test_memory_is_bounded(numbers, block):
-    X, f, y = waves(numbers, 1500)
+    X, f, y = waves(numbers, 1000)
     model = small(buffer_size=100, refit=400)
     sizes, buffered = [], []
-    for start in range(0, 1500, block):
+    for start in range(0, 1000, block):
         model.partial_fit(X[start : start + block], y[start : start + block])
         buffered.append(model.state_.learner.buffer.num_rows)
         if start % 320 == 0:
