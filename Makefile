@@ -30,10 +30,10 @@ test test-fast: export OMP_NUM_THREADS = 1
 test test-fast: export MKL_NUM_THREADS = 1
 
 test: $(INSTALLED) ## run all tests
-	$(BIN)/pytest -n $(NUM_WORKERS)
+	$(BIN)/pytest -n $(NUM_WORKERS) --dist worksteal
 
 test-fast: $(INSTALLED) ## run the tests that take less than a second each
-	$(BIN)/pytest -n $(NUM_WORKERS) -m "not slow"
+	$(BIN)/pytest -n $(NUM_WORKERS) --dist worksteal -m "not slow"
 
 check: $(INSTALLED) ## check format, lint, types and layers
 	$(BIN)/ruff format --check .

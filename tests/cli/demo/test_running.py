@@ -18,11 +18,10 @@ def run_demo(output: Path, *arguments: str) -> str:
 
 
 @pytest.mark.slow
-def test_the_demo_says_what_happened_and_writes_a_picture_and_the_same_for_the_same_seed(tmp_path):
+def test_the_demo_says_what_happened_and_writes_a_picture(tmp_path):
     picture = tmp_path / "demo.png"
     text = run_demo(picture, "--seed", "1")
     for title in ("Condition on new data", "Learn a stream of counts", "Learn a stream of classes", "Decide"):
         assert title in text
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert list(tmp_path.iterdir()) == [picture]
-    assert run_demo(tmp_path / "second.png", "--seed", "1") == text
