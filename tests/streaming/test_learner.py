@@ -3,7 +3,7 @@ import torch
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from torch.testing import assert_close
 
-from streamgp.errors import OptionError, ShapeError, SupportError, ValueRangeError
+from streamgp.errors import OptionError, ShapeError, SupportError, UnsupportedError, ValueRangeError
 from streamgp.likelihoods import Gaussian
 from streamgp.streaming import StreamLearner, StreamSettings
 from streamgp.streaming.refitting import absorb_rows
@@ -191,6 +191,11 @@ def test_bad_rows_are_refused_with_a_sentence_and_change_nothing(rng, X, y, erro
         learner.learn(X, y)
     assert learner.num_seen == 10
     assert torch.equal(learner.predict(torch.ones(1, 1)).mean, before)
+
+
+def test_there_is_nothing_to_predict_from_before_the_first_row():
+    with pytest.raises(UnsupportedError, match="nothing to predict from before the first row"):
+        StreamLearner(StreamSettings()).predict(torch.ones(1, 1))
 
 
 def test_targets_outside_the_support_are_refused(rng):

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.conditioning import SparseGP
-from streamgp.errors import OptionError
+from streamgp.errors import OptionError, UnsupportedError
 from streamgp.streaming.model import StreamModel, StreamPrediction
 from streamgp.streaming.refitting import RefitReport, absorb_rows, first_fit, refit
 from streamgp.streaming.rows import Rows, likelihood_of, read_inputs, read_rows
@@ -84,7 +84,8 @@ class StreamLearner:
             X: Inputs.
             totals: Numbers of trials, for binomial targets.
         """
-        assert self.model is not None
+        if self.model is None:
+            raise UnsupportedError("There is nothing to predict from before the first row. Call learn first.")
         X = read_inputs(X, num_dims=self.num_dims)
         return self.model.predict(X, self._totals(totals, X))
 
