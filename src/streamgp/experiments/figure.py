@@ -1,0 +1,77 @@
+"""A figure or table of the paper: what it claims, and how results are drawn and judged."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, final
+
+from matplotlib.figure import Figure as Picture
+
+from streamgp.experiments.record import Records
+
+__all__ = ["Figure", "Judgement", "NumberTable", "Verdict"]
+
+Verdict = Literal["reproduced", "partly", "not"]
+
+
+@final
+@dataclass(frozen=True)
+class Judgement:
+    """Whether a claim held.
+
+    Attributes:
+        verdict: `"reproduced"`, `"partly"` or `"not"`.
+        evidence: The numbers that say so, in a sentence or two.
+    """
+
+    verdict: Verdict
+    evidence: str
+
+
+@final
+@dataclass(frozen=True)
+class NumberTable:
+    """Numbers beside those of the paper, as text.
+
+    Attributes:
+        caption: What the table shows.
+        header: Names of the columns; the first column names the rows.
+        rows: The cells.
+    """
+
+    caption: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@final
+@dataclass(frozen=True)
+class Figure:
+    """One entry of the report.
+
+    Attributes:
+        name: Its name on the command line, for example `"fig8"`.
+        title: Its heading.
+        study: Name of the study whose results it shows.
+        problems: The problems that it needs, names of the study.
+        methods: The methods that it needs, names of the study.
+        claim: What the paper says, in our words.
+        notes: What was corrected or differs, one sentence each.
+        draw: Makes the picture from results; the report has set colours for a light or a dark page.
+        describe: Says in words what the picture shows, for those who cannot see it.
+        judge: Says whether the claim held.
+        tables: Numbers to print below the picture.
+        is_statistical: Whether it needs several trials; if not, the first seed alone is run.
+    """
+
+    name: str
+    title: str
+    study: str
+    problems: tuple[str, ...]
+    methods: tuple[str, ...]
+    claim: str
+    notes: tuple[str, ...]
+    draw: Callable[[Records], Picture]
+    describe: Callable[[Records], str]
+    judge: Callable[[Records], Judgement]
+    tables: Callable[[Records], tuple[NumberTable, ...]]
+    is_statistical: bool = True
