@@ -11,25 +11,21 @@ hyperparameters and inducing points with the best belief for them (so GPyTorch g
 `own bound` is what each one's own belief reaches. NLPD and RMSE are held out, on standardised targets.
 
 With --quick GPyTorch takes 50 steps only: its time is multiplied by 20 and marked with ~, and its other columns are
-those after 50 steps, marked with *. --rows N adds one pass over N rows in minibatches at p = 256. Data is read from
-STREAMGP_DATA_DIR, or ../shared/data.
+those after 50 steps, marked with *. --rows N adds one pass over N rows in minibatches at p = 256. The data sets come
+from `streamgp.datasets`.
 """
 
 import argparse
-import gzip
 import math
-import os
 import resource
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import gpytorch
-import numpy as np
 import torch
 from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
@@ -41,6 +37,7 @@ from rich.table import Table
 from torch import Tensor
 
 import streamgp as sg
+from streamgp.datasets import load_bananas, read_table
 from streamgp.testing.gpytorch_models import SVGP
 from streamgp.training import FitResult, Minibatches
 from streamgp.training.features import Observed
@@ -49,7 +46,6 @@ from streamgp.training.inducing import kmeans_points
 from streamgp.training.options import Options
 from streamgp.training.parameters import Setting
 
-DATA = Path(os.environ.get("STREAMGP_DATA_DIR", Path(__file__).parents[2] / "shared" / "data"))
 NUM_STEPS, NUM_QUICK_STEPS, NUM_NEW = 1000, 50, 10
 console = Console(width=150)
 
@@ -102,22 +98,23 @@ def poisson(n: int, p: int) -> Problem:
 
 
 def bananas(p: int) -> Problem:
-    parts = [
-        torch.from_numpy(np.loadtxt(DATA / "banana" / f"banana_{name}.txt", delimiter=","))
-        for name in ("train_x", "train_y", "test_x", "test_y")
-    ]
-    X, y, X_test, y_test = parts
+    data = load_bananas()
     # The link that GPyTorch's likelihood has.
     likelihood = sg.likelihoods.Bernoulli(link="probit")
     return Problem(
-        X, (y > 0).double(), X_test, (y_test > 0).double(), p, likelihood, gpytorch.likelihoods.BernoulliLikelihood
+        data.X_train,
+        data.y_train,
+        data.X_test,
+        data.y_test,
+        p,
+        likelihood,
+        gpytorch.likelihoods.BernoulliLikelihood,
     )
 
 
 def uci(name: str, n: int, p: int) -> Problem:
     """Random rows, inputs and targets standardised."""
-    with gzip.open(DATA / "uci" / f"{name}_data.csv.gz", "rt") as file:
-        rows = torch.from_numpy(np.loadtxt(file, delimiter=","))
+    rows = read_table(f"uci/{name}_data.csv.gz")
     rows = rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))]
     rows = (rows - rows[:n].mean(0)) / rows[:n].std(0, correction=0).clamp_min(1e-12)
     rest = rows[n : n + 5000]

@@ -2,17 +2,14 @@
 
     python benchmarks/sites.py [--quick]
 
-Bananas (from STREAMGP_DATA_DIR, or ../shared/data beside the repository), count and binomial streams from a known
-function, and the volatility of simulated returns. Hyperparameters are fixed, except for the volatility model, whose are
-trained on the first returns.
+Bananas, count and binomial streams from a known function, and the volatility of simulated returns. Hyperparameters are
+fixed, except for the volatility model, whose are trained on the first returns.
 """
 
 import argparse
 import math
-import os
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -23,25 +20,12 @@ from torch import Tensor
 
 import streamgp as sg
 from streamgp.conditioning import SiteWindow
+from streamgp.datasets import load_bananas
 from streamgp.likelihoods import AbstractLikelihood, Bernoulli, Binomial, Poisson, Volatility
 from streamgp.linalg import pivoted_cholesky
 
 RULES = ("variational", "laplace", "paper")
 console = Console()
-
-
-def data_directory() -> Path:
-    return Path(os.environ.get("STREAMGP_DATA_DIR", Path(__file__).resolve().parents[2] / "shared" / "data"))
-
-
-def bananas() -> dict[str, Tensor]:
-    folder = data_directory() / "banana"
-
-    def read(name: str) -> Tensor:
-        return torch.from_numpy(np.loadtxt(folder / f"banana_{name}.txt", delimiter=","))
-
-    labels = {part: (read(f"{part}_y").flatten() + 1) / 2 for part in ("train", "test")}
-    return {"train_x": read("train_x"), "test_x": read("test_x"), "train_y": labels["train"], "test_y": labels["test"]}
 
 
 def scaled_kernel(base: MaternKernel | RBFKernel, lengthscale: float, variance: float) -> ScaleKernel:
@@ -67,8 +51,8 @@ def error_rate(gp: sg.SparseGP, X: Tensor, y: Tensor) -> float:
 
 
 def stream_bananas(num_seeds: int) -> None:
-    data = bananas()
-    X, y, test = data["train_x"], data["train_y"], (data["test_x"], data["test_y"])
+    data = load_bananas()
+    X, y, test = data.X_train, data.y_train, (data.X_test, data.y_test)
     kernel, likelihood = scaled_kernel(MaternKernel(2.5), 0.6, 6.0), Bernoulli()
     for p in (25, 50):
         batch, _ = start(kernel, X, p).absorb(X, y, likelihood=likelihood, inducing="keep")

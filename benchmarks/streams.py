@@ -5,14 +5,14 @@
 streams: powerplant, elevators (first 10 000 rows), skillcraft, protein (first 10 000 rows) and bananas, in random order
 and sorted by the first input, in blocks of 1 and 64, with 100 inducing points; see `stream_methods.py` and
 `stream_rivals.py` for the others.
-A fifth of the rows, at most 2000, is held out (bananas have a test set). Rows are predicted before they are learned;
+A fifth of the rows is held out (bananas have a test set). Rows are predicted before they are learned;
 these scores count from row 200. Targets are in units of their standard deviation; for bananas, RMSE is that of the
 probability of the second class. `batch` is `streamgp.fit` on all rows that stream. The state is measured by its pickle.
 sine: the noisy sine on which the paper's O-SGPR under-fits. cost: time and memory of b = 1 along a stream of --rows.
 
 A unit (data, order, block, method, seed) runs in a process with one thread, and its result is a line of --output;
 units that are there are not run again, so a run can be stopped and goes on where it was. Delete the file, or name
-another, to measure changed code. Data is read from STREAMGP_DATA_DIR, or ../shared/data.
+another, to measure changed code. The data sets come from `streamgp.datasets`.
 """
 
 import argparse

@@ -1,5 +1,8 @@
 """What all tests share: one thread, fixed seeds, and hypothesis without a clock."""
 
+import os
+from pathlib import Path
+
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
@@ -22,3 +25,14 @@ settings.load_profile("streamgp")
 def rng() -> torch.Generator:
     """A generator with a fixed seed."""
     return torch.Generator().manual_seed(20_230_517)
+
+
+@pytest.fixture
+def data_directory(monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A mirror of the data sets: the one that `STREAMGP_DATA_DIR` names, or `../shared/data` beside the project."""
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    directory = Path(os.environ.get("STREAMGP_DATA_DIR") or beside)
+    if not directory.is_dir():
+        pytest.skip(f"no data sets: {directory} is not a directory. Point STREAMGP_DATA_DIR at a mirror of them.")
+    monkeypatch.setenv("STREAMGP_DATA_DIR", str(directory))
+    return directory

@@ -16,13 +16,15 @@ def blocks_of(page: Path) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_the_examples_of_a_page_run_one_after_the_other(page, tmp_path, monkeypatch):
+def test_the_examples_of_a_page_run_one_after_the_other(page, tmp_path, monkeypatch, request):
     monkeypatch.chdir(tmp_path)
     torch.manual_seed(0)
     blocks = blocks_of(page)
     assert blocks
     for extra in re.findall(r"^(?:from|import) (ax|optuna|river)\b", "\n".join(blocks), flags=re.MULTILINE):
         pytest.importorskip(extra, reason=f"the page needs the extra streamgp[{extra}]")
+    if any("streamgp.datasets" in block for block in blocks):
+        request.getfixturevalue("data_directory")
     names: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, str(page), "exec"), names)

@@ -3,6 +3,7 @@
 __all__ = [
     "ConvergenceError",
     "DTypeError",
+    "DatasetError",
     "FileFormatError",
     "NumericalError",
     "OptionError",
@@ -57,3 +58,7 @@ class UnsupportedError(StreamGPError, NotImplementedError):
 
 class FileFormatError(StreamGPError, ValueError):
     """A file is damaged, or was not written by this library."""
+
+
+class DatasetError(StreamGPError, OSError):
+    """A file of a data set can neither be found nor fetched, or is not the one that was expected."""
