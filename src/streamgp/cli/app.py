@@ -4,12 +4,14 @@ A command's work lives in a module of its own, which the command imports when it
 `streamgp --help` then starts without torch.
 """
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from streamgp import __version__
+from streamgp.cli.data import data
 
 __all__ = ["app", "main"]
 
@@ -20,6 +22,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_show_locals=False,
 )
+app.add_typer(data, name="data")
 
 
 def main() -> None:
@@ -139,6 +142,163 @@ def stream(
     except (StreamGPError, OSError) as error:
         typer.echo(f"Error: {error}", err=True)
         raise typer.Exit(1) from error
+
+
+@app.command()
+def survey(
+    source: Annotated[
+        str, typer.Argument(metavar="VILLAGES", help="CSV with one row for each place, surveyed or not; - for input.")
+    ],
+    coordinates: Annotated[str, typer.Option(help="The two columns of the map, for example lng,lat.")],
+    covariates: Annotated[
+        str | None,
+        typer.Option(help="Further columns to predict from; all others with numbers by default, '' for none."),
+    ] = None,
+    positives: Annotated[str | None, typer.Option(help="Column of positive tests; empty if not surveyed.")] = None,
+    tested: Annotated[str | None, typer.Option(help="Column of numbers of tests.")] = None,
+    target: Annotated[str | None, typer.Option(help="Column of real numbers, instead of positives.")] = None,
+    noise: Annotated[str | None, typer.Option(help="Column of standard deviations of the target.")] = None,
+    count: Annotated[str | None, typer.Option(help="Column of counts, instead of positives.")] = None,
+    identifier: Annotated[str | None, typer.Option("--id", help="Column of names; row numbers by default.")] = None,
+    threshold: Annotated[float | None, typer.Option(help="A prevalence, value or rate that matters.")] = None,
+    acquisition: Annotated[
+        str | None,
+        typer.Option(
+            help="hotspot_entropy (default with --positives and --threshold), integrated_variance (default "
+            "otherwise), exceedance, variance, or random."
+        ),
+    ] = None,
+    number: Annotated[int, typer.Option(min=1, help="How many places to choose.")] = 10,
+    output: Annotated[Path | None, typer.Option(help="Chosen places as CSV; by default beside the source.")] = None,
+    map: Annotated[Path | None, typer.Option(help="Draw a map into this file.")] = None,
+    predictions: Annotated[Path | None, typer.Option(help="Write predictions of all places as CSV.")] = None,
+    save: Annotated[Path | None, typer.Option(help="Keep the learner, for streamgp.PoolLearner.load.")] = None,
+    impute: Annotated[str | None, typer.Option(help="median: fill missing covariates with it.")] = None,
+    is_bad_skipped: Annotated[bool, typer.Option("--skip-bad", help="Leave bad rows out instead of stopping.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    is_quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
+) -> None:
+    """Choose which places to survey next, and draw a map."""
+    from streamgp.cli.survey import run_survey
+    from streamgp.cli.survey_options import SurveyOptions
+    from streamgp.errors import StreamGPError
+
+    try:
+        run_survey(
+            SurveyOptions(
+                source=source,
+                coordinates=_words(coordinates) or (),
+                covariates=() if covariates == "" else _words(covariates),
+                positives=positives,
+                tested=tested,
+                target=target,
+                noise=noise,
+                count=count,
+                identifier=identifier,
+                threshold=threshold,
+                acquisition=acquisition,
+                number=number,
+                output=output,
+                map=map,
+                predictions=predictions,
+                save=save,
+                imputation=impute,
+                is_bad_skipped=is_bad_skipped,
+                seed=seed,
+                is_quiet=is_quiet,
+            )
+        )
+    except (StreamGPError, OSError) as error:
+        typer.echo(f"Error: {error}", err=True)
+        raise typer.Exit(1) from error
+
+
+@app.command()
+def run(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Figures or studies, as --list shows them; or all.", show_default=False)
+    ] = None,
+    is_quick: Annotated[bool, typer.Option("--quick", help="Settings that take minutes; the default.")] = False,
+    is_full: Annotated[bool, typer.Option("--full", help="Settings of the paper.")] = False,
+    config: Annotated[Path | None, typer.Option(help="A file with settings of your own for one study.")] = None,
+    trials: Annotated[
+        int | None, typer.Option(min=1, help="Number of seeds; by default as the settings say.", show_default=False)
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
+    methods: Annotated[str | None, typer.Option(help="Methods to run, separated by commas.")] = None,
+    problems: Annotated[str | None, typer.Option(help="Problems to run, separated by commas.")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Units that run at a time; by default one for each core.")
+    ] = None,
+    dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler whose workers run the units.")] = None,
+    results: Annotated[Path, typer.Option(help="Where files of results are.")] = Path("results"),
+    is_listed: Annotated[bool, typer.Option("--list", help="Show what there is and what has run, and exit.")] = False,
+    is_dry: Annotated[bool, typer.Option("--dry-run", help="Show what would run and how long, and exit.")] = False,
+) -> None:
+    """Run experiments; units that have run before are not run again."""
+    if not names and not is_listed:
+        raise typer.BadParameter("Name figures or studies, or all. --list shows them.", param_hint="NAMES")
+    if is_quick + is_full + (config is not None) > 1:
+        raise typer.BadParameter("Choose one of --quick, --full and --config.")
+
+    from rich.console import Console
+
+    from streamgp.cli.run import run_experiments
+    from streamgp.cli.run_list import print_list
+    from streamgp.errors import StreamGPError
+    from streamgp.experiments.plan import Request
+
+    console = Console(stderr=not is_listed)
+    num_jobs = jobs or os.cpu_count() or 1
+    request = Request(
+        tuple(names or ()),
+        scale="full" if is_full else "quick",
+        config=config,
+        num_trials=trials,
+        first_seed=seed,
+        problems=_words(problems),
+        methods=_words(methods),
+    )
+    try:
+        if is_listed:
+            print_list(console, request, results, num_workers=num_jobs)
+            return
+        failures = run_experiments(console, request, results, num_jobs=num_jobs, address=dask, is_dry=is_dry)
+    except (StreamGPError, OSError) as error:
+        typer.echo(f"Error: {error}", err=True)
+        raise typer.Exit(1) from error
+    except KeyboardInterrupt:
+        typer.echo("Stopped. Units that had ended are kept; run the same command again to go on.", err=True)
+        raise typer.Exit(130) from None
+    if failures:
+        raise typer.Exit(1)
+
+
+@app.command()
+def report(
+    results: Annotated[Path, typer.Option(help="Where files of results are.")] = Path("results"),
+    output: Annotated[Path, typer.Option(help="Where to write the page.")] = Path("streamgp-report.html"),
+    scale: Annotated[str, typer.Option(help="Settings of the runs: quick, full, or the name of your own.")] = "quick",
+    figures: Annotated[str | None, typer.Option(help="Figures to show, separated by commas; all by default.")] = None,
+) -> None:
+    """Make one page from files of results: each figure's claim, picture, numbers and verdict."""
+    from rich.console import Console
+
+    from streamgp.cli.report import run_report
+    from streamgp.errors import StreamGPError
+
+    names = None if figures is None else tuple(name.strip() for name in figures.split(","))
+    try:
+        is_complete = run_report(Console(markup=False, highlight=False), results, output, scale=scale, names=names)
+    except (StreamGPError, OSError) as error:
+        typer.echo(f"Error: {error}", err=True)
+        raise typer.Exit(1) from error
+    if not is_complete:
+        raise typer.Exit(1)
+
+
+def _words(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(word.strip() for word in text.split(","))
 
 
 def _number_or_word(text: str) -> int | str:

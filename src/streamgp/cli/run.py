@@ -1,0 +1,111 @@
+"""`streamgp run`: run the units of figures and studies that have not run yet."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from streamgp.cli.run_progress import RunProgress
+from streamgp.errors import OptionError
+from streamgp.experiments.dask_engine import DaskEngine
+from streamgp.experiments.durations import show_duration
+from streamgp.experiments.engines import AbstractEngine, JoblibEngine
+from streamgp.experiments.execution import Failure, Task
+from streamgp.experiments.forecast import Forecast
+from streamgp.experiments.plan import Plan, Request, make_plans
+from streamgp.experiments.record import Record
+from streamgp.experiments.results import append_record
+
+__all__ = ["run_experiments"]
+
+# Complaints beyond these are counted: more would hide what else is printed.
+_NUM_COMPLAINTS = 10
+
+
+def run_experiments(
+    console: Console,
+    request: Request,
+    directory: Path,
+    *,
+    num_jobs: int,
+    address: str | None = None,
+    is_dry: bool = False,
+) -> tuple[Failure, ...]:
+    """Run the units of a request that have not run yet, and keep each as it ends.
+
+    Args:
+        console: Where text goes.
+        request: What to run.
+        directory: Where files of results are.
+        num_jobs: How many units run at a time on this machine.
+        address: Scheduler of a Dask cluster that runs them instead.
+        is_dry: Whether to stop after the forecast.
+
+    Returns:
+        The units that failed.
+    """
+    plans = make_plans(request, directory)
+    if not any(plan.units for plan in plans):
+        raise OptionError("No problem goes together with a method here. Name others with --problems and --methods.")
+    _print_complaints(console, plans)
+    tasks = sorted((task for plan in plans for task in plan.tasks), key=lambda task: task.unit.seed)
+    if not tasks:
+        _say(console, f"All {sum(len(plan.units) for plan in plans)} units have run; nothing is left to do.")
+        return ()
+    engine = JoblibEngine(num_jobs) if address is None or is_dry else DaskEngine(address)
+    forecast = Forecast.of(plans)
+    _print_forecast(console, plans, forecast, num_workers=engine.num_workers)
+    if is_dry:
+        return ()
+    units = tuple(task.unit for task in tasks)
+    with RunProgress(console, forecast, units, num_workers=engine.num_workers) as progress:
+        failures = _run(engine, tasks, progress, directory=directory)
+    _print_end(console, len(tasks) - len(failures), failures)
+    return failures
+
+
+def _run(
+    engine: AbstractEngine, tasks: Sequence[Task], progress: RunProgress, *, directory: Path
+) -> tuple[Failure, ...]:
+    failures = []
+    for result in engine.run(tasks, announce=progress.start):
+        if isinstance(result, Record):
+            append_record(result, directory)
+        else:
+            failures.append(result)
+        progress.finish(result)
+    return tuple(failures)
+
+
+def _print_complaints(console: Console, plans: Sequence[Plan]) -> None:
+    complaints = [complaint for plan in plans for complaint in plan.complaints]
+    for complaint in complaints[:_NUM_COMPLAINTS]:
+        _say(console, str(complaint))
+    if len(complaints) > _NUM_COMPLAINTS:
+        _say(console, f"And {len(complaints) - _NUM_COMPLAINTS} more lines that were left out.")
+
+
+def _print_forecast(console: Console, plans: Sequence[Plan], forecast: Forecast, *, num_workers: int) -> None:
+    for plan in plans:
+        left = [task.unit for task in plan.tasks]
+        time = f", {show_duration(forecast.seconds(left, num_workers=num_workers))}" if left else ""
+        scale = plan.configuration.scale
+        _say(console, f"{plan.study.name} ({scale}): {len(left)} of {len(plan.units)} units to run{time}")
+    seconds = forecast.seconds((task.unit for plan in plans for task in plan.tasks), num_workers=num_workers)
+    _say(console, f"Forecast: {show_duration(seconds)} with {num_workers} at a time.")
+
+
+def _print_end(console: Console, num_finished: int, failures: Sequence[Failure]) -> None:
+    """Print why units failed, once for each method, and what is kept."""
+    groups: dict[tuple[str, str], list[Failure]] = {}
+    for failure in failures:
+        groups.setdefault((failure.unit.study, failure.unit.method), []).append(failure)
+    for first, *others in groups.values():
+        more = f" (and {len(others)} more of this method)" if others else ""
+        _say(console, f"\nFailed: {first.unit}{more}\n{first.trace}\n")
+    ending = f", {len(failures)} failed. Run the same command again to try these again" if failures else ""
+    _say(console, f"{num_finished} units have run and are kept{ending}.")
+
+
+def _say(console: Console, sentence: str) -> None:
+    console.print(sentence, soft_wrap=True, highlight=False, markup=False)
