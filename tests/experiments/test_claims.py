@@ -47,9 +47,10 @@ def test_one_trial_leaves_everything_open():
 def test_the_verdict_follows_from_the_parts(statuses, verdict):
     judgement = weigh([Check(f"part {index}", status) for index, status in enumerate(statuses)])
     assert judgement.verdict == verdict
-    assert judgement.evidence == "; ".join(f"part {index}: {status}" for index, status in enumerate(statuses)) + "."
+    assert judgement.evidence.startswith("; ".join(f"part {i} ({status})" for i, status in enumerate(statuses)) + ".")
+    assert judgement.evidence.endswith("too large to tell.") == ("open" in statuses)
 
 
 def test_the_evidence_carries_the_numbers():
     check = is_no_worse("a as good as b", Difference(0.25, 0.1, 7), 0.5)
-    assert weigh([check]).evidence == "a as good as b (margin 0.5): +0.25 ± 0.1 over 7 trials: holds."
+    assert weigh([check]).evidence == "a as good as b (margin 0.5): +0.25 ± 0.1 over 7 trials (holds)."

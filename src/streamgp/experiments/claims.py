@@ -10,6 +10,7 @@ from streamgp.experiments.statistics import Difference
 __all__ = ["Check", "Status", "is_larger", "is_met", "is_no_worse", "is_similar", "weigh"]
 
 Status = Literal["holds", "open", "fails"]
+_OPEN = " Open means that the error is too large to tell."
 
 
 @final
@@ -75,4 +76,5 @@ def weigh(checks: Sequence[Check]) -> Judgement:
         verdict = "reproduced"
     elif "holds" not in statuses or statuses[0] == "fails":
         verdict = "not"
-    return Judgement(verdict, "; ".join(f"{check.sentence}: {check.status}" for check in checks) + ".")
+    evidence = "; ".join(f"{check.sentence} ({check.status})" for check in checks) + "."
+    return Judgement(verdict, evidence + _OPEN if "open" in statuses else evidence)

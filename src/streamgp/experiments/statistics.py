@@ -15,8 +15,8 @@ def mean_and_error(values: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.f
     """Mean over the first axis, the trials, and two standard errors; of one trial the error is NaN."""
     table = np.asarray(values, dtype=float)
     if len(table) < 2:
-        return table.mean(0), np.full(table.shape[1:], math.nan)
-    return table.mean(0), 2.0 * table.std(0, ddof=1) / math.sqrt(len(table))
+        return np.asarray(table.mean(0)), np.full(table.shape[1:], math.nan)
+    return np.asarray(table.mean(0)), np.asarray(2.0 * table.std(0, ddof=1) / math.sqrt(len(table)))
 
 
 @final

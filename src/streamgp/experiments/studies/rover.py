@@ -1,0 +1,109 @@
+"""Thompson sampling with and without look-ahead in a trust region, on rover."""
+
+import time
+from dataclasses import dataclass
+from typing import Any, final
+
+import torch
+
+from streamgp.experiments.rounding import rounded
+from streamgp.experiments.study import Outcome, Study
+from streamgp.optimizers import TurboOptimizer
+from streamgp.problems import Rover
+
+__all__ = ["STUDY", "RoverSettings", "model_options"]
+
+
+@final
+@dataclass(frozen=True)
+class RoverSettings:
+    """Settings of the loop.
+
+    Attributes:
+        num_initial: Points of the initial design, which all methods of a seed share.
+        batch_size: Points of a step.
+        num_evaluations: Evaluations in all.
+        num_inducing_large: Most inducing points of the models called large.
+        num_inducing_small: Most inducing points of those called small.
+        num_candidates: Points among which each step chooses.
+        depth: Depth of the look-ahead, where the method does not say another.
+        num_paths: Number of its paths.
+    """
+
+    num_initial: int
+    batch_size: int
+    num_evaluations: int
+    num_inducing_large: int
+    num_inducing_small: int
+    num_candidates: int
+    depth: int
+    num_paths: int
+
+
+def run(problem: str, method: str, seed: int, settings: RoverSettings) -> Outcome:
+    """Optimise by a method.
+
+    Returns:
+        `num_evaluations` after the initial design and each step, `best`, the largest noise-free reward so far,
+        `seconds` of the processor for each step, fit and suggestion together, and `num_runs`, how often the search
+        began.
+    """
+    rover, generator = Rover(), torch.Generator().manual_seed(seed)
+    optimizer = TurboOptimizer(
+        rover.bounds,
+        num_initial=settings.num_initial,
+        num_candidates=settings.num_candidates,
+        num_paths=settings.num_paths,
+        seed=seed,
+        **model_options(method, settings),
+    )
+    counts: list[int] = []
+    best, seconds, most = [], [], -float("inf")
+    while not counts or counts[-1] < settings.num_evaluations:
+        began = time.process_time()
+        X = optimizer.ask(settings.batch_size if counts else settings.num_initial)
+        if counts:
+            seconds.append(rounded(time.process_time() - began))
+        optimizer.tell(X, rover.observe(X, generator))
+        most = max(most, float(rover(X).max()))
+        counts.append(len(optimizer.X))
+        best.append(rounded(most))
+    return {"num_evaluations": counts, "best": best, "seconds": seconds, "num_runs": optimizer.num_runs}
+
+
+def model_options(method: str, settings: RoverSettings) -> dict[str, Any]:
+    """Options that the name of a method stands for: `exact-lts`, `svgp-large-pll-lts-depth2`, and the like."""
+    model, *words = method.split("-")
+    if model == "exact":
+        return {"model": "exact", "acquisition": words[0], "depth": settings.depth}
+    size, objective, acquisition, *depth = words
+    return {
+        "model": "sparse",
+        "num_inducing": settings.num_inducing_large if size == "large" else settings.num_inducing_small,
+        "objective": objective,
+        "acquisition": acquisition,
+        "depth": int(depth[0].removeprefix("depth")) if depth else settings.depth,
+    }
+
+
+STUDY = Study(
+    name="rover",
+    problems={"rover": "A trajectory among obstacles, 60 dimensions"},
+    methods={
+        "exact-ts": "exact GP, TS",
+        "exact-lts": "exact GP, LTS",
+        "svgp-large-elbo-ts": "large SVGP, ELBO, TS",
+        "svgp-large-elbo-lts": "large SVGP, ELBO, LTS",
+        "svgp-large-pll-ts": "large SVGP, PLL, TS",
+        "svgp-large-pll-lts": "large SVGP, PLL, LTS",
+        "svgp-small-elbo-ts": "small SVGP, ELBO, TS",
+        "svgp-small-elbo-lts": "small SVGP, ELBO, LTS",
+        "svgp-small-pll-ts": "small SVGP, PLL, TS",
+        "svgp-small-pll-lts": "small SVGP, PLL, LTS",
+        "svgp-large-elbo-lts-depth1": "depth 1",
+        "svgp-large-elbo-lts-depth2": "depth 2",
+        "svgp-large-elbo-lts-depth8": "depth 8",
+    },
+    settings=RoverSettings,
+    run=run,
+)

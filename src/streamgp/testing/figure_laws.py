@@ -1,0 +1,49 @@
+"""The laws that every figure of the report must obey."""
+
+from abc import ABC, abstractmethod
+from io import BytesIO
+
+from streamgp.experiments.figure import Figure, Judgement
+from streamgp.experiments.record import Records
+from streamgp.experiments.registry import find_figure, find_study
+
+__all__ = ["FigureLaws"]
+
+
+class FigureLaws(ABC):
+    """Inherit, and say which figure it is and from which records it is made."""
+
+    figure: Figure
+
+    @abstractmethod
+    def records(self, num_trials: int) -> Records:
+        """Records of all problems and methods of the figure."""
+
+    def test_it_is_registered_and_its_study_has_its_problems_and_methods(self) -> None:
+        study = find_study(self.figure.study)
+        assert find_figure(self.figure.name) is self.figure
+        assert set(self.figure.problems) <= set(study.problems)
+        assert set(self.figure.methods) <= set(study.methods)
+
+    def test_it_is_drawn_with_labels(self) -> None:
+        picture = self.figure.draw(self.records(3))
+        picture.savefig(BytesIO(), format="svg")
+        assert picture.axes
+        assert all(axes.has_data() for axes in picture.axes)
+        assert any(axes.get_xlabel() for axes in picture.axes)
+        assert any(axes.get_legend() for axes in picture.axes)
+
+    def test_one_trial_is_enough_to_show_it(self) -> None:
+        records = self.records(1)
+        assert self.figure.draw(records).axes
+        assert isinstance(self.figure.judge(records), Judgement)
+        assert self.figure.describe(records).endswith(".")
+        self.figure.tables(records)
+
+    def test_texts_are_sentences_and_tables_are_complete(self) -> None:
+        records = self.records(3)
+        sentences = (self.figure.claim, *self.figure.notes, self.figure.describe(records))
+        assert all(sentence.endswith(".") for sentence in (*sentences, self.figure.judge(records).evidence))
+        for table in self.figure.tables(records):
+            assert table.rows
+            assert all(len(row) == len(table.header) for row in table.rows)
