@@ -1,0 +1,135 @@
+"""One figure on the page: what is claimed, what was found, and how to repeat it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar, final
+
+from streamgp.experiments.figure import Figure, Judgement, NumberTable
+from streamgp.experiments.record import Records
+from streamgp.experiments.report.pictures import PicturePair, draw_pictures
+from streamgp.experiments.report.runs import Runs, describe_runs
+from streamgp.experiments.report.trials import Trials, select_trials
+from streamgp.experiments.results import Complaint
+
+__all__ = ["Section", "make_section", "show_setting"]
+
+# Two trials are the fewest that have a standard error.
+_FEWEST_TRIALS = 2
+# More settings than these do not fit into a row of the summary.
+_MOST_COUNTS = 3
+_WORDS = {"reproduced": "Reproduced", "partly": "Partly reproduced", "not": "Not reproduced"}
+
+ResultT = TypeVar("ResultT")
+OtherwiseT = TypeVar("OtherwiseT")
+
+
+@final
+@dataclass(frozen=True)
+class Section:
+    """What the page shows of a figure.
+
+    Attributes:
+        figure: The figure.
+        trials: The results that it is made from.
+        runs: Where, when and with what they were made.
+        pictures: The picture; None if there is none.
+        description: The picture in words.
+        tables: Numbers.
+        judgement: Whether the claim held; None if nobody can say.
+        failures: What went wrong while the figure was made.
+        complaints: What is wrong with the file of results.
+    """
+
+    figure: Figure
+    trials: Trials
+    runs: Runs
+    pictures: PicturePair | None
+    description: str
+    tables: tuple[NumberTable, ...]
+    judgement: Judgement | None
+    failures: tuple[str, ...]
+    complaints: tuple[Complaint, ...]
+
+    @property
+    def verdict(self) -> str:
+        """The verdict in one word, or `"none"`."""
+        return "none" if self.judgement is None else self.judgement.verdict
+
+    @property
+    def verdict_words(self) -> str:
+        """The verdict as the page says it."""
+        if self.judgement is not None:
+            return _WORDS[self.judgement.verdict]
+        if self.trials.num_trials:
+            return "Not judged"
+        return "Incomplete" if self.trials.num_left_out else "No results"
+
+    @property
+    def evidence(self) -> str:
+        """Why the verdict is what it is."""
+        if self.judgement is not None:
+            return self.judgement.evidence[:1].upper() + self.judgement.evidence[1:]
+        if not self.trials.num_trials:
+            return "Not all that the figure needs has run with these settings; the command below runs what is missing."
+        if self.failures:
+            return "It could not be judged; see the error."
+        return "One trial has no error to compare a difference with: a verdict needs at least two."
+
+    @property
+    def settings(self) -> tuple[tuple[str, str], ...]:
+        """Names and values of the settings."""
+        if not self.trials.num_trials:
+            return ()
+        return tuple((name, show_setting(value)) for name, value in self.trials.records.settings.items())
+
+    @property
+    def counts(self) -> str:
+        """The first settings that count something, in a few words: `10 initial, 60 evaluations`."""
+        named = [(name.removeprefix("num_"), value) for name, value in self.settings if name.startswith("num_")]
+        return ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in named[:_MOST_COUNTS])
+
+
+def make_section(figure: Figure, records: Records, complaints: Sequence[Complaint]) -> Section:
+    """Draw and judge a figure.
+
+    An error on the way is kept as a sentence, and the rest of the section is made all the same.
+
+    Args:
+        figure: The figure.
+        records: All results of its study.
+        complaints: What is wrong with their file.
+    """
+    trials = select_trials(figure, records)
+    failures: list[str] = []
+
+    def attempt(task: str, make: Callable[[Records], ResultT], otherwise: OtherwiseT) -> ResultT | OtherwiseT:
+        try:
+            return make(trials.records)
+        except Exception as error:  # whatever it is, the other figures are still to be shown
+            failures.append(f"{task} failed with {type(error).__name__}: {error}")
+            return otherwise
+
+    is_shown = trials.num_trials > 0
+    is_judged = trials.num_trials >= (_FEWEST_TRIALS if figure.is_statistical else 1)
+    pictures = attempt("Drawing", lambda found: draw_pictures(figure, found), None) if is_shown else None
+    description = attempt("Describing the picture", figure.describe, figure.title) if is_shown else ""
+    tables = attempt("Making the tables", figure.tables, ()) if is_shown else ()
+    judgement = attempt("Judging", figure.judge, None) if is_judged else None
+    return Section(
+        figure=figure,
+        trials=trials,
+        runs=describe_runs(trials.records.all),
+        pictures=pictures,
+        description=description,
+        tables=tables,
+        judgement=judgement,
+        failures=tuple(failures),
+        complaints=tuple(complaints),
+    )
+
+
+def show_setting(value: Any) -> str:
+    """The value of a setting as text."""
+    if isinstance(value, (list, tuple)):
+        return ", ".join(show_setting(each) for each in value)
+    return f"{value:g}" if isinstance(value, float) else str(value)

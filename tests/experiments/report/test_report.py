@@ -1,0 +1,45 @@
+from pathlib import Path
+
+import pytest
+
+from streamgp.experiments.report.report import make_report
+
+
+@pytest.fixture
+def configurations(figure):
+    return {figure.study: ()}
+
+
+def test_results_of_all_figures_are_read_and_damage_is_reported(example):
+    report = example.report
+    assert report.tally == (
+        ("Reproduced", 1),
+        ("Partly reproduced", 1),
+        ("Not reproduced", 1),
+        ("Not judged", 1),
+        ("No results", 1),
+    )
+    assert [complaint.line for complaint in report.complaints] == [13, 14]
+    assert report.sections[0].complaints == report.complaints
+    assert report.sections[-1].complaints == ()
+    assert report.runs.num_units == 12
+
+
+def test_links_start_at_the_page_and_are_encoded(example, figure):
+    report = example.report
+    assert report.links == {figure.study: "my%20results/quick/tea%20%26%20biscuits%20%231.jsonl"}
+
+
+def test_a_page_beside_the_results_reaches_them_through_its_parent(figure, configurations, tmp_path):
+    (tmp_path / "results" / "quick").mkdir(parents=True)
+    (tmp_path / "results" / "quick" / f"{figure.study}.jsonl").touch()
+    report = make_report(
+        [figure], "quick", tmp_path / "results", home=tmp_path / "pages", configurations=configurations
+    )
+    assert report.links[figure.study].startswith("../results/quick/")
+
+
+def test_files_that_do_not_exist_are_not_linked(figure, configurations):
+    report = make_report([figure], "quick", Path("nowhere"), home=Path(), configurations=configurations)
+    assert report.links == {}
+    assert report.tally == (("No results", 1),)

@@ -1,0 +1,69 @@
+from dataclasses import replace
+
+import pytest
+
+from streamgp.experiments.figure import Judgement
+from streamgp.experiments.record import Records
+from streamgp.experiments.report.section import make_section
+
+
+def raise_error(records: Records):
+    raise KeyError("warmth")
+
+
+def first_trial(records: Records) -> Records:
+    return Records(tuple(record for record in records.all if record.seed == 0))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "words"),
+    [("reproduced", "Reproduced"), ("partly", "Partly reproduced"), ("not", "Not reproduced")],
+)
+def test_the_judgement_is_shown_in_words(figure, records, verdict, words):
+    section = make_section(replace(figure, judge=lambda found: Judgement(verdict, "so it is.")), records, ())
+    assert (section.verdict, section.verdict_words, section.evidence) == (verdict, words, "So it is.")
+    assert section.failures == ()
+    assert section.pictures is not None
+
+
+@pytest.mark.parametrize("part", ["draw", "describe", "tables", "judge"])
+def test_an_error_in_one_part_is_told_and_the_others_are_made(figure, records, part):
+    section = make_section(replace(figure, **{part: raise_error}), records, ())
+    (failure,) = section.failures
+    assert failure.endswith("failed with KeyError: 'warmth'")
+    assert (section.pictures is None) == (part == "draw")
+    assert (section.tables == ()) == (part == "tables")
+    assert (section.judgement is None) == (part == "judge")
+    assert section.description
+    assert section.verdict_words == ("Not judged" if part == "judge" else "Reproduced")
+
+
+def test_one_trial_is_shown_but_not_judged(figure, records):
+    section = make_section(figure, first_trial(records), ())
+    assert section.pictures is not None
+    assert section.verdict_words == "Not judged"
+    assert "a verdict needs at least two" in section.evidence
+
+
+def test_one_trial_is_enough_for_a_figure_that_is_not_statistical(figure, records):
+    section = make_section(replace(figure, is_statistical=False), first_trial(records), ())
+    assert section.verdict_words == "Reproduced"
+
+
+def test_without_results_nothing_is_drawn(figure):
+    section = make_section(replace(figure, draw=raise_error, judge=raise_error), Records(()), ())
+    assert section.verdict_words == "No results"
+    assert (section.failures, section.pictures, section.settings, section.counts) == ((), None, (), "")
+
+
+def test_settings_are_texts_and_counts_are_in_words(figure, records):
+    section = make_section(figure, records, ())
+    assert dict(section.settings)["strength"] == "0.25"
+    assert dict(section.settings)["kinds"].startswith("green, black, ")
+    assert section.counts == "6 cups"
+
+
+def test_results_of_some_methods_only_are_incomplete(figure, records):
+    section = make_section(figure, Records(records.of("warm", "pot")), ())
+    assert section.verdict_words == "Incomplete"
+    assert section.trials.missing == ("warm, bag", "cold, pot", "cold, bag")

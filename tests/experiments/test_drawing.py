@@ -1,0 +1,27 @@
+import matplotlib as mpl
+import numpy as np
+
+from streamgp.experiments.drawing import draw_trials, ink, new_picture
+
+
+def test_ink_is_the_colour_of_text_where_it_is_asked_for():
+    with mpl.rc_context({"text.color": "#123456"}):
+        assert ink() == "#123456"
+
+
+def test_trials_are_drawn_as_their_mean_with_two_standard_errors():
+    values = [[1.0, 2.0, 3.0], [3.0, 4.0, 7.0]]
+    (axes,) = new_picture().axes
+    draw_trials(axes, [0, 1, 2], values, label="two", index=0)
+    (line,) = axes.lines
+    np.testing.assert_allclose(line.get_ydata(), [2.0, 3.0, 5.0])
+    # Of two values, the standard error of the mean is half their distance.
+    (band,) = axes.collections
+    np.testing.assert_allclose(band.get_datalim(axes.transData).extents, [0.0, 0.0, 2.0, 9.0])
+
+
+def test_one_trial_has_no_band():
+    (axes,) = new_picture().axes
+    draw_trials(axes, [0, 1], [[1.0, 2.0]], label="one", index=9)
+    assert len(axes.lines) == 1
+    assert len(axes.collections) == 0
