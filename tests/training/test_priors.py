@@ -8,16 +8,17 @@ from gpytorch.means import ConstantMean
 from scipy import stats
 
 from streamgp.errors import OptionError
-from streamgp.likelihoods import Bernoulli, Gaussian
+from streamgp.likelihoods import Bernoulli, Binomial, Gaussian, NegativeBinomial, Poisson
+from streamgp.training import fit
 from streamgp.training.parameters import Setting
 from streamgp.training.priors import SHRINKAGE, read_priors
 
 LENGTHSCALE = [0.3, 0.8, 1.7]
 
 
-def density(priors, *, kernel=None, likelihood=None, target_variance=1.0, shrinkage=None):
+def density(priors, *, kernel=None, mean=None, likelihood=None, target_variance=1.0, shrinkage=None):
     kernel = scaled_kernel() if kernel is None else kernel
-    mean, likelihood = ConstantMean().double(), likelihood or Gaussian(0.03)
+    mean, likelihood = mean or ConstantMean().double(), likelihood or Gaussian(0.03)
     prior = read_priors(priors, kernel, mean, likelihood=likelihood, target_variance=target_variance)
     extra = prior.start if shrinkage is None else {SHRINKAGE: torch.tensor(shrinkage, dtype=torch.float64)}
     setting = Setting(kernel, mean, likelihood, torch.zeros(1, 3, dtype=torch.float64), extra)
@@ -55,6 +56,29 @@ def test_without_priors_there_is_no_term():
 
 def test_likelihoods_without_noise_have_no_noise_prior():
     assert density("paper", likelihood=Bernoulli()) == density("paper", likelihood=Gaussian(0.03, is_learned=False))
+
+
+@pytest.mark.parametrize("likelihood", [Bernoulli(), Binomial(3), Poisson(), NegativeBinomial()])
+def test_a_constant_mean_of_classes_and_counts_has_a_weak_normal_prior(likelihood):
+    mean, frozen, own = ConstantMean(), ConstantMean(), ConstantMean(gpytorch.priors.NormalPrior(0.0, 2.0))
+    frozen.requires_grad_(False)
+    for each in (mean.double(), frozen.double(), own.double()):
+        each.initialize(constant=-3.0)
+    without = density("dim_scaled", mean=frozen, likelihood=likelihood)
+    weak = density("dim_scaled", mean=mean, likelihood=likelihood)
+    assert weak - without == pytest.approx(stats.norm.logpdf(-3.0, scale=5.0), rel=1e-6)
+    theirs = density("dim_scaled", mean=own, likelihood=likelihood)
+    assert theirs - without == pytest.approx(stats.norm.logpdf(-3.0, scale=2.0), rel=1e-6)
+
+
+def test_outcomes_that_are_all_alike_leave_doubt():
+    X = torch.linspace(0, 1, 8, dtype=torch.float64).unsqueeze(-1)
+    result = fit(X, torch.zeros(8, dtype=torch.float64), likelihood=Binomial(30))
+    prediction = result.predict(X)
+    prevalence = Binomial(1).predictive_mean(prediction.mean, prediction.variance)
+    # Without a prior it was 4e-8; by the rule of three, 3 in 240 is as much as 240 tests without a case allow.
+    assert (prevalence > 1e-4).all()
+    assert (prevalence < 3 / 240).all()
 
 
 def test_the_kernels_own_priors_count_and_are_not_doubled():

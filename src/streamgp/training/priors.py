@@ -7,12 +7,13 @@ from typing import Any, final
 
 import torch
 from gpytorch.kernels import Kernel
+from gpytorch.means import ConstantMean
 from gpytorch.module import Module
 from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.checks import check_choice
-from streamgp.likelihoods import AbstractLikelihood, Gaussian
+from streamgp.likelihoods import AbstractLikelihood, Bernoulli, Binomial, Gaussian, NegativeBinomial, Poisson
 from streamgp.training.parameters import Setting
 
 __all__ = ["PRIORS", "HyperPrior", "read_priors"]
@@ -23,6 +24,8 @@ PRIORS = ("dim_scaled", "paper", "half_cauchy")
 # irrelevant dimensions than relevant ones the density of the half-Cauchy prior has a pole at zero.
 _LEAST_SHRINKAGE = 0.01
 SHRINKAGE = "log_shrinkage"
+# Of a latent mean on the logit, probit or log scale: weak, but if all outcomes are alike it must not run away.
+_MEAN_DEVIATION = 5.0
 
 Density = Callable[[Tensor], Tensor]
 
@@ -75,7 +78,8 @@ def read_priors(
 
     - `"dim_scaled"`, BoTorch's of today: lengthscales $\operatorname{LogNormal}(\sqrt 2 + \frac12 \log d, \sqrt 3)$,
       noise variance $\operatorname{LogNormal}(-4, 1)$ times the variance of the targets. BoTorch has no outputscale;
-      ours has $\operatorname{LogNormal}(1, 1)$ times that variance, whose mode is the variance itself.
+      ours has $\operatorname{LogNormal}(1, 1)$ times that variance, whose mode is the variance itself. A constant mean
+      of classes or counts is $\mathcal{N}(0, 5^2)$, so that it stays finite where all of them are alike.
     - `"paper"`: lengthscales $\operatorname{Gamma}(3, 6)$, outputscales $\operatorname{Gamma}(2, 0.15)$, noise variance
       $\operatorname{Gamma}(1.1, 0.05)$, for targets of unit variance.
     - `"half_cauchy"`, of the paper's hopper experiment: inverse lengthscales $\operatorname{HalfCauchy}(\tau)$ with
@@ -103,6 +107,8 @@ def read_priors(
         outputscale = _log_normal(1.0 + log_variance, 1.0)
         noise = _log_normal(-4.0 + log_variance, 1.0)
     terms = [(module, "outputscale", outputscale) for module in _without_prior(kernel, "outputscale")]
+    if priors == "dim_scaled" and isinstance(likelihood, Bernoulli | Binomial | Poisson | NegativeBinomial):
+        terms += [(module, "constant", _normal(_MEAN_DEVIATION)) for module in _learned_constants(mean)]
     scaled = _without_prior(kernel, "lengthscale")
     if priors != "half_cauchy":
         terms += [(module, "lengthscale", _lengthscale_density(priors, module)) for module in scaled]
@@ -119,20 +125,34 @@ def _lengthscale_density(priors: str, module: Any) -> Density:
     return _log_normal(math.sqrt(2.0) + 0.5 * math.log(d), math.sqrt(3.0))
 
 
-def _without_prior(kernel: Kernel, name: str) -> list[Module]:
-    """Parts of a kernel with a learned hyperparameter of this name that has no prior yet."""
+def _learned_constants(mean: Any) -> list[Module]:
+    """The mean, if it is a constant that is learned and has no prior yet."""
+    return _without_prior(mean, "constant", prior="mean_prior") if isinstance(mean, ConstantMean) else []
+
+
+def _without_prior(part: Module, name: str, *, prior: str | None = None) -> list[Module]:
+    """Modules with a learned hyperparameter of this name that has no prior yet; GPyTorch may call that otherwise."""
     return [
         module
-        for module in kernel.modules()
+        for module in part.modules()
         if f"raw_{name}" in module._parameters
         and module._parameters[f"raw_{name}"].requires_grad
-        and f"{name}_prior" not in getattr(module, "_priors", {})
+        and (prior or f"{name}_prior") not in getattr(module, "_priors", {})
     ]
 
 
 def _half_cauchy(value: Tensor, log_scale: Tensor) -> Tensor:
     r"""The log density $\log \frac{2}{\pi \tau} - \log(1 + (x / \tau)^2)$."""
     return math.log(2.0 / math.pi) - log_scale - torch.log1p((value * (-log_scale).exp()).square())
+
+
+def _normal(scale: float) -> Density:
+    r"""The log density $-x^2 / (2 s^2) - \log s - \frac12 \log 2 \pi$."""
+
+    def density(x: Tensor) -> Tensor:
+        return -0.5 * (x / scale).square() - math.log(scale * math.sqrt(2.0 * math.pi))
+
+    return density
 
 
 def _log_normal(location: float, scale: float) -> Density:
