@@ -12,12 +12,14 @@ __all__ = [
     "Constraint",
     "OnlineGP",
     "Optimizer",
+    "PoolLearner",
     "Prediction",
     "SparseGP",
     "StreamingGPClassifier",
     "StreamingGPRegressor",
     "TurboOptimizer",
     "__version__",
+    "datasets",
     "errors",
     "fit",
     "from_gpytorch",
@@ -35,6 +37,7 @@ _HOMES = {
     "Constraint": "streamgp.optimizers",
     "OnlineGP": "streamgp.models",
     "Optimizer": "streamgp.optimizers",
+    "PoolLearner": "streamgp.pools",
     "Prediction": "streamgp.gp",
     "SparseGP": "streamgp.conditioning",
     "StreamingGPClassifier": "streamgp.streaming.classifier",
@@ -44,14 +47,15 @@ _HOMES = {
     "from_gpytorch": "streamgp.conditioning",
     "load": "streamgp.conditioning",
 }
-_SUBMODULES = ("errors", "likelihoods", "problems")
+_SUBMODULES = ("datasets", "errors", "likelihoods", "problems")
 
 if TYPE_CHECKING:
-    from streamgp import errors, likelihoods, problems
+    from streamgp import datasets, errors, likelihoods, problems
     from streamgp.conditioning import ConditionedGP, SparseGP, from_gpytorch, load
     from streamgp.gp import Prediction
     from streamgp.models import OnlineGP
     from streamgp.optimizers import Constraint, Optimizer, TurboOptimizer
+    from streamgp.pools import PoolLearner
     from streamgp.streaming.classifier import StreamingGPClassifier
     from streamgp.streaming.regressor import StreamingGPRegressor
     from streamgp.training import fit

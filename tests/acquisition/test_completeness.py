@@ -2,6 +2,7 @@ import importlib.util
 from pathlib import Path
 
 import streamgp.acquisition
+from streamgp.testing.pool_laws import PoolLaws
 from streamgp.testing.sampling_laws import SamplingLaws
 
 
@@ -14,7 +15,7 @@ def covered_names():
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         for name, value in vars(module).items():
-            if name.startswith("Test") and isinstance(value, type) and issubclass(value, SamplingLaws):
+            if name.startswith("Test") and isinstance(value, type) and issubclass(value, SamplingLaws | PoolLaws):
                 names.add(value.covers)
     return names
 

@@ -8,7 +8,7 @@ from streamgp.errors import OptionError, UnsupportedError
 from streamgp.gp import Prediction
 from streamgp.likelihoods import AbstractLikelihood, Bernoulli, Gaussian
 
-__all__ = ["expected_noise_variance"]
+__all__ = ["expected_curvature", "expected_noise_variance"]
 
 # Where an observation would tell nothing, its noise is bounded at this precision, as in the paper's code.
 _LEAST_PRECISION = 1e-6
@@ -18,17 +18,7 @@ def expected_noise_variance(likelihood: AbstractLikelihood | None, prediction: P
     r"""The variance of the Gaussian noise with which an observation to come would tell of the latent function.
 
     For a Gaussian likelihood its noise variance; the mean, where each past observation had its own. For others
-    $W^{-1}$, with the expected curvature
-
-    $$
-    W = -\mathbb{E}_{\hat y} \, \mathbb{E}_{f \sim \mathcal N(m, v)} [\partial_f^2 \log p(\hat y \mid f)],
-    $$
-
-    where $m$ and $v$ are the predicted moments of $f$, and $\hat y$ takes the values $M \pm \sqrt V$ with equal
-    probability, $M$ and $V$ being the predicted mean and variance of $y$; for two classes it takes 0 and 1 with their
-    predicted probabilities. Counts and logit classes have a curvature that does not depend on $\hat y$.
-
-    Differentiable in the moments.
+    $W^{-1}$, with the expected curvature $W$. Differentiable in the moments.
     """
     if likelihood is None:
         raise OptionError(
@@ -43,11 +33,29 @@ def expected_noise_variance(likelihood: AbstractLikelihood | None, prediction: P
             f"A {type(likelihood).__name__} observation looks at {likelihood.num_inputs} inputs, so there is none at "
             "single inputs to fantasise. Pass the noise variance of a latent observation as a tensor."
         )
-    return 1.0 / _expected_curvature(likelihood, prediction).clamp_min(_LEAST_PRECISION)
+    W = expected_curvature(likelihood, prediction.mean, prediction.variance)
+    return 1.0 / W.clamp_min(_LEAST_PRECISION)
 
 
-def _expected_curvature(likelihood: AbstractLikelihood, prediction: Prediction) -> Tensor:
-    m, v = torch.broadcast_tensors(prediction.mean, prediction.variance)
+def expected_curvature(
+    likelihood: AbstractLikelihood, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]
+) -> Float[Tensor, "..."]:
+    r"""The precision with which an observation to come is expected to tell of its latent value.
+
+    $$
+    W = -\mathbb{E}_{\hat y} \, \mathbb{E}_{f \sim \mathcal N(m, v)} [\partial_f^2 \log p(\hat y \mid f)],
+    $$
+
+    where $\hat y$ takes the values $M \pm \sqrt V$ with equal probability, $M$ and $V$ being the predicted mean and
+    variance of $y$; for two classes it takes 0 and 1 with their predicted probabilities. Counts and logit classes have
+    a curvature that does not depend on $\hat y$.
+
+    Args:
+        likelihood: Of one observation given its latent value.
+        mean: $m$, the predicted mean of $f$.
+        variance: $v$, its variance.
+    """
+    m, v = torch.broadcast_tensors(mean, variance)
     M = likelihood.predictive_mean(m, v)
     if isinstance(likelihood, Bernoulli):
         outcomes, weights = (torch.zeros_like(M), torch.ones_like(M)), (1.0 - M, M)

@@ -1,0 +1,119 @@
+"""A pool as acquisition functions see it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from streamgp.acquisition.members import check_constants, likelihood_of, read_members, read_weights
+from streamgp.acquisition.pool_belief import PoolBelief
+from streamgp.checks import check_inputs
+from streamgp.conditioning import ConditionedGP, SparseGP
+from streamgp.errors import DTypeError, NumericalError, ShapeError, UnsupportedError
+from streamgp.likelihoods import AbstractLikelihood, Gaussian
+from streamgp.models.site_noise import expected_curvature
+
+__all__ = ["Pool", "Score", "choose_greedily", "read_candidates"]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """A belief about a pool, how its members are observed, and which of them matter.
+
+    Attributes:
+        belief: About all members.
+        likelihood: Of an observation; its constants are numbers, or have one value for each member.
+        targets: Members over which gains are summed.
+        weights: How much each target counts.
+    """
+
+    belief: PoolBelief
+    likelihood: AbstractLikelihood
+    targets: Int[Tensor, " t"]
+    weights: Float[Tensor, " t"]
+
+    @classmethod
+    def read(cls, gp: Any, pool_X: Any, *, likelihood: Any, targets: Any, weights: Any, pending: Any) -> "Pool":
+        """Check what a user passed to an acquisition function; None stands for all, equal and none."""
+        if not isinstance(gp, SparseGP | ConditionedGP):
+            raise DTypeError(
+                f"gp must be a SparseGP or a ConditionedGP, but is a {type(gp).__name__}. "
+                "Pass the gp of what streamgp.fit returned, or make one with streamgp.from_gpytorch."
+            )
+        like = gp.process.reference
+        if gp.process.batch_shape:
+            raise UnsupportedError(
+                f"gp has leading axes {tuple(gp.process.batch_shape)}, but a pool has one belief. Pass one GP."
+            )
+        X = check_inputs(pool_X, num_dims=like.shape[-1], like=like, name="pool_X").detach()
+        if X.dim() != 2 or not len(X):
+            raise ShapeError(
+                f"pool_X must have shape (n, d), one row for each of at least one member, but has {tuple(X.shape)}."
+            )
+        n = len(X)
+        chosen = torch.arange(n) if targets is None else read_members(targets, n, "targets")
+        pool = cls(
+            PoolBelief.of(gp, X),
+            check_constants(likelihood, n),
+            chosen,
+            X.new_ones(len(chosen)) if weights is None else read_weights(weights, n).to(X)[chosen],
+        )
+        for member in () if pending is None else read_members(pending, n, "pending").tolist():
+            pool = pool.awaiting(member)
+        return pool
+
+    def precision(self, members: Int[Tensor, " k"]) -> Float[Tensor, " k"]:
+        r"""The precision $\tau$ of the Gaussian site that an observation of each member is expected to be.
+
+        The inverse of the noise for Gaussian observations. For others the curvature of the log density, expected under
+        what is predicted of the latent value and of the outcome; it is what the noise of an equally informative
+        Gaussian observation would be, before the outcome is known.
+        """
+        likelihood, mean = likelihood_of(self.likelihood, members), self.belief.mean[members]
+        if isinstance(likelihood, Gaussian):
+            return likelihood.noise_variance.to(mean).reciprocal().expand_as(mean)
+        with torch.no_grad():
+            return expected_curvature(likelihood, mean, self.belief.variance[members]).clamp_min(0.0)
+
+    def awaiting(self, member: int) -> "Pool":
+        """The pool with one more observation awaited, whose outcome is not known yet."""
+        precision = self.precision(torch.tensor([member])).squeeze(0)
+        return replace(self, belief=self.belief.await_observation(member, precision))
+
+
+Score = Callable[[Pool, Int[Tensor, " c"]], Float[Tensor, " c"]]
+
+
+def choose_greedily(score: Score, pool: Pool, candidates: Int[Tensor, " c"], q: int) -> Int[Tensor, " q"]:
+    """Choose members one after the other, each given that those before will be observed.
+
+    Args:
+        score: Acquisition function of the pool and some members; the largest is best.
+        pool: The pool.
+        candidates: Members to choose from, at least `q`.
+        q: How many.
+    """
+    chosen: list[int] = []
+    for k in range(q):
+        scores = score(pool, candidates)
+        if not bool(scores.isfinite().all()):
+            raise NumericalError(
+                f"{int((~scores.isfinite()).sum())} of {len(scores)} scores of members are NaN or infinite, so no "
+                "member can be chosen. Check the scale of inputs and outcomes, and the fitted hyperparameters."
+            )
+        best = int(candidates[scores.argmax()])
+        chosen.append(best)
+        candidates = candidates[candidates != best]
+        if k < q - 1:
+            pool = pool.awaiting(best)
+    return torch.tensor(chosen, dtype=torch.long)
+
+
+def read_candidates(candidates: Any, pool: Pool) -> Int[Tensor, " c"]:
+    """Members to be scored; all by default."""
+    n = len(pool.belief.inputs)
+    return torch.arange(n) if candidates is None else read_members(candidates, n, "candidates")

@@ -1,0 +1,57 @@
+import math
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from streamgp.acquisition import exceedance
+from streamgp.errors import ValueRangeError
+from streamgp.likelihoods import Bernoulli, Binomial, Gaussian, NegativeBinomial, Poisson, StudentT
+from streamgp.testing.pool_laws import PoolLaws
+from streamgp.testing.problems import random_sparse_gp
+
+
+class TestExceedance(PoolLaws):
+    covers = "exceedance"
+
+    def score(self, gp, pool_X, candidates=None, *, likelihood, pending=None):
+        return exceedance(gp, pool_X, candidates, likelihood=likelihood, threshold=0.4, pending=pending)
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "threshold", "response"),
+    [
+        (Gaussian(), 0.2, lambda f: f),
+        (StudentT(), -0.3, lambda f: f),
+        (Binomial(20), 0.3, torch.sigmoid),
+        (Bernoulli("probit"), 0.3, torch.special.ndtr),
+        (Poisson(5.0), 0.8, torch.exp),
+        (NegativeBinomial(), 0.8, torch.exp),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_it_is_the_entropy_of_the_share_of_samples_above_the_threshold(rng, likelihood, threshold, response):
+    gp, X = random_sparse_gp(rng).gp, torch.rand(6, 2, generator=rng, dtype=torch.float64)
+    share = (response(gp.sample(X, 40_000, generator=rng)) > threshold).double().mean(0)
+    expected = -share * share.log() - (1 - share) * (1 - share).log()
+    # Monte Carlo: a share has a standard error of 0.0025, and the entropy a slope of at most 5 here.
+    assert_close(exceedance(gp, X, likelihood=likelihood, threshold=threshold), expected, rtol=0.0, atol=0.02)
+
+
+def test_it_is_largest_where_both_sides_are_as_likely(rng):
+    gp, X = random_sparse_gp(rng).gp, torch.rand(6, 2, generator=rng, dtype=torch.float64)
+    level = float(gp.predict(X).mean[2])
+    scores = exceedance(gp, X, likelihood=Gaussian(), threshold=level)
+    assert int(scores.argmax()) == 2
+    assert math.isclose(float(scores[2]), math.log(2.0))
+    assert not exceedance(gp, X, likelihood=Gaussian(), threshold=1e6).any()
+
+
+def test_thresholds_beyond_what_is_possible_are_refused(rng):
+    gp, X = random_sparse_gp(rng).gp, torch.rand(6, 2, generator=rng, dtype=torch.float64)
+    with pytest.raises(ValueRangeError, match="must be a prevalence between 0 and 1, but is 20"):
+        exceedance(gp, X, likelihood=Binomial(100), threshold=20)
+    with pytest.raises(ValueRangeError, match="must be a positive, finite rate"):
+        exceedance(gp, X, likelihood=Poisson(), threshold=-1.0)
+    with pytest.raises(ValueRangeError, match="threshold must be finite"):
+        exceedance(gp, X, likelihood=Gaussian(), threshold=math.nan)

@@ -1,0 +1,42 @@
+import pytest
+import torch
+
+from streamgp.acquisition.members import read_members
+from streamgp.acquisition.pool import Pool
+from streamgp.errors import DTypeError, ShapeError
+from streamgp.likelihoods import Gaussian
+from streamgp.testing.problems import random_sparse_gp
+
+
+def read(gp, X, **changes):
+    options = {"likelihood": Gaussian(), "targets": None, "weights": None, "pending": None}
+    return Pool.read(gp, X, **(options | changes))
+
+
+def test_what_is_no_pool_is_refused(rng):
+    gp, X = random_sparse_gp(rng).gp, torch.rand(3, 2, dtype=torch.float64)
+    with pytest.raises(DTypeError, match="gp must be a SparseGP or a ConditionedGP, but is a str"):
+        read("gp", X)
+    with pytest.raises(DTypeError, match=r"likelihood must be one of streamgp\.likelihoods, but is a int"):
+        read(gp, X, likelihood=3)
+    with pytest.raises(ShapeError, match="of at least one member"):
+        read(gp, X[:0])
+    with pytest.raises(DTypeError, match="weights must be a list of numbers"):
+        read(gp, X, weights="all")
+
+
+def test_members_may_come_as_lists_arrays_and_tensors():
+    assert torch.equal(read_members([2, 0], 3, "indices"), torch.tensor([2, 0]))
+    assert torch.equal(read_members(torch.tensor([2], dtype=torch.int32).numpy(), 3, "indices"), torch.tensor([2]))
+    assert read_members([], 3, "indices").dtype == torch.long
+    with pytest.raises(DTypeError, match="must be a list of whole numbers"):
+        read_members([0.5], 3, "indices")
+    with pytest.raises(DTypeError, match="cannot be read"):
+        read_members("abc", 3, "indices")
+
+
+def test_a_pool_leaves_the_users_indices_alone(rng):
+    gp, X, targets = random_sparse_gp(rng).gp, torch.rand(3, 2, dtype=torch.float64), torch.tensor([1, 2])
+    pool = read(gp, X, targets=targets)
+    targets[0] = 0
+    assert pool.targets.tolist() == [1, 2]

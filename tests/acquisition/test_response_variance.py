@@ -1,0 +1,74 @@
+import numpy as np
+import pytest
+import torch
+from gpytorch.likelihoods import LaplaceLikelihood
+from torch.testing import assert_close
+
+from streamgp.acquisition import integrated_variance, response_variance
+from streamgp.errors import UnsupportedError
+from streamgp.likelihoods import Bernoulli, Binomial, Gaussian, Poisson, from_gpytorch
+from streamgp.testing.pool_laws import PoolLaws
+from streamgp.testing.problems import random_sparse_gp
+
+
+class TestResponseVariance(PoolLaws):
+    covers = "response_variance"
+
+    def score(self, gp, pool_X, candidates=None, *, likelihood, pending=None):
+        return response_variance(gp, pool_X, candidates, likelihood=likelihood, pending=pending)
+
+
+def explained(gp, X, response, noise, *, targets):
+    """What linear predictions explain, with covariances of responses and observations by quadrature."""
+    nodes, weights = (torch.from_numpy(each) for each in np.polynomial.hermite_e.hermegauss(40))
+    weights = (weights / weights.sum()).outer(weights / weights.sum())
+    mean, covariance = gp.predict(X).mean, gp.predict(X, covariance=True).covariance
+    gains = torch.zeros(len(X), dtype=X.dtype)
+    for c in range(len(X)):
+        for t in targets:
+            deviation = covariance[c, c].sqrt()
+            slope = covariance[c, t] / deviation
+            rest = (covariance[t, t] - slope.square()).clamp_min(0.0).sqrt()
+            values = response(mean[t] + slope * nodes.unsqueeze(-1) + rest * nodes)
+            shared = (weights * values * deviation * nodes.unsqueeze(-1)).sum()
+            gains[c] += shared.square() / (covariance[c, c] + noise[c])
+    return gains
+
+
+def test_it_is_what_linear_predictions_explain_of_prevalences(rng):
+    gp, X = random_sparse_gp(rng).gp, torch.rand(6, 2, generator=rng, dtype=torch.float64)
+    prediction = gp.predict(X)
+    nodes, weights = (torch.from_numpy(each) for each in np.polynomial.hermite_e.hermegauss(60))
+    p = torch.sigmoid(prediction.mean.unsqueeze(-1) + prediction.variance.sqrt().unsqueeze(-1) * nodes)
+    information = 20.0 * (p * (1.0 - p)) @ (weights / weights.sum())
+    found = response_variance(gp, X, likelihood=Binomial(20), targets=[0, 2, 5])
+    expected = explained(gp, X, torch.sigmoid, 1.0 / information, targets=[0, 2, 5])
+    assert_close(found, expected, rtol=1e-6, atol=1e-10)
+
+
+def test_it_is_what_linear_predictions_explain_of_rates(rng):
+    gp, X = random_sparse_gp(rng).gp, torch.rand(6, 2, generator=rng, dtype=torch.float64)
+    prediction = gp.predict(X)
+    noise = (-prediction.mean - 0.5 * prediction.variance).exp() / 3.0
+    found = response_variance(gp, X, likelihood=Poisson(3.0))
+    assert_close(found, explained(gp, X, torch.exp, noise, targets=range(6)), rtol=1e-6, atol=1e-10)
+
+
+def test_of_values_it_is_the_integrated_variance(rng):
+    gp, X = random_sparse_gp(rng).gp, torch.rand(6, 2, generator=rng, dtype=torch.float64)
+    weights = torch.rand(6, generator=rng, dtype=torch.float64)
+    found = response_variance(gp, X, likelihood=Gaussian(0.1), weights=weights)
+    assert_close(found, integrated_variance(gp, X, likelihood=Gaussian(0.1), weights=weights))
+
+
+def test_the_number_of_trials_changes_the_noise_and_not_the_prevalence(rng):
+    gp, X = random_sparse_gp(rng).gp, torch.rand(6, 2, generator=rng, dtype=torch.float64)
+    one = response_variance(gp, X, likelihood=Binomial(1))
+    assert_close(one, response_variance(gp, X, likelihood=Bernoulli()), rtol=1e-5, atol=1e-9)
+    assert (response_variance(gp, X, likelihood=Binomial(50)) > one).all()
+
+
+def test_what_has_no_response_is_refused(rng):
+    gp, X = random_sparse_gp(rng).gp, torch.rand(3, 2, generator=rng, dtype=torch.float64)
+    with pytest.raises(UnsupportedError, match=r"the response of a Wrapped.* likelihood is, is not known"):
+        response_variance(gp, X, likelihood=from_gpytorch(LaplaceLikelihood()))
