@@ -21,6 +21,16 @@ def test_lines_are_read_whatever_the_name(tmp_path, pack, name):
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+@pytest.mark.parametrize("num_lines", [2, 20_000])
+def test_lines_may_all_end_with_carriage_returns(tmp_path, pack, num_lines):
+    expected = [f"{i},\u00e4\n" for i in range(num_lines)]
+    path = tmp_path / "data.csv"
+    path.write_bytes(pack("".join(expected).replace("\n", "\r").encode()))
+    with Lines(str(path)) as lines:
+        assert list(lines) == expected
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
 def test_standard_input_is_read(monkeypatch, pack):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(pack(CONTENT))))
     with Lines("-") as lines:

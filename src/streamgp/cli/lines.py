@@ -38,13 +38,18 @@ class Lines:
     """
 
     def __init__(self, source: str) -> None:
-        """Open a file, or standard input for `-`; what is compressed by gzip is noticed by its first bytes."""
+        """Open a file, or standard input for `-`; what is compressed by gzip is noticed by its first bytes.
+
+        Lines end with line feeds, or all with carriage returns, as some spreadsheets write them.
+        """
         self.name = "standard input" if source == "-" else source
         self.position = Position()
         self._raw = sys.stdin.buffer if source == "-" else _open(source)
         buffered = _buffered(self._raw)
         is_compressed = buffered.peek(2)[:2] == _GZIP_MAGIC
         self._file = _buffered(gzip.GzipFile(fileobj=buffered)) if is_compressed else buffered
+        if _ends_lines_with_returns(self._file):
+            self._file = io.BufferedReader(_LineFeeds(self._file))
 
     def __enter__(self) -> "Lines":
         return self
@@ -99,6 +104,31 @@ class Lines:
             count, checksum = self.position
             self.position = Position(count + 1, zlib.crc32(content, checksum))
         return content
+
+
+@final
+class _LineFeeds(io.RawIOBase):
+    """Bytes of another file, with line feeds in place of carriage returns."""
+
+    def __init__(self, file: io.BufferedReader) -> None:
+        self._bytes = file
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        content = self._bytes.read1(len(buffer))
+        buffer[: len(content)] = content.replace(b"\r", b"\n")
+        return len(content)
+
+
+def _ends_lines_with_returns(file: io.BufferedReader) -> bool:
+    """Whether there are carriage returns without line feeds; the last byte may be the first half of a pair."""
+    try:
+        beginning = file.peek()
+    except (EOFError, gzip.BadGzipFile, zlib.error):
+        return False  # reading the lines says what is wrong
+    return b"\n" not in beginning and b"\r" in beginning[:-1]
 
 
 def _open(source: str) -> io.BufferedReader:

@@ -82,7 +82,13 @@ class _CSVReader(AbstractReader):
     def __init__(self, lines: Lines, header: str) -> None:
         self.lines = lines
         self._delimiter = max(_DELIMITERS, key=header.count)
-        names = [name.strip() for name in next(csv.reader([header], delimiter=self._delimiter))]
+        try:
+            names = [name.strip() for name in next(csv.reader([header], delimiter=self._delimiter))]
+        except csv.Error as error:
+            raise FileFormatError(
+                f"The first line of {lines.name} must name the columns, but cannot be read as CSV ({error}). Pass CSV "
+                "with a header."
+            ) from None
         if all(_is_number(name) for name in names):
             raise FileFormatError(
                 f"The first line of {lines.name} must name the columns, but holds numbers: {header.strip()[:80]}. "

@@ -9,7 +9,17 @@ from streamgp.cli.lines import Position
 from streamgp.cli.records import Record
 from streamgp.errors import OptionError
 
-__all__ = ["LIKELIHOODS", "Columns", "Row", "choose_columns", "choose_likelihood", "read_row"]
+__all__ = [
+    "LIKELIHOODS",
+    "Columns",
+    "Row",
+    "choose_columns",
+    "choose_likelihood",
+    "is_missing",
+    "read_number",
+    "read_row",
+    "to_number",
+]
 
 LIKELIHOODS = ("gaussian", "student_t", "poisson", "negative_binomial", "binomial", "classes")
 _COUNTS = ("poisson", "negative_binomial", "binomial")
@@ -85,10 +95,10 @@ def choose_likelihood(records: Iterable[Record], columns: Columns) -> str:
     Everything else is taken as real numbers; counts are not guessed.
     """
     targets = [record.fields.get(columns.target) for record in records if record.fields is not None]
-    present = [target for target in targets if not _is_missing(target)]
+    present = [target for target in targets if not is_missing(target)]
     if columns.totals is not None:
         return "binomial"
-    numbers = [None if isinstance(target, bool) else _to_number(target) for target in present]
+    numbers = [None if isinstance(target, bool) else to_number(target) for target in present]
     if any(number is None for number in numbers):
         return "classes"
     is_whole = all(number is not None and number.is_integer() for number in numbers)
@@ -100,9 +110,9 @@ def read_row(record: Record, columns: Columns, likelihood: str) -> Row | str:
     fields = record.fields
     if fields is None:
         return record.complaint
-    inputs = [_read_number(fields, name, "feature") for name in columns.features]
-    total = None if columns.totals is None else _read_number(fields, columns.totals, "column of totals")
-    target = _read_label(fields, columns) if likelihood == "classes" else _read_number(fields, columns.target, "target")
+    inputs = [read_number(fields, name, "feature") for name in columns.features]
+    total = None if columns.totals is None else read_number(fields, columns.totals, "column of totals")
+    target = _read_label(fields, columns) if likelihood == "classes" else read_number(fields, columns.target, "target")
     for value in (*inputs, total, "" if likelihood == "classes" else target):
         if isinstance(value, str) and value:
             return value
@@ -125,12 +135,12 @@ def _outside_support(row: Row, columns: Columns, likelihood: str) -> str:
     return ""
 
 
-def _read_number(fields: Mapping[str, Any], name: str, role: str) -> float | str:
+def read_number(fields: Mapping[str, Any], name: str, role: str) -> float | str:
     """A finite number, or what is wrong with it."""
     value = fields.get(name)
-    if _is_missing(value):
+    if is_missing(value):
         return f"the {role} {name!r} is missing"
-    number = _to_number(value)
+    number = to_number(value)
     if number is None:
         return f"the {role} {name!r} is {value!r} and not a number"
     return number if math.isfinite(number) else f"the {role} {name!r} is not finite"
@@ -138,16 +148,18 @@ def _read_number(fields: Mapping[str, Any], name: str, role: str) -> float | str
 
 def _read_label(fields: Mapping[str, Any], columns: Columns) -> str | None:
     value = fields.get(columns.target)
-    if _is_missing(value) or isinstance(value, list | dict):
+    if is_missing(value) or isinstance(value, list | dict):
         return None
     return str(value).lower() if isinstance(value, bool) else str(value).strip()
 
 
-def _is_missing(value: object) -> bool:
+def is_missing(value: object) -> bool:
+    """Whether a field is absent, empty, or holds one of the usual words for nothing."""
     return value is None or (isinstance(value, str) and value.strip().lower() in _MISSING)
 
 
-def _to_number(value: object) -> float | None:
+def to_number(value: object) -> float | None:
+    """A number, which may be infinite; None for what is not one."""
     if not isinstance(value, str | int | float) or (isinstance(value, str) and "_" in value):
         return None
     try:

@@ -1,12 +1,12 @@
 """Options of `streamgp stream`."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
 from streamgp.checks import check_choice, check_count
+from streamgp.cli.output_paths import check_output_paths
 from streamgp.cli.rows import LIKELIHOODS
 from streamgp.errors import OptionError
 from streamgp.streaming import StreamSettings
@@ -77,7 +77,8 @@ class StreamOptions:
                 f"--totals are numbers of trials, but the likelihood is {self.likelihood!r}. Leave them out, or pass "
                 "--likelihood binomial."
             )
-        self._check_paths()
+        written = {"--output": self.output_path, "--checkpoint": self.checkpoint, "--picture": self.picture}
+        check_output_paths(written, self.source)
         self.settings("gaussian" if self.likelihood == "auto" else self.likelihood)
 
     @property
@@ -117,19 +118,3 @@ class StreamOptions:
             "seed": self.seed,
             "output": "standard output" if self.output_path is None else "a file",
         }
-
-    def _check_paths(self) -> None:
-        written = {"--output": self.output_path, "--checkpoint": self.checkpoint, "--picture": self.picture}
-        taken = {} if self.source == "-" else {Path(self.source).resolve(): "the source"}
-        for option, path in written.items():
-            if path is None:
-                continue
-            if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-                raise OptionError(
-                    f"{option} {path}: the directory does not exist or cannot be written. Choose another."
-                )
-            if path.is_dir():
-                raise OptionError(f"{option} {path} is a directory. Add a file name.")
-            if path.resolve() in taken:
-                raise OptionError(f"{option} {path} is also {taken[path.resolve()]}. Choose another name.")
-            taken[path.resolve()] = option
