@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast check format bench bench-sites bench-fit bench-kg bench-steps bench-streams bench-optimizers clean
+.PHONY: help demo test test-fast check format bench bench-sites bench-fit bench-kg bench-steps bench-streams bench-optimizers bench-active clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -65,6 +65,9 @@ bench-steps: $(INSTALLED) ## time one step of a stream beside bare torch
 
 bench-optimizers: $(INSTALLED) ## optimizers beside BoTorch and Optuna; hours, resumable
 	$(BIN)/python benchmarks/optimizers.py --output benchmarks/results/optimizers.jsonl $(ARGS)
+
+bench-active: $(INSTALLED) ## hotspots of a disease beside the published numbers; hours, resumable; needs the data sets
+	$(BIN)/python benchmarks/active_learning.py $(ARGS)
 
 clean: ## remove .venv, caches and what the demo wrote
 	rm -rf $(VENV) build dist src/*.egg-info streamgp-demo.png

@@ -1,0 +1,114 @@
+"""An exact GP with known noise, and BoTorch's choice by integrated variance."""
+
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from botorch.acquisition.active_learning import qNegIntegratedPosteriorVariance
+from botorch.fit import fit_gpytorch_mll
+from botorch.models import SingleTaskGP
+from gpytorch.kernels import MaternKernel, ScaleKernel
+from gpytorch.mlls import ExactMarginalLogLikelihood
+from gpytorch.priors import GammaPrior
+from torch import Tensor
+
+from streamgp.conditioning import SparseGP
+from streamgp.errors import ValueRangeError
+from streamgp.likelihoods import Gaussian
+from streamgp.models import OnlineGP
+
+__all__ = ["ExactGP", "paper_kernel"]
+
+# Candidates that are conditioned on at a time.
+_BLOCK = 64
+
+
+def paper_kernel(num_dims: int) -> ScaleKernel:
+    """Scaled Matérn-1/2 kernel with a lengthscale for each dimension and the paper's priors."""
+    base = MaternKernel(nu=0.5, ard_num_dims=num_dims, lengthscale_prior=GammaPrior(3.0, 6.0))
+    return ScaleKernel(base, outputscale_prior=GammaPrior(2.0, 0.15)).double()
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ExactGP:
+    """BoTorch's `SingleTaskGP` with fixed noise, a Matérn-1/2 kernel and a constant mean.
+
+    Hyperparameters are learned by BoTorch. Fantasies of `SingleTaskGP` take most of a run, so predictions and choices
+    are made with an `OnlineGP` whose inducing points are all inputs, which is the same GP.
+
+    Attributes:
+        model: The fitted model; not changed any more.
+        twin: The same GP, quick to condition.
+    """
+
+    model: SingleTaskGP
+    twin: OnlineGP
+
+    @classmethod
+    def fit(
+        cls,
+        X: Tensor,
+        y: Tensor,
+        noise_variance: Tensor,
+        *,
+        start: "ExactGP | None" = None,
+        is_refitted: bool = True,
+        max_iterations: int = 50,
+    ) -> "ExactGP":
+        """Condition an exact GP on all observations.
+
+        Args:
+            X: Inputs `(n, d)`.
+            y: Targets `(n,)`.
+            noise_variance: Their known noise variances `(n,)`.
+            start: Earlier model whose hyperparameters are the start.
+            is_refitted: Whether to learn hyperparameters, by the marginal likelihood with the paper's priors.
+            max_iterations: Most iterations of L-BFGS.
+        """
+        # Targets are not standardised, so that all models of the study have the same prior.
+        model = SingleTaskGP(
+            X,
+            y.unsqueeze(-1),
+            noise_variance.unsqueeze(-1),
+            covar_module=paper_kernel(X.shape[-1]),
+            outcome_transform=None,
+        )
+        if start is not None:
+            for part in ("covar_module", "mean_module"):
+                getattr(model, part).load_state_dict(getattr(start.model, part).state_dict())
+        if is_refitted:
+            options = {"options": {"maxiter": max_iterations}}
+            fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model), optimizer_kwargs=options)
+        model.eval().requires_grad_(False)
+        prior = SparseGP.from_prior(model.covar_module, X, mean=model.mean_module)
+        gp, _ = prior.absorb(X, y, noise_variance=noise_variance, inducing="keep")
+        # As in BoTorch, new observations are expected to have the mean noise of the old ones.
+        return cls(model, OnlineGP(gp, Gaussian(noise_variance.mean(), is_learned=False)))
+
+    def predict(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and variance of the function at inputs `(n, d)`."""
+        prediction = self.twin.gps[0].predict(X)
+        return prediction.mean, prediction.variance
+
+    def choose(self, candidates: Tensor, targets: Tensor, *, num_chosen: int) -> list[int]:
+        """Choose candidates one after the other by BoTorch's integrated posterior variance, earlier ones pending.
+
+        Args:
+            candidates: Inputs `(n, d)`.
+            targets: Inputs `(t, d)` over which the variance is averaged.
+            num_chosen: How many to choose.
+        """
+        if num_chosen > len(candidates):
+            raise ValueRangeError(
+                f"{num_chosen} candidates cannot be chosen of {len(candidates)}. Pass more candidates, or choose fewer."
+            )
+        chosen: list[int] = []
+        for _ in range(num_chosen):
+            pending = candidates[chosen] if chosen else None
+            acquisition = qNegIntegratedPosteriorVariance(self.twin, targets, X_pending=pending)
+            with torch.no_grad():
+                values = torch.cat([acquisition(block.unsqueeze(-2)) for block in candidates.split(_BLOCK)])
+            values[chosen] = -torch.inf
+            chosen.append(int(values.argmax()))
+        return chosen
