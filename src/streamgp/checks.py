@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,7 +22,19 @@ __all__ = [
     "check_positive",
     "check_share",
     "check_targets",
+    "to_double",
 ]
+
+
+def to_double(value: Any, name: str) -> Tensor:
+    """A tensor, array, list or number as a tensor of double precision of its own."""
+    try:
+        return torch.as_tensor(value, dtype=torch.float64, device="cpu").detach().clone()
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise DTypeError(
+            f"{name} must be a tensor, an array or a list of numbers, but is a {type(value).__name__} that cannot be "
+            f"read ({error}). Convert it with torch.as_tensor({name}, dtype=torch.float64)."
+        ) from None
 
 
 def check_float(value: object, name: str) -> Tensor:

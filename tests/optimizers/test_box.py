@@ -3,8 +3,9 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from streamgp.checks import to_double
 from streamgp.errors import DTypeError, ShapeError, ValueRangeError
-from streamgp.optimizers.box import Box, to_double
+from streamgp.optimizers.box import Box
 from streamgp.testing.tolerances import tolerance
 
 PAIRS = [(-5.0, 10.0), (0.0, 15.0), (100, 101)]

@@ -5,7 +5,8 @@ import json
 import os
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from streamgp.errors import FileFormatError
+from streamgp.errors import FileFormatError, StreamGPError
 
-__all__ = ["read_archive", "write_archive"]
+__all__ = ["parts_of", "read_archive", "write_archive"]
 
 
 def write_archive(path: str | os.PathLike[str], description: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
@@ -74,6 +75,24 @@ def read_archive(
             f"{path} is damaged or was not written by streamgp ({type(error).__name__}: {error}). Save the model again."
         ) from error
     return description, tensors
+
+
+@contextmanager
+def parts_of(path: str | os.PathLike[str], what: str) -> Iterator[None]:
+    """Where the parts of an archive are put together: a missing or ill-formed one is an error that names the file.
+
+    Args:
+        path: The file.
+        what: What it should hold, for example `"an optimizer"`.
+    """
+    try:
+        yield
+    except StreamGPError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise FileFormatError(
+            f"{path} lacks a part of {what} ({type(error).__name__}: {error}). The file is damaged; save it again."
+        ) from error
 
 
 def _read_tensor(archive: zipfile.ZipFile, name: str) -> Tensor:

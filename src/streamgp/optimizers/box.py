@@ -8,10 +8,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.checks import check_finite
+from streamgp.checks import check_finite, to_double
 from streamgp.errors import DTypeError, ShapeError, ValueRangeError
 
-__all__ = ["Box", "to_double"]
+__all__ = ["Box"]
 
 # How far outside the box a point may lie, relative to its width, and still be taken for one on its edge: rounding.
 _ROUNDING = 1e-6
@@ -93,14 +93,3 @@ class Box:
                 "optimizer with wider bounds."
             )
         return unit.clamp(0.0, 1.0)
-
-
-def to_double(value: Any, name: str) -> Tensor:
-    """A tensor, array, list or number as a tensor of double precision of its own."""
-    try:
-        return torch.as_tensor(value, dtype=torch.float64, device="cpu").detach().clone()
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise DTypeError(
-            f"{name} must be a tensor, an array or a list of numbers, but is a {type(value).__name__} that cannot be "
-            f"read ({error}). Convert it with torch.as_tensor({name}, dtype=torch.float64)."
-        ) from None

@@ -9,12 +9,11 @@ import torch
 from gpytorch.kernels import Kernel
 from torch import Tensor
 
-from streamgp.checks import check_count
+from streamgp.checks import check_count, to_double
 from streamgp.errors import StreamGPWarning, UnsupportedError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.models import OnlineGP
 from streamgp.optimizers.best import Best, find_best
-from streamgp.optimizers.box import to_double
 from streamgp.optimizers.decision import refitted
 from streamgp.optimizers.outcomes import Constraint
 from streamgp.optimizers.plots import draw_acquisition, draw_progress

@@ -8,8 +8,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from streamgp.checks import to_double
 from streamgp.errors import ShapeError, SupportError
-from streamgp.optimizers.box import Box, to_double
+from streamgp.optimizers.box import Box
 from streamgp.optimizers.settings import Settings
 from streamgp.optimizers.surrogate import Data, Surrogate, absorb_data
 

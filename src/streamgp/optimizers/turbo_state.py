@@ -7,8 +7,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from streamgp.checks import to_double
 from streamgp.errors import ShapeError, SupportError
-from streamgp.optimizers.box import to_double
 from streamgp.optimizers.trust_region import Region, update_region
 from streamgp.optimizers.turbo_models import Hyperparameters
 from streamgp.optimizers.turbo_settings import TurboSettings

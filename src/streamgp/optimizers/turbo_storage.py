@@ -6,8 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from streamgp.errors import FileFormatError, StreamGPError
-from streamgp.gp.archive import read_archive, write_archive
+from streamgp.gp.archive import parts_of, read_archive, write_archive
 from streamgp.likelihoods.description import describe_likelihood, rebuild_likelihood
 from streamgp.optimizers.box import Box
 from streamgp.optimizers.outcomes import Outcome
@@ -62,7 +61,7 @@ def save_turbo(state: TurboState, settings: TurboSettings, path: str | os.PathLi
 def load_turbo(path: str | os.PathLike[str]) -> tuple[TurboState, TurboSettings]:
     """Read what `save_turbo` wrote."""
     description, tensors = read_archive(path, format=_FORMAT, version=_VERSION)
-    try:
+    with parts_of(path, "an optimizer"):
         likelihood = description["likelihood"]
         settings = TurboSettings(
             box=Box(tensors["lower"], tensors["upper"]),
@@ -75,13 +74,6 @@ def load_turbo(path: str | os.PathLike[str]) -> tuple[TurboState, TurboSettings]
         parts |= {counter: int(description["counters"][counter]) for counter in _COUNTERS}
         parts |= {fit: _hyperparameters(fit, tensors) for fit in description["fits"]}
         state = TurboState(**parts, region=Region(**{**region, "best": float(region["best"])}))
-    except StreamGPError:
-        raise
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise FileFormatError(
-            f"{path} lacks a part of an optimizer ({type(error).__name__}: {error}). The file is damaged; save it "
-            "again."
-        ) from error
     return state, settings
 
 

@@ -8,9 +8,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from streamgp.acquisition.members import likelihood_of, read_members
+from streamgp.checks import to_double
 from streamgp.errors import OptionError, ShapeError, SupportError
 from streamgp.likelihoods import AbstractLikelihood, Binomial, Gaussian
-from streamgp.pools.settings import Settings, to_double
+from streamgp.pools.settings import Settings
 
 __all__ = ["Told", "nothing_told", "read_told"]
 

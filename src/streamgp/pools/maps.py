@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
-from streamgp.checks import check_finite
+from streamgp.checks import check_finite, to_double
 from streamgp.errors import ShapeError
 from streamgp.pools.prediction import PoolPrediction
-from streamgp.pools.settings import Settings, to_double
+from streamgp.pools.settings import Settings
 from streamgp.pools.state import State
 
 if TYPE_CHECKING:

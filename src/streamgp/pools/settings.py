@@ -12,13 +12,13 @@ from torch import Tensor
 from streamgp.acquisition.hotspot_entropy import HotspotRule
 from streamgp.acquisition.members import check_constants, read_members, read_weights
 from streamgp.acquisition.response import latent_threshold
-from streamgp.checks import check_choice, check_count, check_finite, check_positive
+from streamgp.checks import check_choice, check_count, check_finite, check_positive, to_double
 from streamgp.errors import DTypeError, OptionError, ShapeError, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood, Bernoulli, Gaussian, NegativeBinomial, Poisson, StudentT
 from streamgp.pools.design import seeded
 from streamgp.training.priors import PRIORS
 
-__all__ = ["ACQUISITIONS", "LIKELIHOODS", "Settings", "Training", "to_double"]
+__all__ = ["ACQUISITIONS", "LIKELIHOODS", "Settings", "Training"]
 
 ACQUISITIONS = ("integrated_variance", "response_variance", "hotspot_entropy", "exceedance", "variance", "random")
 _THRESHOLDED = ("hotspot_entropy", "exceedance")
@@ -168,17 +168,6 @@ class Settings:
         """The options of hotspot entropy."""
         assert self.threshold is not None
         return HotspotRule(self.threshold, self.is_clipped)
-
-
-def to_double(value: Any, name: str) -> Tensor:
-    """A tensor, array, list or number as a tensor of double precision of its own."""
-    try:
-        return torch.as_tensor(value, dtype=torch.float64, device="cpu").detach().clone()
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise DTypeError(
-            f"{name} must be a tensor, an array or a list of numbers, but is a {type(value).__name__} that cannot be "
-            f"read ({error}). Convert it with torch.as_tensor({name}, dtype=torch.float64)."
-        ) from None
 
 
 def _read_inputs(pool_X: Any) -> Float[Tensor, "n d"]:

@@ -8,8 +8,7 @@ from gpytorch.kernels import Kernel
 from torch import Tensor
 
 from streamgp.conditioning import SparseGP
-from streamgp.errors import FileFormatError, StreamGPError
-from streamgp.gp.archive import read_archive, write_archive
+from streamgp.gp.archive import parts_of, read_archive, write_archive
 from streamgp.gp.learnable_kernel import describe_learnable_kernel, rebuild_learnable_kernel
 from streamgp.gp.storage import describe_process, rebuild_process
 from streamgp.likelihoods.description import describe_likelihood, rebuild_likelihood
@@ -67,7 +66,7 @@ def load_learner(path: str | os.PathLike[str], *, kernel: Kernel | None) -> tupl
         kernel: A kernel of the structure that was saved, where it cannot be rebuilt.
     """
     description, tensors = read_archive(path, format=_FORMAT, version=_VERSION)
-    try:
+    with parts_of(path, "a pool learner"):
         settings = _rebuild_settings(description["settings"], tensors, kernel)
         surrogate = None
         if description["surrogate"] is not None:
@@ -75,13 +74,6 @@ def load_learner(path: str | os.PathLike[str], *, kernel: Kernel | None) -> tupl
         counters: Any = {name: int(description["counters"][name]) for name in _COUNTERS}
         told = Told(*(tensors[f"told.{name}"] for name in _TABLES))
         state = State(told=told, pending=tensors["pending"], surrogate=surrogate, **counters)
-    except StreamGPError:
-        raise
-    except (KeyError, TypeError, AttributeError, IndexError) as error:
-        raise FileFormatError(
-            f"{path} lacks a part of a pool learner ({type(error).__name__}: {error}). The file is damaged; save the "
-            "learner again."
-        ) from error
     return state, settings
 
 
