@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast check format bench bench-sites bench-fit bench-kg bench-steps bench-streams bench-optimizers bench-active clean
+.PHONY: help demo test test-fast check format report bench bench-sites bench-fit bench-kg bench-steps bench-streams bench-optimizers bench-active clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -45,6 +45,9 @@ format: $(INSTALLED) ## format the code and mend what ruff can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+report: $(INSTALLED) ## make the page of the paper's figures from results/
+	$(BIN)/streamgp report
+
 bench: $(INSTALLED) ## time conditioning beside GPyTorch, BoTorch and bare torch
 	$(BIN)/python benchmarks/fantasies.py
 
@@ -70,6 +73,6 @@ bench-active: $(INSTALLED) ## hotspots of a disease beside the published numbers
 	$(BIN)/python benchmarks/active_learning.py $(ARGS)
 
 clean: ## remove .venv, caches and what the demo wrote
-	rm -rf $(VENV) build dist src/*.egg-info streamgp-demo.png
+	rm -rf $(VENV) build dist src/*.egg-info streamgp-demo.png streamgp-report.html
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
