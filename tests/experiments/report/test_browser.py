@@ -15,6 +15,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from streamgp.cli.app import app
+from streamgp.experiments.registry import FIGURES
 from streamgp.experiments.report.page import render_page, write_page
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs the extra streamgp[browser]")
@@ -24,7 +25,7 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="needs chromium, for example Debian's package"),
 ]
 
-RESULTS = Path(__file__).parents[3] / "results"
+RESULTS = Path(__file__).parents[3] / "results" / "quick"
 ARGUMENTS = (
     "--headless",
     "--no-sandbox",
@@ -68,18 +69,10 @@ def limited() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="module", params=["example", "own results"])
-def address(request, tmp_path_factory) -> str:
-    if request.param == "example":
-        example = request.getfixturevalue("example")
-        path = example.home / "a page.html"
-        write_page(render_page(example.report), path)
-        return path.as_uri()
-    if not (RESULTS / "quick").is_dir():
-        pytest.skip("the project has no results/quick")
-    path = tmp_path_factory.mktemp("own") / "page.html"
-    done = CliRunner().invoke(app, ["report", "--results", str(RESULTS), "--output", str(path)])
-    assert done.exit_code == 0, done.output
+@pytest.fixture(scope="module")
+def address(example) -> str:
+    path = example.home / "a page.html"
+    write_page(render_page(example.report), path)
     return path.as_uri()
 
 
@@ -92,8 +85,8 @@ def browser() -> Iterator["playwright.Browser"]:
         browser.close()
 
 
-@pytest.fixture(scope="module")
-def visit(browser, address) -> Iterator[Visit]:
+@contextmanager
+def open_page(browser: "playwright.Browser", address: str) -> Iterator[Visit]:
     with limit(60):
         context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme="light", offline=True)
         visit = Visit(context.new_page())
@@ -107,32 +100,66 @@ def visit(browser, address) -> Iterator[Visit]:
         context.close()
 
 
-def test_the_page_opens_without_errors_and_asks_for_nothing(visit):
+@pytest.fixture(scope="module")
+def visit(browser, address) -> Iterator[Visit]:
+    with open_page(browser, address) as visit:
+        yield visit
+
+
+def check_quiet(visit):
     assert visit.complaints == []
     assert {urlsplit(each).scheme for each in visit.requests} <= {"file", "data"}
     assert "streamgp" in visit.page.title()
 
 
-def test_every_picture_is_there_with_words(visit):
+def check_pictures(visit):
     images = visit.page.eval_on_selector_all("img", "all => all.map(each => [each.naturalWidth, each.alt.trim()])")
     assert images
     assert all(width > 0 and words for width, words in images)
+    return len(images)
 
 
-def test_every_link_inside_has_its_target_and_every_file_exists(visit):
+def check_links(visit):
     addresses = visit.page.eval_on_selector_all("a", "all => all.map(each => each.getAttribute('href'))")
-    assert (
-        visit.page.evaluate(
-            "all => all.filter(each => each.startsWith('#') && !document.getElementById(each.slice(1)))", addresses
-        )
-        == []
-    )
+    missing = "all => all.filter(each => each.startsWith('#') && !document.getElementById(each.slice(1)))"
+    assert visit.page.evaluate(missing, addresses) == []
     files = visit.page.eval_on_selector_all("a:not([href^='#'])", "all => all.map(each => each.href)")
     assert files
     for each in set(files):
         parts = urlsplit(each)
         assert parts.scheme == "file"
         assert Path(unquote(parts.path)).is_file()
+
+
+def check_width(visit, width):
+    visit.page.set_viewport_size({"width": width, "height": 800})
+    visit.page.eval_on_selector_all("details", "all => all.forEach(each => { each.open = true })")
+    assert visit.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.skipif(not RESULTS.is_dir(), reason="needs the results of the project")
+def test_the_page_of_the_projects_own_results_is_whole(browser, tmp_path):
+    path = tmp_path / "page.html"
+    with limit(300):  # all pictures are drawn, twice
+        done = CliRunner().invoke(app, ["report", "--results", str(RESULTS.parent), "--output", str(path)])
+    assert done.exit_code == 0, done.output
+    with open_page(browser, path.as_uri()) as visit, limit(60):
+        check_quiet(visit)
+        assert check_pictures(visit) == len(FIGURES)
+        check_links(visit)
+        check_width(visit, 360)
+
+
+def test_the_page_opens_without_errors_and_asks_for_nothing(visit):
+    check_quiet(visit)
+
+
+def test_every_picture_is_there_with_words(visit):
+    check_pictures(visit)
+
+
+def test_every_link_inside_has_its_target_and_every_file_exists(visit):
+    check_links(visit)
 
 
 def test_a_link_opens_its_results(visit, address):
@@ -164,9 +191,7 @@ def test_the_skip_link_leads_past_the_navigation(visit):
 
 @pytest.mark.parametrize("width", [360, 768, 1280])
 def test_nothing_hangs_over_the_edge_of_the_screen(visit, width):
-    visit.page.set_viewport_size({"width": width, "height": 800})
-    visit.page.eval_on_selector_all("details", "all => all.forEach(each => { each.open = true })")
-    assert visit.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    check_width(visit, width)
 
 
 def test_a_dark_screen_changes_the_page_and_its_pictures(visit):
