@@ -64,8 +64,7 @@ def run(problem: str, method: str, seed: int, settings: MalariaSettings) -> Outc
         also `chosen`, coordinates of the measured pixels in the order of the choices, and `map`: coordinates
         (`longitude`, `latitude`), `mean` and `deviation` after the last choice.
     """
-    noise = "standin" if settings.noise == "standin" else "temporal"
-    data = load_malaria(seed, num_test=settings.num_test, noise=noise)
+    data = load_malaria(seed, num_test=settings.num_test, noise=settings.noise)
     generator = torch.Generator().manual_seed(seed)
     members = torch.randperm(len(data.pool_y), generator=generator)[: settings.num_pool]
     pool = _pool(data, members, seed=seed, settings=settings)
