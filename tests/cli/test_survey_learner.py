@@ -28,7 +28,8 @@ def pool_of(response, *outcomes, num_places=8):
     [
         (5, {"threshold": 0.1}, "hotspot_entropy"),
         (4, {"threshold": 0.1}, "integrated_variance"),
-        (5, {}, "integrated_variance"),
+        (5, {}, "response_variance"),
+        (4, {}, "integrated_variance"),
         (4, {"threshold": 0.1, "acquisition": "hotspot_entropy"}, "hotspot_entropy"),
         (0, {"acquisition": "random"}, "random"),
     ],
@@ -39,11 +40,16 @@ def test_hotspots_are_looked_for_if_there_is_a_threshold_and_some_data(num_surve
 
 
 @pytest.mark.parametrize(
-    ("response", "columns"), [("value", {"target": "y"}), ("value", NOISY), ("rate", {"count": "c"})]
+    ("response", "columns", "acquisition"),
+    [
+        ("value", {"target": "y"}, "integrated_variance"),
+        ("value", NOISY, "integrated_variance"),
+        ("rate", {"count": "c"}, "response_variance"),
+    ],
 )
-def test_other_columns_are_chosen_for_variance(response, columns):
+def test_other_columns_are_chosen_for_variance(response, columns, acquisition):
     pool = pool_of(response, *[Outcome(1.0, 2.0)] * 6)
-    assert choose_acquisition(pool, options(**columns, threshold=0.5)) == "integrated_variance"
+    assert choose_acquisition(pool, options(**columns, threshold=0.5)) == acquisition
 
 
 @pytest.mark.parametrize(

@@ -164,8 +164,8 @@ def survey(
     acquisition: Annotated[
         str | None,
         typer.Option(
-            help="hotspot_entropy (default with --positives and --threshold), integrated_variance (default "
-            "otherwise), exceedance, variance, or random."
+            help="hotspot_entropy (default with --positives and --threshold), response_variance (default of other "
+            "counts), integrated_variance (default of values), exceedance, variance, or random."
         ),
     ] = None,
     number: Annotated[int, typer.Option(min=1, help="How many places to choose.")] = 10,

@@ -12,7 +12,7 @@ from streamgp.pools import PoolLearner
 
 __all__ = ["choose_acquisition", "expected_tests", "is_predictable", "make_learner"]
 
-# With fewer outcomes than these, where places above a threshold are is a guess.
+# With fewer outcomes than these, where prevalence is high is a guess.
 _ENOUGH_SURVEYED = 5
 
 
@@ -46,8 +46,7 @@ def make_learner(pool: SurveyPool, options: SurveyOptions) -> PoolLearner:
 def is_predictable(pool: SurveyPool, options: SurveyOptions) -> bool:
     """Whether outcomes say more than that all is rare or all is common.
 
-    If no test was positive, or every one was, the likeliest mean of the latent function is infinite, and predictions
-    would be surer than any survey can make them.
+    If no test was positive, or every one was, how rare or how common it is would come from the prior alone.
     """
     y, totals = pool.y[pool.is_surveyed], pool.constants[pool.is_surveyed]
     if options.response == "value" or not len(y):
@@ -61,8 +60,10 @@ def choose_acquisition(pool: SurveyPool, options: SurveyOptions) -> str:
     if options.acquisition is not None:
         return options.acquisition
     is_known = int(pool.is_surveyed.sum()) >= _ENOUGH_SURVEYED
+    if options.response == "value" or not is_known:
+        return "integrated_variance"
     has_hotspots = options.response == "prevalence" and options.threshold is not None
-    return "hotspot_entropy" if has_hotspots and is_known else "integrated_variance"
+    return "hotspot_entropy" if has_hotspots else "response_variance"
 
 
 def expected_tests(pool: SurveyPool) -> float:
