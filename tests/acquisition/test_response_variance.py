@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -52,6 +54,29 @@ def test_it_is_what_linear_predictions_explain_of_rates(rng):
     noise = (-prediction.mean - 0.5 * prediction.variance).exp() / 3.0
     found = response_variance(gp, X, likelihood=Poisson(3.0))
     assert_close(found, explained(gp, X, torch.exp, noise, targets=range(6)), rtol=1e-6, atol=1e-10)
+
+
+def test_with_a_threshold_it_is_the_shares_of_both_variances(rng):
+    gp, X = random_sparse_gp(rng).gp, torch.rand(6, 2, generator=rng, dtype=torch.float64)
+    mean, covariance = gp.predict(X).mean, gp.predict(X, covariance=True).covariance
+    weights, latent = torch.rand(6, generator=rng, dtype=torch.float64), math.log(0.3 / 0.7)
+    prevalence = response_variance(gp, X, likelihood=Binomial(20), weights=weights)
+    found = response_variance(gp, X, likelihood=Binomial(20), weights=weights, threshold=0.3)
+    # What is left is of the indicator: its covariance with a latent value by a fine sum over its own.
+    z = torch.linspace(-9.0, 9.0, 200_001, dtype=torch.float64)
+    p = torch.softmax(-0.5 * z.square(), dim=-1)
+    spread, doubt, slopes = [], [], []
+    for m, v in zip(mean, covariance.diagonal(), strict=True):
+        f = m + v.sqrt() * z
+        is_above, share = (f > latent).double(), torch.sigmoid(f)
+        spread.append((p * share.square()).sum() - (p * share).sum().square())
+        doubt.append((p * is_above).sum() * (1.0 - (p * is_above).sum()))
+        slopes.append((p * is_above * z).sum() / v.sqrt())
+    spread, doubt, slopes = (torch.stack(each) for each in (spread, doubt, slopes))
+    rest = found - prevalence / (weights * spread).sum()
+    gain = (weights * slopes.square() * covariance.square()).sum(-1) / (weights * doubt).sum()
+    noise_and_variance = (covariance.square().sum(-1)) / integrated_variance(gp, X, likelihood=Binomial(20))
+    assert_close(rest, gain / noise_and_variance, rtol=1e-3, atol=1e-7)
 
 
 def test_of_values_it_is_the_integrated_variance(rng):

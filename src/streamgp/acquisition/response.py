@@ -18,8 +18,11 @@ from streamgp.likelihoods import (
     Poisson,
     StudentT,
 )
+from streamgp.likelihoods.quadrature import gauss_hermite
 
-__all__ = ["exceedance_probability", "expected_slope", "latent_threshold", "single_response"]
+__all__ = ["exceedance_probability", "expected_slope", "latent_threshold", "single_response", "spread_of_response"]
+
+_NUM_NODES = 32
 
 
 def single_response(likelihood: AbstractLikelihood) -> AbstractLikelihood:
@@ -46,6 +49,23 @@ def expected_slope(
         m = mean.detach().requires_grad_(True)
         (slope,) = torch.autograd.grad(single_response(likelihood).predictive_mean(m, variance.detach()).sum(), m)
     return slope
+
+
+def spread_of_response(
+    likelihood: AbstractLikelihood, mean: Float[Tensor, " n"], variance: Float[Tensor, " n"]
+) -> Float[Tensor, " n"]:
+    r"""The variance of the response, $\operatorname{Var} g(f)$, without the noise of an observation; by quadrature.
+
+    Args:
+        likelihood: Gives the response $g$; its constants have one more axis, for nodes.
+        mean: Mean of the latent value.
+        variance: Its variance.
+    """
+    _check_response(likelihood)
+    nodes, weights = gauss_hermite(_NUM_NODES, mean.dtype, mean.device)
+    f = mean.unsqueeze(-1) + variance.sqrt().unsqueeze(-1) * nodes
+    values = single_response(likelihood).predictive_mean(f, torch.zeros_like(f))
+    return (values - (values @ weights).unsqueeze(-1)).square() @ weights
 
 
 def latent_threshold(likelihood: AbstractLikelihood, threshold: Any) -> float:

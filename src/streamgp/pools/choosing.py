@@ -89,7 +89,7 @@ def _score(settings: Settings) -> Score:
         return partial(score_exceedance, threshold=settings.threshold)
     scores: dict[str, Score] = {
         "integrated_variance": score_integrated_variance,
-        "response_variance": score_response_variance,
+        "response_variance": partial(score_response_variance, threshold=settings.threshold),
         "variance": score_latent_variance,
     }
     return scores[settings.acquisition]

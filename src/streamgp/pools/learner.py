@@ -62,7 +62,8 @@ class PoolLearner:
                 or an object of `streamgp.likelihoods`. Its totals, exposures or known noise are one number, or a tensor
                 `(n,)` with one for each member. Members whose total is zero are not proposed.
             acquisition: `"integrated_variance"` (reduction of the latent variance over the pool),
-                `"response_variance"` (of the variance of prevalences, rates or values), `"hotspot_entropy"`
+                `"response_variance"` (of the variance of prevalences, rates or values, and, if there is a threshold, of
+                which side of it each member is on), `"hotspot_entropy"`
                 (reduction of the entropy of places above the threshold, for prevalences), `"exceedance"` (uncertainty
                 about which side of the threshold a place is on), `"variance"` (of the latent function), or `"random"`.
             threshold: On the scale of the response: a prevalence, a rate, or a value.

@@ -40,8 +40,8 @@ NOTES = (
     "the coordinates, in place of a Matérn-3/2: prevalence changes abruptly from village to village. It was chosen on "
     "these villages, with other random choices of the first ones.",
     "The predicted prevalence is the expected one, not the sigmoid of the latent mean.",
-    "The response variance, a rule that the paper does not have, goes where an observation explains most of the "
-    "variance of prevalences over all villages that are left.",
+    "The response variance, a rule that the paper does not have, goes where an observation explains most of two "
+    "variances over all villages that are left: that of prevalence, and that of being a hotspot.",
     "The forest is scikit-learn's and the kriging a sparse GP with an inducing point at every visited village, in "
     "place of ranger and spaMM; the logit of the forest is its only covariate.",
     "A village is called a hotspot where that is more probable than not.",
