@@ -7,8 +7,9 @@ from gpytorch.likelihoods import LaplaceLikelihood
 from torch.testing import assert_close
 
 from streamgp.acquisition import integrated_variance, response_variance
+from streamgp.acquisition.response import expected_slope, spread_of_response
 from streamgp.errors import UnsupportedError
-from streamgp.likelihoods import Bernoulli, Binomial, Gaussian, Poisson, from_gpytorch
+from streamgp.likelihoods import Bernoulli, Binomial, Gaussian, NegativeBinomial, Poisson, from_gpytorch
 from streamgp.testing.pool_laws import PoolLaws
 from streamgp.testing.problems import random_sparse_gp
 
@@ -77,6 +78,15 @@ def test_with_a_threshold_it_is_the_shares_of_both_variances(rng):
     gain = (weights * slopes.square() * covariance.square()).sum(-1) / (weights * doubt).sum()
     noise_and_variance = (covariance.square().sum(-1)) / integrated_variance(gp, X, likelihood=Binomial(20))
     assert_close(rest, gain / noise_and_variance, rtol=1e-3, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    "likelihood", [Bernoulli("probit"), Bernoulli(), Binomial(9), Poisson(2.0), NegativeBinomial(), Gaussian()]
+)
+def test_of_a_narrow_belief_the_response_spreads_by_its_slope(likelihood):
+    f, variance = torch.linspace(-2.0, 2.0, 9, dtype=torch.float64), torch.full((9,), 1e-10, dtype=torch.float64)
+    slope = expected_slope(likelihood, f, variance)
+    assert_close(spread_of_response(likelihood, f, variance), variance * slope.square(), rtol=1e-4, atol=1e-18)
 
 
 def test_of_values_it_is_the_integrated_variance(rng):

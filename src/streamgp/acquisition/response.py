@@ -57,14 +57,13 @@ def spread_of_response(
     r"""The variance of the response, $\operatorname{Var} g(f)$, without the noise of an observation; by quadrature.
 
     Args:
-        likelihood: Gives the response $g$; its constants have one more axis, for nodes.
+        likelihood: Gives the response $g$.
         mean: Mean of the latent value.
         variance: Its variance.
     """
     _check_response(likelihood)
     nodes, weights = gauss_hermite(_NUM_NODES, mean.dtype, mean.device)
-    f = mean.unsqueeze(-1) + variance.sqrt().unsqueeze(-1) * nodes
-    values = single_response(likelihood).predictive_mean(f, torch.zeros_like(f))
+    values = _respond(likelihood, mean.unsqueeze(-1) + variance.sqrt().unsqueeze(-1) * nodes)
     return (values - (values @ weights).unsqueeze(-1)).square() @ weights
 
 
@@ -98,6 +97,14 @@ def exceedance_probability(
     deviation = variance.clamp_min(torch.finfo(variance.dtype).tiny).sqrt()
     probability: Tensor = torch.special.ndtr((mean - latent) / deviation)
     return probability
+
+
+def _respond(likelihood: AbstractLikelihood, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """The response at a latent value."""
+    if isinstance(likelihood, Bernoulli | Binomial):
+        is_probit = isinstance(likelihood, Bernoulli) and likelihood.link == "probit"
+        return torch.special.ndtr(f) if is_probit else torch.sigmoid(f)
+    return f.exp() if isinstance(likelihood, Poisson | NegativeBinomial) else f
 
 
 def _check_response(likelihood: AbstractLikelihood) -> None:

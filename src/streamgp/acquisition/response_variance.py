@@ -93,7 +93,7 @@ def _shared_importance(pool: Pool, threshold: float) -> Float[Tensor, " t"]:
     latent = latent_threshold(pool.likelihood, threshold)
     density = torch.exp(-0.5 * (mean - latent).square() / variance) / (2.0 * math.pi * variance).sqrt()
     above = exceedance_probability(mean, variance, latent)
-    spread = spread_of_response(likelihood_of(pool.likelihood, members, num_axes=1), mean, variance)
+    spread = spread_of_response(pool.likelihood, mean, variance)
     all_spread, all_doubt = (
         (pool.weights * each).sum().clamp_min(_LEAST_VARIANCE) for each in (spread, above * (1.0 - above))
     )
