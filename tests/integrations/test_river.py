@@ -32,10 +32,10 @@ def classifier(**options):
 
 # How many rows a check of river takes to learn from before it compares; others see a warm-up and some rows after it.
 NUM_ROWS = {
-    "check_bounded_memory_growth": 400,
+    "check_bounded_memory_growth": 250,
     "check_learn_many_matches_learn_one": 60,
-    "check_predict_many_matches_predict_one": 32,
-    "check_predict_proba_many_matches_predict_proba_one": 32,
+    "check_predict_many_matches_predict_one": 20,
+    "check_predict_proba_many_matches_predict_proba_one": 20,
     "check_radically_disappearing_features": 24,
 }
 
@@ -43,7 +43,7 @@ NUM_ROWS = {
 def shortened(check, *, most=400):
     """A check of river on the first rows of its data."""
     if isinstance(check, functools.partial):
-        num_rows = min(NUM_ROWS.get(check.__name__, 12), most)
+        num_rows = min(NUM_ROWS.get(check.__name__, 8), most)
         check.keywords["dataset"] = list(itertools.islice(check.keywords["dataset"], num_rows))
     return check
 

@@ -201,13 +201,13 @@ def test_inducing_points_are_in_the_units_of_the_user(numbers):
 @pytest.mark.slow
 @pytest.mark.parametrize("block", [1, 64])
 def test_memory_is_bounded(numbers, block):
-    X, f, y = waves(numbers, 1000)
-    model = small(buffer_size=100, refit=400)
+    X, f, y = waves(numbers, 640)
+    model = small(buffer_size=100, refit=250)
     sizes, buffered = [], []
-    for start in range(0, 1000, block):
+    for start in range(0, 640, block):
         model.partial_fit(X[start : start + block], y[start : start + block])
         buffered.append(model.state_.learner.buffer.num_rows)
-        if start % 320 == 0:
+        if start % 128 == 0:
             sizes.append(len(pickle.dumps(model)))
     assert max(buffered[100 // block :]) < 100 + block
     assert len(model.inducing_points_) == 20
