@@ -26,6 +26,11 @@ def test_the_judgement_is_shown_in_words(figure, records, verdict, words):
     assert section.pictures is not None
 
 
+def test_evidence_that_begins_with_a_name_keeps_it(figure, records):
+    section = make_section(replace(figure, judge=lambda found: Judgement("not", "qKG is below.")), records, ())
+    assert section.evidence == "qKG is below."
+
+
 @pytest.mark.parametrize("part", ["draw", "describe", "tables", "judge"])
 def test_an_error_in_one_part_is_told_and_the_others_are_made(figure, records, part):
     section = make_section(replace(figure, **{part: raise_error}), records, ())

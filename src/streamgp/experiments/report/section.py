@@ -68,7 +68,7 @@ class Section:
     def evidence(self) -> str:
         """Why the verdict is what it is."""
         if self.judgement is not None:
-            return self.judgement.evidence[:1].upper() + self.judgement.evidence[1:]
+            return _capitalized(self.judgement.evidence)
         if not self.trials.num_trials:
             return "Not all that the figure needs has run with these settings; the command below runs what is missing."
         if self.failures:
@@ -133,3 +133,8 @@ def show_setting(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return ", ".join(show_setting(each) for each in value)
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _capitalized(sentence: str) -> str:
+    """The sentence with a capital first letter, unless it begins with a name such as qKG."""
+    return sentence if sentence[1:2].isupper() else sentence[:1].upper() + sentence[1:]
