@@ -12,6 +12,7 @@ import typer
 
 from streamgp import __version__
 from streamgp.cli.data import data
+from streamgp.cli.sentences import errors_as_sentences
 
 __all__ = ["app", "main"]
 
@@ -112,14 +113,13 @@ def stream(
     """Predict each row of a stream before learning it."""
     from streamgp.cli.stream import run_stream
     from streamgp.cli.stream_options import StreamOptions
-    from streamgp.errors import StreamGPError
 
-    try:
+    with errors_as_sentences():
         run_stream(
             StreamOptions(
                 source=source,
                 target=target,
-                features=None if features is None else tuple(name.strip() for name in features.split(",")),
+                features=_words(features),
                 totals=totals,
                 format=format,
                 likelihood=likelihood,
@@ -139,9 +139,6 @@ def stream(
                 is_quiet=is_quiet,
             )
         )
-    except (StreamGPError, OSError) as error:
-        typer.echo(f"Error: {error}", err=True)
-        raise typer.Exit(1) from error
 
 
 @app.command()
@@ -181,9 +178,8 @@ def survey(
     """Choose which places to survey next, and draw a map."""
     from streamgp.cli.survey import run_survey
     from streamgp.cli.survey_options import SurveyOptions
-    from streamgp.errors import StreamGPError
 
-    try:
+    with errors_as_sentences():
         run_survey(
             SurveyOptions(
                 source=source,
@@ -208,9 +204,6 @@ def survey(
                 is_quiet=is_quiet,
             )
         )
-    except (StreamGPError, OSError) as error:
-        typer.echo(f"Error: {error}", err=True)
-        raise typer.Exit(1) from error
 
 
 @app.command()
@@ -245,7 +238,6 @@ def run(
 
     from streamgp.cli.run import run_experiments
     from streamgp.cli.run_list import print_list
-    from streamgp.errors import StreamGPError
     from streamgp.experiments.plan import Request
 
     console = Console(stderr=not is_listed)
@@ -260,13 +252,11 @@ def run(
         methods=_words(methods),
     )
     try:
-        if is_listed:
-            print_list(console, request, results, num_workers=num_jobs)
-            return
-        failures = run_experiments(console, request, results, num_jobs=num_jobs, address=dask, is_dry=is_dry)
-    except (StreamGPError, OSError) as error:
-        typer.echo(f"Error: {error}", err=True)
-        raise typer.Exit(1) from error
+        with errors_as_sentences():
+            if is_listed:
+                print_list(console, request, results, num_workers=num_jobs)
+                return
+            failures = run_experiments(console, request, results, num_jobs=num_jobs, address=dask, is_dry=is_dry)
     except KeyboardInterrupt:
         typer.echo("Stopped. Units that had ended are kept; run the same command again to go on.", err=True)
         raise typer.Exit(130) from None
@@ -285,14 +275,10 @@ def report(
     from rich.console import Console
 
     from streamgp.cli.report import run_report
-    from streamgp.errors import StreamGPError
 
-    names = None if figures is None else tuple(name.strip() for name in figures.split(","))
-    try:
+    names = _words(figures)
+    with errors_as_sentences():
         is_complete = run_report(Console(markup=False, highlight=False), results, output, scale=scale, names=names)
-    except (StreamGPError, OSError) as error:
-        typer.echo(f"Error: {error}", err=True)
-        raise typer.Exit(1) from error
     if not is_complete:
         raise typer.Exit(1)
 

@@ -1,10 +1,10 @@
 """The commands `streamgp data ...`; like the others, they import what they need when they are called."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated
 
 import typer
+
+from streamgp.cli.sentences import errors_as_sentences
 
 __all__ = ["data"]
 
@@ -24,7 +24,7 @@ def list_datasets() -> None:
 @data.command()
 def fetch(names: Annotated[list[str], typer.Argument(help="Names of data sets, or all.")]) -> None:
     """Fetch data sets into the cache, unless they are here."""
-    with _errors_as_sentences():
+    with errors_as_sentences():
         from rich.console import Console
 
         from streamgp.cli.data_fetching import fetch_datasets
@@ -37,7 +37,7 @@ def fetch(names: Annotated[list[str], typer.Argument(help="Names of data sets, o
 @data.command()
 def where(name: Annotated[str, typer.Argument(help="Name of a data set.")]) -> None:
     """Print the paths of the files of a data set; nothing is fetched."""
-    with _errors_as_sentences():
+    with errors_as_sentences():
         from streamgp.datasets import find_dataset, locate
 
         dataset = find_dataset(name)
@@ -55,7 +55,7 @@ def where(name: Annotated[str, typer.Argument(help="Name of a data set.")]) -> N
 @data.command()
 def check() -> None:
     """Compare the checksums of all files that are here."""
-    with _errors_as_sentences():
+    with errors_as_sentences():
         from rich.console import Console
 
         from streamgp.cli.data_tables import print_check
@@ -63,14 +63,3 @@ def check() -> None:
         is_whole = print_check(Console())
     if not is_whole:
         raise typer.Exit(1)
-
-
-@contextmanager
-def _errors_as_sentences() -> Iterator[None]:
-    from streamgp.errors import StreamGPError
-
-    try:
-        yield
-    except (StreamGPError, OSError) as error:
-        typer.echo(f"Error: {error}", err=True)
-        raise typer.Exit(1) from error
