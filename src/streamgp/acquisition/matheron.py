@@ -121,7 +121,7 @@ def sample_by_features(
     phase = X @ paths.frequencies.mT
     features = torch.cat([phase.cos(), phase.sin()], dim=-1)
     values = prior.mean(X) + paths.feature_weights @ features.mT + paths.update_weights @ Kxz.mT
-    B = process.cross_weights(process.deficit @ process.features(points))
+    B = process.cross_weights(process.variance_reduction @ process.features(points))
     covariance = prior.covariance(X, points) - Kxz @ B
     return MatheronSamples(values[:, :k], values[:, k:], covariance[:k], covariance[k:])
 
