@@ -1,10 +1,12 @@
 import os
 import platform
+import shutil
+import subprocess
 
 import torch
 
 import streamgp
-from streamgp.experiments.machine import _processor, describe_machine, describe_software
+from streamgp.experiments.machine import _commit, _processor, describe_machine, describe_software
 
 
 def test_a_machine_is_a_processor_and_cores():
@@ -24,6 +26,32 @@ def test_elsewhere_python_names_the_processor(tmp_path):
 
 def test_software_has_the_versions_that_run():
     software = describe_software()
-    assert set(software) == {"python", "streamgp", "torch", "gpytorch", "botorch"}
+    libraries = {"torch", "gpytorch", "linear_operator", "botorch", "numpy", "scipy", "scikit-learn"}
+    assert set(software) - {"commit"} == {"python", "streamgp", "instructions", *libraries}
     assert software["streamgp"] == streamgp.__version__
     assert software["torch"].split("+")[0] == torch.__version__.split("+")[0]
+
+
+def test_the_commit_is_that_of_the_clone_and_says_if_sources_changed(tmp_path):
+    assert _commit(tmp_path) == ""
+    if shutil.which("git") is None:
+        return
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "a.py").write_text("1")
+
+    def git(*arguments: str) -> str:
+        names = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+        return subprocess.run(
+            ["git", "-C", str(tmp_path), *names, *arguments], check=True, capture_output=True, text=True
+        ).stdout
+
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-q", "-m", "first")
+    head = git("rev-parse", "--short=10", "HEAD").strip()
+    assert _commit(tmp_path) == head
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "b").write_text("2")
+    assert _commit(tmp_path) == head
+    (tmp_path / "src" / "a.py").write_text("3")
+    assert _commit(tmp_path) == f"{head}+"

@@ -10,11 +10,12 @@ from streamgp.errors import OptionError
 from streamgp.experiments.dask_engine import DaskEngine
 from streamgp.experiments.durations import show_duration
 from streamgp.experiments.engines import AbstractEngine, JoblibEngine
-from streamgp.experiments.execution import Failure, Task
+from streamgp.experiments.execution import Failure, Task, unit_of
 from streamgp.experiments.forecast import Forecast
 from streamgp.experiments.plan import Plan, Request, make_plans
 from streamgp.experiments.record import Record
 from streamgp.experiments.results import append_record
+from streamgp.experiments.unit_locks import UnitLocks, claim_units
 
 __all__ = ["run_experiments"]
 
@@ -60,7 +61,7 @@ def run_experiments(
     units = tuple(task.unit for task in tasks)
     with RunProgress(console, forecast, units, num_workers=engine.num_workers) as progress:
         failures = _run(engine, tasks, progress, directory=directory)
-    _print_end(console, len(tasks) - len(failures), failures)
+    _print_end(console, len(tasks) - len(failures) - progress.num_skipped, failures, progress.num_skipped)
     return failures
 
 
@@ -68,12 +69,15 @@ def _run(
     engine: AbstractEngine, tasks: Sequence[Task], progress: RunProgress, *, directory: Path
 ) -> tuple[Failure, ...]:
     failures = []
-    for result in engine.run(tasks, announce=progress.start):
-        if isinstance(result, Record):
-            append_record(result, directory)
-        else:
-            failures.append(result)
-        progress.finish(result)
+    with UnitLocks(directory) as locks:
+        claimed = claim_units(tasks, directory, locks=locks, skip=progress.skip)
+        for result in engine.run(claimed, announce=progress.start):
+            if isinstance(result, Record):
+                append_record(result, directory)
+            else:
+                failures.append(result)
+            locks.release(unit_of(result))
+            progress.finish(result)
     return tuple(failures)
 
 
@@ -95,7 +99,7 @@ def _print_forecast(console: Console, plans: Sequence[Plan], forecast: Forecast,
     _say(console, f"Forecast: {show_duration(seconds)} with {num_workers} at a time.")
 
 
-def _print_end(console: Console, num_finished: int, failures: Sequence[Failure]) -> None:
+def _print_end(console: Console, num_finished: int, failures: Sequence[Failure], num_skipped: int) -> None:
     """Print why units failed, once for each method, and what is kept."""
     groups: dict[tuple[str, str], list[Failure]] = {}
     for failure in failures:
@@ -105,6 +109,8 @@ def _print_end(console: Console, num_finished: int, failures: Sequence[Failure])
         _say(console, f"\nFailed: {first.unit}{more}\n{first.trace}\n")
     ending = f", {len(failures)} failed. Run the same command again to try these again" if failures else ""
     _say(console, f"{num_finished} units have run and are kept{ending}.")
+    if num_skipped:
+        _say(console, f"{num_skipped} units were left to other runs on this directory, which do or did them.")
 
 
 def _say(console: Console, sentence: str) -> None:

@@ -1,5 +1,6 @@
 """What `streamgp run` shows while units run."""
 
+import threading
 import time
 from collections import Counter
 from types import TracebackType
@@ -12,7 +13,7 @@ from rich.progress import Task as BarTask
 from rich.text import Text
 
 from streamgp.experiments.durations import show_duration
-from streamgp.experiments.execution import Failure
+from streamgp.experiments.execution import Failure, unit_of
 from streamgp.experiments.forecast import Forecast
 from streamgp.experiments.record import Record
 from streamgp.experiments.unit import Unit
@@ -43,6 +44,8 @@ class RunProgress:
         self._running: dict[Unit, float] = {}  # when each started
         self._num_units = len(units)
         self._num_failures = 0
+        self._num_skipped = 0
+        self._lock = threading.Lock()
         self._left = _TimeLeft()
         self._bar = Bar(
             BarColumn(),
@@ -66,14 +69,31 @@ class RunProgress:
     ) -> None:
         self._bar.stop()
 
+    @property
+    def num_skipped(self) -> int:
+        """How many units were left to others."""
+        return self._num_skipped
+
     def start(self, unit: Unit) -> None:
-        """A unit has started."""
-        self._running[unit] = time.monotonic()
-        self._show()
+        """A unit has started; any thread may say so."""
+        with self._lock:
+            self._running[unit] = time.monotonic()
+            self._show()
+
+    def skip(self, unit: Unit) -> None:
+        """A unit was left to others; any thread may say so."""
+        with self._lock:
+            self._num_skipped += 1
+            self._open.pop(unit, None)
+            self._show()
 
     def finish(self, result: Record | Failure) -> None:
         """A unit has ended."""
-        unit = Unit.of(result) if isinstance(result, Record) else result.unit
+        with self._lock:
+            self._finish(result)
+
+    def _finish(self, result: Record | Failure) -> None:
+        unit = unit_of(result)
         self._running.pop(unit, None)
         self._open.pop(unit, None)
         if isinstance(result, Record):

@@ -1,6 +1,6 @@
 """Units on a Dask cluster."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from types import ModuleType
 from typing import Any, final
@@ -49,7 +49,7 @@ class DaskEngine(AbstractEngine):
     def num_workers(self) -> int:
         return max(1, sum(self._client.nthreads().values()))
 
-    def run(self, tasks: Sequence[Task], *, announce: Callable[[Unit], None]) -> Iterator[Record | Failure]:
+    def run(self, tasks: Iterable[Task], *, announce: Callable[[Unit], None]) -> Iterator[Record | Failure]:
         futures = {self._client.submit(execute, task, pure=False, retries=_NUM_RETRIES): task.unit for task in tasks}
         try:
             for future in self._distributed.as_completed(list(futures), loop=self._client.loop):

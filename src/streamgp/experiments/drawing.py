@@ -35,7 +35,7 @@ def ink() -> str:
 
 
 def draw_trials(axes: Axes, x: ArrayLike, values: Sequence[ArrayLike], *, label: str, index: int) -> None:
-    """Draw a mean over trials with a band of two standard errors.
+    """Draw a mean over trials with a band of its 95 % interval.
 
     Args:
         axes: Where to draw.

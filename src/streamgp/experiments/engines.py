@@ -2,9 +2,8 @@
 
 import signal
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import final
 
 from joblib import Parallel, delayed, parallel_config
@@ -24,12 +23,12 @@ class AbstractEngine(ABC):
     """Runs units, in any order and several at a time."""
 
     @abstractmethod
-    def run(self, tasks: Sequence[Task], *, announce: Callable[[Unit], None]) -> Iterator[Record | Failure]:
+    def run(self, tasks: Iterable[Task], *, announce: Callable[[Unit], None]) -> Iterator[Record | Failure]:
         """Run units.
 
         Args:
-            tasks: The units; each is run once, or again if what ran it is lost.
-            announce: Called with a unit when it starts, where the engine knows.
+            tasks: The units, asked for when they can be run; each is run once, or again if what ran it is lost.
+            announce: Called with a unit when it starts, where the engine knows; from any thread.
 
         Returns:
             A result for each unit, as it ends. Closing the iterator stops those that run.
@@ -56,7 +55,7 @@ class JoblibEngine(AbstractEngine):
     def num_workers(self) -> int:
         return self.num_jobs
 
-    def run(self, tasks: Sequence[Task], *, announce: Callable[[Unit], None]) -> Iterator[Record | Failure]:
+    def run(self, tasks: Iterable[Task], *, announce: Callable[[Unit], None]) -> Iterator[Record | Failure]:
         with parallel_config(inner_max_num_threads=1, backend="loky"):
             parallel = Parallel(
                 max(2, self.num_jobs),  # with a single worker, joblib would use this very process
@@ -66,15 +65,15 @@ class JoblibEngine(AbstractEngine):
                 initializer=_ignore_interrupts,
                 idle_worker_timeout=_IDLE_SECONDS,
             )
-            results = parallel(delayed(execute_apart)(task) for task in tasks)
-        # No more units are handed out than may run, in their order: when one has ended, the next one starts.
-        waiting = iter(tasks)
-        for task in islice(waiting, self.num_jobs):
-            announce(task.unit)
-        for result in results:
-            yield result
-            for task in islice(waiting, 1):
-                announce(task.unit)
+            # No more units are handed out than may run, in their order: when one has ended, the next one starts.
+            results = parallel(delayed(execute_apart)(task) for task in _announced(tasks, announce))
+        yield from results
+
+
+def _announced(tasks: Iterable[Task], announce: Callable[[Unit], None]) -> Iterator[Task]:
+    for task in tasks:
+        announce(task.unit)
+        yield task
 
 
 def _ignore_interrupts() -> None:

@@ -15,7 +15,7 @@ from streamgp.experiments.record_lines import as_json
 from streamgp.experiments.study import Study
 from streamgp.experiments.unit import Unit
 
-__all__ = ["Failure", "Task", "execute"]
+__all__ = ["Failure", "Task", "execute", "unit_of"]
 
 # Lines of a traceback that are kept: the error, and where it came from.
 _NUM_LINES = 12
@@ -82,6 +82,11 @@ def execute(task: Task) -> Record | Failure:
         software=describe_software(),
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
     )
+
+
+def unit_of(result: Record | Failure) -> Unit:
+    """The unit that a result is about."""
+    return Unit.of(result) if isinstance(result, Record) else result.unit
 
 
 def _last_lines(error: Exception) -> str:

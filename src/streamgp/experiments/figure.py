@@ -1,6 +1,6 @@
 """A figure or table of the paper: what it claims, and how results are drawn and judged."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, final
 
@@ -8,9 +8,16 @@ from matplotlib.figure import Figure as Picture
 
 from streamgp.experiments.record import Records
 
-__all__ = ["Figure", "Judgement", "NumberTable", "Verdict"]
+__all__ = ["VERDICT_WORDS", "Figure", "Judgement", "NumberTable", "Verdict"]
 
-Verdict = Literal["reproduced", "partly", "not"]
+Verdict = Literal["reproduced", "partly", "not", "undetected"]
+
+VERDICT_WORDS: Mapping[Verdict, str] = {
+    "reproduced": "Reproduced",
+    "partly": "Partly reproduced",
+    "not": "Not reproduced",
+    "undetected": "No difference detected",
+}
 
 
 @final
@@ -19,12 +26,14 @@ class Judgement:
     """Whether a claim held.
 
     Attributes:
-        verdict: `"reproduced"`, `"partly"` or `"not"`.
+        verdict: `"reproduced"`, `"partly"`, `"not"`, or `"undetected"` where the trials are too few to tell.
         evidence: The numbers that say so, in a sentence or two.
+        is_decided: Whether more trials would leave all parts of the claim as they are.
     """
 
     verdict: Verdict
     evidence: str
+    is_decided: bool = True
 
 
 @final
@@ -61,6 +70,8 @@ class Figure:
         judge: Says whether the claim held.
         tables: Numbers to print below the picture.
         is_statistical: Whether it needs several trials; if not, the first seed alone is run.
+        needs_all: Whether all problems and methods must have run, with the same seeds; if not, lines may have fewer
+            trials than others, or none, and comparisons use the seeds that both sides have.
     """
 
     name: str
@@ -75,3 +86,4 @@ class Figure:
     judge: Callable[[Records], Judgement]
     tables: Callable[[Records], tuple[NumberTable, ...]]
     is_statistical: bool = True
+    needs_all: bool = True

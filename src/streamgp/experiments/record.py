@@ -1,6 +1,6 @@
 """What is kept of a unit that has run."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -50,6 +50,12 @@ class Records:
         """The records of a problem and method, in the order of their seeds."""
         found = (record for record in self.all if (record.problem, record.method) == (problem, method))
         return tuple(sorted(found, key=lambda record: record.seed))
+
+    def shared(self, pairs: Iterable[tuple[str, str]]) -> "Records":
+        """The records of these problems and methods, of the seeds that all of them have."""
+        found = [self.of(*pair) for pair in dict.fromkeys(pairs)]
+        seeds = set.intersection(*({record.seed for record in each} for each in found)) if found else set()
+        return Records(tuple(record for each in found for record in each if record.seed in seeds))
 
     def outcomes(self, problem: str, method: str, name: str) -> list[Any]:
         """One entry of the outcomes of a problem and method, in the order of their seeds."""

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
+from filelock import FileLock
+
 from streamgp.errors import FileFormatError
 from streamgp.experiments.record import Record, Records
 from streamgp.experiments.record_lines import as_json, read_line, write_line
@@ -41,7 +43,7 @@ def results_file(study: str, scale: str, directory: Path) -> Path:
 
 
 def append_record(record: Record, directory: Path) -> None:
-    """Write a record to the end of its file, and bring it to the disk.
+    """Write a record to the end of its file, and bring it to the disk; one process at a time.
 
     A line that a killed run left unfinished stays as it is: the record starts on a line of its own.
 
@@ -51,7 +53,9 @@ def append_record(record: Record, directory: Path) -> None:
     content = write_line(record).encode()
     path = results_file(record.study, record.scale, directory)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a+b") as file:
+    lock = path.parent / ".locks" / f"{path.name}.lock"
+    lock.parent.mkdir(exist_ok=True)
+    with FileLock(lock), path.open("a+b") as file:
         if file.tell():
             file.seek(-1, os.SEEK_END)
             content = content if file.read(1) == b"\n" else b"\n" + content

@@ -31,7 +31,7 @@ def outcomes(weights):
 def test_the_verdict_follows_the_numbers(to_records, weights, verdict):
     judgement = FIGURE.judge(to_records(outcomes(weights)))
     assert judgement.verdict == verdict
-    assert "of 4 trials" in judgement.evidence
+    assert "over 4 trials" in judgement.evidence
 
 
 def test_it_is_drawn_and_described(to_records, check_shown):

@@ -36,10 +36,9 @@ def test_the_verdict_follows_from_the_records(changed, verdict):
 
 
 def test_the_variation_is_the_logarithm_of_the_ratio_of_variances():
-    # Spreads of 0.1 and 0.02 are variances with a ratio of 25, whose logarithm is 3.22; the error is
-    # 2 (4 / k)^(1/2) with k = 8 cells × 4 degrees of freedom.
+    # Spreads of 0.1 and 0.02 are variances with a ratio of 25 in each trial that is left out, whose logarithm is 3.22.
     evidence = FIGURE.judge(records_of()).evidence
-    assert "single points over that of batches of 3: +3.22 ± 0.71 over 5 trials (holds)" in evidence
+    assert "single points over that of batches of 3: +3.22 [+3.2, +3.2] over 5 trials (holds)" in evidence
 
 
 def test_the_papers_numbers_stand_beside_ours():

@@ -8,7 +8,10 @@ import pytest
 import torch
 
 from streamgp.experiments.configuration import read_configuration
+from streamgp.experiments.execution import Task
+from streamgp.experiments.isolation import execute_apart
 from streamgp.experiments.studies.hartmann import STUDY, TASKS, HartmannSettings, make_optimizer
+from streamgp.experiments.unit import Unit
 from streamgp.testing.reference import exact_gp
 from streamgp.testing.tolerances import tolerance
 
@@ -42,6 +45,8 @@ def test_best_values_never_fall_and_stay_below_the_optimum(problem, method):
     assert outcome["num_evaluations"] == counts
     assert outcome["best"] == sorted(outcome["best"])
     assert 0.0 <= outcome["best"][0] <= outcome["best"][-1] <= OPTIMUM
+    assert len(outcome["recommended"]) == len(counts)
+    assert all(0.0 <= value <= OPTIMUM for value in outcome["recommended"])
     assert len(outcome["seconds"]) == len(counts) - 1
     json.dumps(outcome, allow_nan=False)
 
@@ -88,3 +93,12 @@ def test_sparse_models_have_at_most_their_number_of_inducing_points(rng):
 def test_settings_can_be_read(scale):
     assert read_configuration(STUDY, scale).num_trials >= 5
     assert set(TASKS) == set(STUDY.problems)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["svgp-qkg", "exact-qnei"])
+def test_a_unit_repeats_bit_for_bit_on_the_same_machine(method):
+    task = Task(Unit("hartmann", "tiny", "noise0.5-q3", method, 3), STUDY, TINY)
+    first, second = (execute_apart(task).outcome for _ in range(2))
+    repeated = ("num_evaluations", "best", "recommended")  # times are not
+    assert {name: first[name] for name in repeated} == {name: second[name] for name in repeated}

@@ -8,7 +8,7 @@ from streamgp.experiments.claims import Check, is_larger, weigh
 from streamgp.experiments.drawing import draw_trials, new_picture
 from streamgp.experiments.figure import Figure, Judgement, NumberTable
 from streamgp.experiments.record import Records
-from streamgp.experiments.statistics import Difference, format_mean, paired_difference
+from streamgp.experiments.statistics import format_mean, paired_difference
 from streamgp.experiments.studies.condition_numbers import STUDY
 
 __all__ = ["FIGURE"]
@@ -46,9 +46,7 @@ def _describe(records: Records) -> str:
 def _check(records: Records, first: str, second: str, *, what: str) -> Check:
     """Whether the second is better conditioned by more than a factor of ten, at the largest depth."""
     gain = paired_difference(_curves(records, first)[:, -1].tolist(), _curves(records, second)[:, -1].tolist())
-    return is_larger(
-        f"{what}, powers of ten beyond the first", Difference(gain.mean - 1.0, gain.error, gain.num_trials)
-    )
+    return is_larger(f"{what}, powers of ten beyond the first", gain.less(1.0))
 
 
 def _judge(records: Records) -> Judgement:
@@ -69,7 +67,7 @@ def _tables(records: Records) -> tuple[NumberTable, ...]:
     inducing = format_mean(records.outcomes(_PROBLEM, "conditioned", "log10_inducing"))
     rows.append(("SVGP, covariance of the inducing points", inducing, inducing))
     depth = _curves(records, "exact").shape[1] - 1
-    caption = "Powers of ten of condition numbers, mean over trials and two standard errors."
+    caption = "Powers of ten of condition numbers, mean over trials and half a 95 % interval."
     return (NumberTable(caption, ("matrix", "depth 0", f"depth {depth}"), tuple(rows)),)
 
 

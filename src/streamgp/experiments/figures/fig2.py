@@ -1,5 +1,7 @@
 """Fig. 2: which inducing points to keep on the protein data."""
 
+from dataclasses import replace
+
 import numpy as np
 from matplotlib.figure import Figure as Picture
 
@@ -70,7 +72,7 @@ def judge(records: Records) -> Judgement:
         ]
     )
     fixed = f"Fixed points less pivoted Cholesky at the end: {final_difference(records, 'fixed')}."
-    return Judgement(judgement.verdict, f"{judgement.evidence} {fixed}")
+    return replace(judgement, evidence=f"{judgement.evidence} {fixed}")
 
 
 def tables(records: Records) -> tuple[NumberTable, ...]:
@@ -83,7 +85,7 @@ def tables(records: Records) -> tuple[NumberTable, ...]:
         for method, label in STUDY.methods.items()
     )
     header = ("inducing points", "before the stream", "at the end")
-    return (NumberTable("Test RMSE, mean and two standard errors; the paper gives no numbers", header, rows),)
+    return (NumberTable("Test RMSE, mean and half a 95 % interval; the paper gives no numbers", header, rows),)
 
 
 FIGURE = Figure(

@@ -1,14 +1,16 @@
 """Knowledge gradient on Hartmann6 with a constraint: Fig. 3 a, with the further lines of Fig. 9 a."""
 
-from streamgp.experiments.claims import is_larger, is_no_worse, weigh
-from streamgp.experiments.figure import Figure, Judgement
+from streamgp.experiments.claims import Check
+from streamgp.experiments.figure import Figure
 from streamgp.experiments.panels.hartmann_progress import (
-    MARGIN,
     NOTES,
+    check_larger,
+    check_no_worse,
     compare,
     describe_progress,
     draw_progress,
     final_table,
+    judge_both,
 )
 from streamgp.experiments.record import Records
 from streamgp.experiments.statistics import Difference
@@ -19,21 +21,19 @@ _PROBLEM = "noise0.5-q3"
 _METHODS = ("exact-qnei", "exact-qkg", "svgp-qnei", "svgp-qkg", "exact-qei", "svgp-qei", "random")
 
 
-def _judge(records: Records) -> Judgement:
-    def difference(first: tuple[str, ...], second: tuple[str, ...]) -> Difference:
-        return compare(records, [_PROBLEM], first, second)
+def _checks(records: Records, entry: str) -> list[Check]:
+    def difference(first: tuple[str, ...], second: tuple[str, ...]) -> Difference | None:
+        return compare(records, [_PROBLEM], first, second, entry=entry)
 
     qei, qnei, qkg = (tuple(f"{model}-{name}" for model in ("exact", "svgp")) for name in ("qei", "qnei", "qkg"))
-    return weigh(
-        [
-            is_no_worse("SVGP with qKG as good as exact with qKG", difference(("svgp-qkg",), ("exact-qkg",)), MARGIN),
-            is_no_worse("as good as exact with qNEI", difference(("svgp-qkg",), ("exact-qnei",)), MARGIN),
-            is_larger("better than SVGP with qNEI", difference(("svgp-qkg",), ("svgp-qnei",))),
-            is_larger("qKG above qEI, mean of both models", difference(qkg, qei)),
-            is_larger("qNEI above qEI, mean of both models", difference(qnei, qei)),
-            is_larger("qEI above random, mean of both models", difference(qei, ("random",))),
-        ]
-    )
+    return [
+        check_no_worse("SVGP with qKG as good as exact with qKG", difference(("svgp-qkg",), ("exact-qkg",))),
+        check_no_worse("as good as exact with qNEI", difference(("svgp-qkg",), ("exact-qnei",))),
+        check_larger("better than SVGP with qNEI", difference(("svgp-qkg",), ("svgp-qnei",))),
+        check_larger("qKG above qEI, mean of both models", difference(qkg, qei)),
+        check_larger("qNEI above qEI, mean of both models", difference(qnei, qei)),
+        check_larger("qEI above random, mean of both models", difference(qei, ("random",))),
+    ]
 
 
 FIGURE = Figure(
@@ -48,6 +48,7 @@ FIGURE = Figure(
     notes=NOTES,
     draw=lambda records: draw_progress(records, _PROBLEM, _METHODS),
     describe=lambda records: describe_progress(records, _PROBLEM, _METHODS),
-    judge=_judge,
+    judge=lambda records: judge_both(records, _checks),
+    needs_all=False,
     tables=lambda records: (final_table(records, _PROBLEM, _METHODS),),
 )

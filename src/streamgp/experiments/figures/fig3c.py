@@ -1,13 +1,15 @@
 """Knowledge gradient on counts: Fig. 3 c, with the further lines of Fig. 9 c."""
 
-from streamgp.experiments.claims import is_larger, weigh
-from streamgp.experiments.figure import Figure, Judgement
+from streamgp.experiments.claims import Check
+from streamgp.experiments.figure import Figure
 from streamgp.experiments.panels.hartmann_progress import (
     NOTES,
+    check_larger,
     compare,
     describe_progress,
     draw_progress,
     final_table,
+    judge_both,
 )
 from streamgp.experiments.record import Records
 
@@ -17,7 +19,7 @@ _PROBLEM = "poisson-q3"
 _METHODS = ("svgp-qnei", "svgp-qkg", "svgp-qei", "random")
 
 
-def _judge(records: Records) -> Judgement:
+def _checks(records: Records, entry: str) -> list[Check]:
     pairs = (
         ("qKG above qNEI", "svgp-qkg", "svgp-qnei"),
         ("qKG above qEI", "svgp-qkg", "svgp-qei"),
@@ -26,7 +28,10 @@ def _judge(records: Records) -> Judgement:
         ("qNEI above random", "svgp-qnei", "random"),
         ("qEI above random", "svgp-qei", "random"),
     )
-    return weigh([is_larger(what, compare(records, [_PROBLEM], [first], [second])) for what, first, second in pairs])
+    return [
+        check_larger(what, compare(records, [_PROBLEM], [first], [second], entry=entry))
+        for what, first, second in pairs
+    ]
 
 
 FIGURE = Figure(
@@ -44,6 +49,7 @@ FIGURE = Figure(
     ),
     draw=lambda records: draw_progress(records, _PROBLEM, _METHODS),
     describe=lambda records: describe_progress(records, _PROBLEM, _METHODS),
-    judge=_judge,
+    judge=lambda records: judge_both(records, _checks),
+    needs_all=False,
     tables=lambda records: (final_table(records, _PROBLEM, _METHODS),),
 )

@@ -107,7 +107,7 @@ def tables(records: Records) -> tuple[NumberTable, ...]:
         rows.append((label, *(format_mean(errors[:, mark].tolist(), digits=4) for mark in marks), f"{seconds:.0f}"))
     return (
         NumberTable(
-            "RMSE on held-out pixels, mean and two standard errors, and seconds of a run. The paper prints no numbers.",
+            "RMSE on held-out pixels, mean and half a 95 % interval, and seconds of a run. The paper has none.",
             ("method", *(f"{numbers[mark]} pixels" for mark in marks), "seconds"),
             tuple(rows),
         ),

@@ -85,7 +85,7 @@ def judge(records: Records) -> Judgement:
 
 
 def tables(records: Records) -> tuple[NumberTable, ...]:
-    caption = "Accuracy on villages that were not visited, mean and two standard errors, and mean seconds of a step."
+    caption = "Accuracy on villages that were not visited, mean and half a 95 % interval, and mean seconds of a step."
     return (survey_table(records, "accuracy", caption=caption),)
 
 

@@ -60,7 +60,7 @@ def judge(records: Records) -> Judgement:
 
 
 def tables(records: Records) -> tuple[NumberTable, ...]:
-    caption = "Mean squared error of the prevalence of villages that were not visited, mean and two standard errors."
+    caption = "Mean squared error of the prevalence of villages that were not visited, mean and half a 95 % interval."
     return (survey_table(records, "error", caption=caption),)
 
 

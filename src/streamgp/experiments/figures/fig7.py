@@ -1,5 +1,7 @@
 """Fig. 7: an exchange rate day by day, with resampled points and with pivoted Cholesky."""
 
+from dataclasses import replace
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
@@ -98,7 +100,7 @@ def judge(records: Records) -> Judgement:
     everything = ", ".join(
         f"{STUDY.methods[method]} {format_mean(last(records, method, 'rmse_all'))}" for method in STUDY.methods
     )
-    return Judgement(judgement.verdict, f"{judgement.evidence} RMSE on all days at the end: {everything}.")
+    return replace(judgement, evidence=f"{judgement.evidence} RMSE on all days at the end: {everything}.")
 
 
 def tables(records: Records) -> tuple[NumberTable, ...]:
@@ -107,7 +109,7 @@ def tables(records: Records) -> tuple[NumberTable, ...]:
         for method, label in STUDY.methods.items()
     )
     header = ("inducing points", "RMSE, first days", "NLL, first days", "RMSE, all days")
-    caption = "At the end, mean and two standard errors; the paper gives no numbers"
+    caption = "At the end, mean and half a 95 % interval; the paper gives no numbers"
     return (NumberTable(caption, header, rows),)
 
 

@@ -28,5 +28,6 @@ FIGURE = Figure(
     draw=lambda records: draw_table(records, "q1"),
     describe=lambda records: describe_table(records, "q1"),
     judge=lambda records: weigh([*check_table(records, "q1"), check_variation(records)]),
+    needs_all=False,
     tables=lambda records: (number_table(records, "q1"),),
 )

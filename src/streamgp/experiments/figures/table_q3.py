@@ -29,5 +29,6 @@ FIGURE = Figure(
     draw=lambda records: draw_table(records, "q3"),
     describe=lambda records: describe_table(records, "q3"),
     judge=lambda records: weigh(check_table(records, "q3")),
+    needs_all=False,
     tables=lambda records: (number_table(records, "q3"),),
 )

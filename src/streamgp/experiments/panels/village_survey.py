@@ -60,7 +60,7 @@ def _numbers(records: Records) -> list[int]:
 
 
 def draw_curves(axes: Axes, records: Records, name: str, *, label: str) -> None:
-    """Draw mean and two standard errors of one entry of the outcomes against visited villages."""
+    """Draw mean and half a 95 % interval of one entry of the outcomes against visited villages."""
     x = _numbers(records)
     for index, method in enumerate(METHODS):
         draw_trials(axes, x, records.outcomes(PROBLEM, method, name), label=STUDY.methods[method], index=index)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, final
 
-from streamgp.experiments.figure import Figure, Judgement, NumberTable
+from streamgp.experiments.figure import VERDICT_WORDS, Figure, Judgement, NumberTable
 from streamgp.experiments.record import Records
 from streamgp.experiments.report.pictures import PicturePair, draw_pictures
 from streamgp.experiments.report.runs import Runs, describe_runs
@@ -17,7 +17,6 @@ __all__ = ["Section", "make_section", "show_setting"]
 _FEWEST_TRIALS = 2
 # More settings than these do not fit into a row of the summary.
 _MOST_COUNTS = 3
-_WORDS = {"reproduced": "Reproduced", "partly": "Partly reproduced", "not": "Not reproduced"}
 
 ResultT = TypeVar("ResultT")
 OtherwiseT = TypeVar("OtherwiseT")
@@ -59,7 +58,7 @@ class Section:
     def verdict_words(self) -> str:
         """The verdict as the page says it."""
         if self.judgement is not None:
-            return _WORDS[self.judgement.verdict]
+            return VERDICT_WORDS[self.judgement.verdict]
         if self.trials.num_trials:
             return "Not judged"
         return "Incomplete" if self.trials.num_left_out else "No results"

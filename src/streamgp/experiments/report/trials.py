@@ -16,22 +16,25 @@ class Trials:
     """Results of a figure.
 
     Attributes:
-        records: Results of the seeds that every problem and method has.
-        num_trials: Number of those seeds.
-        num_left_out: Number of seeds that only some of them have.
+        records: Results that the figure is made from.
+        num_trials: Number of their seeds; the largest, where lines have different numbers.
+        num_left_out: Number of seeds that are not used, as only some lines have them.
         missing: Problems and methods without any result, as `"problem, method"`.
+        shorter: Problems and methods with fewer trials than others, with their number.
     """
 
     records: Records
     num_trials: int
     num_left_out: int
     missing: tuple[str, ...]
+    shorter: tuple[tuple[str, int], ...] = ()
 
 
 def select_trials(figure: Figure, records: Records) -> Trials:
     """Choose the results of a figure from those of its study.
 
-    A comparison is made trial by trial, so a seed that a method has not finished is left out for all.
+    A comparison is made trial by trial, so a seed that a method has not finished is left out for all; unless the
+    figure says that it compares what is there.
 
     Args:
         figure: The figure.
@@ -39,11 +42,16 @@ def select_trials(figure: Figure, records: Records) -> Trials:
     """
     pairs = tuple(product(figure.problems, figure.methods))
     seeds = {pair: {record.seed for record in records.of(*pair)} for pair in pairs}
-    shared = set.intersection(*seeds.values())
-    chosen = [record for pair in pairs for record in records.of(*pair) if record.seed in shared]
-    return Trials(
-        Records(tuple(chosen)),
-        num_trials=len(shared),
-        num_left_out=len(set.union(*seeds.values()) - shared),
-        missing=tuple(", ".join(pair) for pair in pairs if not seeds[pair]),
-    )
+    missing = tuple(", ".join(pair) for pair in pairs if not seeds[pair])
+    everything = set.union(*seeds.values())
+    if figure.needs_all:
+        shared = set.intersection(*seeds.values())
+        return Trials(records.shared(pairs), len(shared), len(everything - shared), missing)
+    most = max(len(each) for each in seeds.values())
+    # Lines with a single trial have no error, and nothing can be said of them yet.
+    num_needed = min(most, 2) if figure.is_statistical else 1
+    used = [pair for pair in pairs if seeds[pair] and len(seeds[pair]) >= num_needed]
+    chosen = tuple(record for pair in used for record in records.of(*pair))
+    shorter = tuple((", ".join(pair), len(seeds[pair])) for pair in pairs if 0 < len(seeds[pair]) < most)
+    left_out = everything - {record.seed for record in chosen}
+    return Trials(Records(chosen), most, len(left_out), missing, shorter)

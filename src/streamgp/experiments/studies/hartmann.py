@@ -81,26 +81,31 @@ def run(problem: str, method: str, seed: int, settings: HartmannSettings) -> Out
     """Optimise by a method.
 
     Returns:
-        `num_evaluations` after the initial points and each batch, `best`, the largest noise-free value of the feasible
-        points among them (zero if there is none), and `seconds` of the processor for each suggestion, fit and
-        search together.
+        After the initial points and each batch: `num_evaluations`; `best`, the largest noise-free value of the feasible
+        points among them (zero if there is none); `recommended`, the noise-free value of the point that the model
+        would recommend, evaluated or not (zero if it is infeasible). And `seconds` of the processor for each
+        suggestion, fit and search together.
     """
     task, generator = TASKS[problem], torch.Generator().manual_seed(seed)
     optimizer = make_optimizer(task, method, seed, settings=settings)
     X = torch.rand(settings.num_initial, task.problem.dim, generator=generator, dtype=torch.float64)
     counts: list[int] = []
     best: list[float] = []
+    recommended: list[float] = []
     seconds: list[float] = []
     while True:
         optimizer.tell(X, task.problem.observe(X, generator))
         counts.append(len(optimizer.X))
         best.append(rounded(float(_true_values(task, optimizer.X).max())))
         num_left = settings.num_initial + settings.num_evaluations - len(optimizer.X)
+        if num_left > 0:
+            began = time.process_time()
+            X = optimizer.ask(min(task.batch_size, num_left))
+            seconds.append(rounded(time.process_time() - began))
+        # After the suggestion, as the model is then fitted to what is known.
+        recommended.append(rounded(float(_true_values(task, optimizer.best(anywhere=True).X.unsqueeze(0)))))
         if num_left <= 0:
-            return {"num_evaluations": counts, "best": best, "seconds": seconds}
-        began = time.process_time()
-        X = optimizer.ask(min(task.batch_size, num_left))
-        seconds.append(rounded(time.process_time() - began))
+            return {"num_evaluations": counts, "best": best, "recommended": recommended, "seconds": seconds}
 
 
 def make_optimizer(task: Task, method: str, seed: int, *, settings: HartmannSettings) -> Optimizer:
