@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast check format report bench bench-sites bench-fit bench-kg bench-steps bench-streams bench-optimizers bench-active clean
+.PHONY: help demo test test-fast check docs format report wheel bench bench-sites bench-fit bench-kg bench-steps bench-streams bench-optimizers bench-active clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -44,6 +44,12 @@ check: $(INSTALLED) ## check format, lint, types and layers
 format: $(INSTALLED) ## format the code and mend what ruff can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+docs: $(INSTALLED) ## build the documentation site into docs/_build/html, without network
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+
+wheel: $(INSTALLED) ## build the source distribution and the wheel into dist/
+	$(BIN)/python -m build --no-isolation --outdir dist .
 
 report: $(INSTALLED) ## make the page of the paper's figures from results/
 	$(BIN)/streamgp report

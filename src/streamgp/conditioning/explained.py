@@ -9,10 +9,10 @@ from streamgp.conditioning.observation import Observation
 from streamgp.gp import SparseProcess
 from streamgp.linalg import apply
 
-__all__ = ["NystromPredictive", "predict_nystrom"]
+__all__ = ["Explained", "explain"]
 
 
-class NystromPredictive(NamedTuple):
+class Explained(NamedTuple):
     r"""What a sparse posterior says of values $H f(X)$, split into what its inducing points explain and the rest.
 
     Attributes:
@@ -34,7 +34,7 @@ class NystromPredictive(NamedTuple):
         return self.spread.square().sum(-2) + self.slack
 
 
-def predict_nystrom(process: SparseProcess, observation: Observation) -> NystromPredictive:
+def explain(process: SparseProcess, observation: Observation) -> Explained:
     """Predict the observed values, before they are observed."""
     X, H, prior = observation.inputs, observation.projection, process.prior
     phi, prior_mean = process.features(X), prior.mean(X)
@@ -44,4 +44,4 @@ def predict_nystrom(process: SparseProcess, observation: Observation) -> Nystrom
         slack = (H @ (prior.covariance(X, X) - phi.mT @ phi) @ H.mT).diagonal(dim1=-2, dim2=-1)
         phi, prior_mean = phi @ H.mT, apply(H, prior_mean)
     mean = prior_mean + apply(phi.mT, process.whitened_mean)
-    return NystromPredictive(phi, mean, process.whitened_root.mT @ phi, slack.clamp_min(0.0))
+    return Explained(phi, mean, process.whitened_root.mT @ phi, slack.clamp_min(0.0))

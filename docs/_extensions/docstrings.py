@@ -1,0 +1,29 @@
+"""Let Sphinx read docstrings as they are written: mathematics between dollars, code between single backticks."""
+
+import re
+from typing import Any
+
+_DISPLAY = re.compile(r"^(?P<indent>[ ]*)\$\$\n(?P<formula>.*?)\n[ ]*\$\$(?P<rest>[^\n]*)$", re.DOTALL | re.MULTILINE)
+_INLINE = re.compile(r"(?<![\\$`])\$(?P<formula>[^$]+?)\$(?!\$)")
+
+
+def _display(match: re.Match[str]) -> str:
+    indent = match["indent"]
+    body = "\n".join(f"{indent}   {line.strip()}" for line in match["formula"].splitlines())
+    return f"\n{indent}.. math::\n\n{body}\n\n{indent}{match['rest'].strip()}"
+
+
+def _inline(match: re.Match[str]) -> str:
+    return f":math:`{' '.join(match['formula'].split())}`"
+
+
+def read_mathematics(app: Any, what: str, name: str, item: Any, options: Any, lines: list[str]) -> None:
+    """Turn dollars into Sphinx's directive and role for mathematics, in place."""
+    text = _DISPLAY.sub(_display, "\n".join(lines))
+    lines[:] = _INLINE.sub(_inline, text).split("\n")
+
+
+def setup(app: Any) -> dict[str, Any]:
+    """Register with Sphinx, before napoleon reads the sections."""
+    app.connect("autodoc-process-docstring", read_mathematics, priority=100)
+    return {"parallel_read_safe": True}
