@@ -45,17 +45,18 @@ _HOMES = {
     "TurboOptimizer": "streamgp.optimizers",
     "fit": "streamgp.training",
     "from_gpytorch": "streamgp.conditioning",
-    "load": "streamgp.conditioning",
+    "load": "streamgp.storage",
 }
 _SUBMODULES = ("datasets", "errors", "likelihoods", "problems")
 
 if TYPE_CHECKING:
     from streamgp import datasets, errors, likelihoods, problems
-    from streamgp.conditioning import ConditionedGP, SparseGP, from_gpytorch, load
+    from streamgp.conditioning import ConditionedGP, SparseGP, from_gpytorch
     from streamgp.gp import Prediction
     from streamgp.models import OnlineGP
     from streamgp.optimizers import Constraint, Optimizer, TurboOptimizer
     from streamgp.pools import PoolLearner
+    from streamgp.storage import load
     from streamgp.streaming.classifier import StreamingGPClassifier
     from streamgp.streaming.regressor import StreamingGPRegressor
     from streamgp.training import fit

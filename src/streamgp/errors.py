@@ -7,6 +7,7 @@ __all__ = [
     "FileFormatError",
     "NumericalError",
     "OptionError",
+    "SaveError",
     "ShapeError",
     "StreamGPError",
     "StreamGPWarning",
@@ -62,3 +63,7 @@ class FileFormatError(StreamGPError, ValueError):
 
 class DatasetError(StreamGPError, OSError):
     """A file of a data set can neither be found nor fetched, or is not the one that was expected."""
+
+
+class SaveError(StreamGPError, OSError):
+    """A file cannot be written."""

@@ -3,7 +3,7 @@
 from streamgp.conditioning.absorb import AbsorbInfo
 from streamgp.conditioning.abstract_gp import AbstractGP
 from streamgp.conditioning.conditioned_gp import ConditionedGP
-from streamgp.conditioning.sparse_gp import SparseGP, from_gpytorch, load
+from streamgp.conditioning.sparse_gp import SparseGP, from_gpytorch
 from streamgp.conditioning.window import SiteWindow
 
-__all__ = ["AbsorbInfo", "AbstractGP", "ConditionedGP", "SiteWindow", "SparseGP", "from_gpytorch", "load"]
+__all__ = ["AbsorbInfo", "AbstractGP", "ConditionedGP", "SiteWindow", "SparseGP", "from_gpytorch"]

@@ -16,10 +16,12 @@ from streamgp.errors import NumericalError
 from streamgp.gp import SparseProcess
 from streamgp.linalg import apply, cholesky, solve_lower, solve_lower_transpose, solve_vector
 from streamgp.sites import AbstractBelief, DenseBelief, FactoredBelief, SiteInfo
+from streamgp.storage import register
 
 __all__ = ["AbsorbInfo", "absorb"]
 
 
+@register
 @final
 @dataclass(frozen=True, eq=False)
 class AbsorbInfo:

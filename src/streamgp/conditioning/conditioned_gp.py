@@ -1,5 +1,6 @@
 """A sparse GP given further observations."""
 
+import os
 from dataclasses import dataclass
 from typing import final
 
@@ -11,10 +12,12 @@ from streamgp.conditioning.observation import Observation, prior_belief
 from streamgp.gp import SparseProcess
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.sites import DenseBelief, SiteInfo, SiteRule
+from streamgp.storage import register, save
 
 __all__ = ["ConditionedGP", "condition"]
 
 
+@register
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class ConditionedGP(AbstractGP):
@@ -65,6 +68,10 @@ class ConditionedGP(AbstractGP):
             sites=sites,
         )
         return condition(self.process, observation)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to a file that `streamgp.load` reads: arrays and a JSON description, no pickle; atomically."""
+        save(self, path)
 
     def __repr__(self) -> str:
         return f"ConditionedGP(num_observations={self.num_observations}, {self._describe()})"

@@ -12,10 +12,12 @@ from streamgp.conditioning.noise import Noise
 from streamgp.gp import AbstractProcess, SparseProcess
 from streamgp.linalg import apply, cholesky, extend_cholesky, solve_lower, solve_vector
 from streamgp.shapes import broadcast_shapes
+from streamgp.storage import register
 
 __all__ = ["ConditionedProcess", "Outlook", "look", "observe"]
 
 
+@register
 @final
 @dataclass(frozen=True, eq=False)
 class ConditionedProcess(AbstractProcess):

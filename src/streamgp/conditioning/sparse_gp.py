@@ -2,7 +2,7 @@
 
 import os
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import torch
 from gpytorch.kernels import Kernel
@@ -23,17 +23,19 @@ from streamgp.conditioning.transport import TransportInfo, transport
 from streamgp.errors import ShapeError
 from streamgp.gp import Prior, PseudoData, SamplePaths, SparseProcess, pseudo_data, read_gpytorch, sample_paths
 from streamgp.gp.exporting import write_gpytorch
-from streamgp.gp.storage import load_process, save_process
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.shapes import broadcast_shapes
 from streamgp.sites import SiteRule
+from streamgp.storage import reads_version_1, register, save
+from streamgp.storage.version1 import object_of, process_of
 
-__all__ = ["SparseGP", "from_gpytorch", "load"]
+__all__ = ["SparseGP", "from_gpytorch"]
 
 # Large enough to keep the factor of close inducing points accurate, small enough not to show in predictions.
 _DEFAULT_JITTER = {torch.float64: 1e-8, torch.float32: 1e-5}
 
 
+@register
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class SparseGP(AbstractGP):
@@ -206,7 +208,7 @@ class SparseGP(AbstractGP):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to a file that `load` reads: tensors and a JSON description, no pickle; atomically."""
-        save_process(self.process, path)
+        save(self, path)
 
     def __repr__(self) -> str:
         return f"SparseGP({self._describe()})"
@@ -273,23 +275,10 @@ def from_gpytorch(model: ApproximateGP, *, kernel: Kernel | None = None, mean: M
     return SparseGP(read_gpytorch(model, kernel=kernel, mean=mean))
 
 
-def load(
-    path: str | os.PathLike[str],
-    *,
-    kernel: Kernel | None = None,
-    mean: Mean | None = None,
-    device: torch.device | str | None = None,
-) -> SparseGP:
-    """Read a sparse GP that `SparseGP.save` wrote.
-
-    Args:
-        path: The file.
-        kernel: A kernel of the structure that was saved, where it cannot be rebuilt by name; its values come
-            from the file.
-        mean: A mean, likewise.
-        device: Where to put the tensors; the CPU by default.
-    """
-    return SparseGP(load_process(path, kernel=kernel, mean=mean, device=device))
+@reads_version_1("streamgp.SparseGP")
+def _upgrade(description: dict[str, Any]) -> Any:
+    process = process_of(description, "", description["tensors"])
+    return object_of("conditioning.SparseGP", {"sparse_process": process})
 
 
 def _check_points(inducing_points: Tensor) -> Tensor:

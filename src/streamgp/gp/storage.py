@@ -1,6 +1,5 @@
 """Saving a sparse posterior: tensors and a JSON description in one file, without pickle."""
 
-import os
 from copy import deepcopy
 from typing import Any
 
@@ -11,30 +10,13 @@ from torch import Tensor
 from torch.nn import Module
 
 from streamgp.errors import FileFormatError, UnsupportedError
-from streamgp.gp.archive import read_archive, write_archive
 from streamgp.gp.description import describe_module, rebuild_module
 from streamgp.gp.prior import Prior
 from streamgp.gp.sparse import SparseProcess
 
-__all__ = ["describe_process", "load_process", "rebuild_process", "save_process"]
+__all__ = ["describe_process", "rebuild_process"]
 
-_FORMAT = "streamgp.SparseGP"
-_VERSION = 1
 _TENSORS = ("inducing_points", "whitened_mean", "whitened_root")
-
-
-def save_process(process: SparseProcess, path: str | os.PathLike[str]) -> None:
-    """Write a sparse posterior to a file."""
-    description, tensors = describe_process(process)
-    write_archive(path, {"format": _FORMAT, "version": _VERSION, **description}, tensors)
-
-
-def load_process(
-    path: str | os.PathLike[str], *, kernel: Kernel | None, mean: Mean | None, device: torch.device | str | None
-) -> SparseProcess:
-    """Read what `save_process` wrote; kernels and means not known by name are passed in."""
-    description, tensors = read_archive(path, format=_FORMAT, version=_VERSION)
-    return rebuild_process(description, tensors, kernel=kernel, mean=mean, device=device, name=str(path))
 
 
 def describe_process(process: SparseProcess) -> tuple[dict[str, Any], dict[str, Tensor]]:

@@ -14,6 +14,7 @@ from streamgp.likelihoods import AbstractLikelihood
 from streamgp.shapes import broadcast_shapes
 from streamgp.sites.belief import AbstractBelief
 from streamgp.sites.implicit import attach_fixed_point_gradient
+from streamgp.storage import register
 
 __all__ = ["SiteInfo", "SiteRule", "Sites", "find_sites"]
 
@@ -68,6 +69,7 @@ class Sites(NamedTuple):
     variance: Float[Tensor, "*s k"]
 
 
+@register
 @final
 @dataclass(frozen=True, eq=False)
 class SiteInfo:

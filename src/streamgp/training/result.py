@@ -1,5 +1,6 @@
 """What `fit` returns."""
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
@@ -9,6 +10,7 @@ from streamgp.checks import check_inputs
 from streamgp.conditioning import SparseGP
 from streamgp.gp import Prediction
 from streamgp.likelihoods import AbstractLikelihood
+from streamgp.storage import register, save
 from streamgp.training.scaling import RescaledProcess, Scaling
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["FitInfo", "FitResult"]
 
 
+@register
 @final
 @dataclass(frozen=True)
 class FitInfo:
@@ -54,6 +57,7 @@ class FitInfo:
     warnings: tuple[str, ...] = ()
 
 
+@register
 @final
 @dataclass(frozen=True, eq=False)
 class FitResult:
@@ -103,6 +107,10 @@ class FitResult:
         scaled = self.scaling.targets(y)
         density = self.likelihood.log_predictive_density(prediction.mean, prediction.variance, scaled)
         return density - self.scaling.target_scale.to(density).log()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to a file that `streamgp.load` reads: arrays and a JSON description, no pickle; atomically."""
+        save(self, path)
 
     def plot(self, axes: "Axes | None" = None) -> "Axes":
         """Draw the history of the objective.

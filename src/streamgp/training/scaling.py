@@ -9,6 +9,7 @@ from torch import Tensor
 
 from streamgp.errors import OptionError
 from streamgp.gp import AbstractProcess
+from streamgp.storage import register
 from streamgp.training.features import Observed
 
 __all__ = ["RescaledProcess", "Scaling", "describe_unscaled_inputs", "find_scaling"]
@@ -17,6 +18,7 @@ __all__ = ["RescaledProcess", "Scaling", "describe_unscaled_inputs", "find_scali
 _USUAL_SPREAD = (0.01, 10.0)
 
 
+@register
 @final
 @dataclass(frozen=True, eq=False)
 class Scaling:

@@ -1,7 +1,9 @@
-import json
+import io
+import tracemalloc
 import zipfile
 
 import gpytorch
+import numpy as np
 import pytest
 import torch
 from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
@@ -23,6 +25,7 @@ from gpytorch.kernels import (
 
 import streamgp as sg
 from streamgp.errors import FileFormatError, UnsupportedError
+from streamgp.storage import load, save
 from streamgp.testing.conditioning_laws import BATCH_SHAPES, DTYPES
 
 KERNELS = {
@@ -107,41 +110,115 @@ def test_flipped_bytes_are_noticed(tmp_path):
     gp.save(path)
     content = bytearray(path.read_bytes())
     with zipfile.ZipFile(path) as archive:
-        start = archive.getinfo("whitened_root.npy").header_offset
+        start = archive.getinfo(f"{PREFIX}.whitened_root.npy").header_offset
     content[start + 80] ^= 0xFF
     path.write_bytes(content)
     with pytest.raises(FileFormatError, match="damaged"):
         sg.load(path)
 
 
-def rewrite(path, change):
-    with zipfile.ZipFile(path) as archive:
-        parts = {name: archive.read(name) for name in archive.namelist()}
-    description = json.loads(parts["description.json"])
-    change(description, parts)
-    parts["description.json"] = json.dumps(description).encode()
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, content in parts.items():
-            archive.writestr(name, content)
+def kernel_of(description):
+    return process_of(description)["prior"]["fields"]["kernel"]
+
+
+def process_of(description):
+    return description["content"]["fields"]["sparse_process"]["fields"]
+
+
+PREFIX = "content.sparse_process"
+
+
+def damage(name, array):
+    def change(_, parts):
+        part = io.BytesIO()
+        np.save(part, array)
+        parts[f"{PREFIX}.{name}.npy"] = part.getvalue()
+
+    return change
 
 
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lambda d, _: d.update(format="other"), "does not hold a streamgp.SparseGP, but 'other'"),
-        (lambda d, _: d.update(version=99), "has format version 99, but this version of streamgp reads 1"),
-        (lambda d, _: d["tensors"].remove("whitened_mean"), r"lacks the tensors \['whitened_mean'\]"),
-        (lambda d, _: d["modules"]["kernel"]["description"].pop("options"), "description of the kernel or mean is not"),
-        (lambda d, _: d["modules"]["kernel"]["description"].update({"class": "Evil"}), "of class Evil"),
-        (lambda _, p: p.update({"whitened_mean.npy": p["inducing_points.npy"]}), "do not fit together"),
+        (lambda d, _: d.update(format="other"), "does not hold an object of streamgp, but 'other'"),
+        (lambda d, _: d.update(version=99), "has format version 99, but this version of streamgp reads up to 2"),
+        (lambda d, _: d["content"].update(version=2), "version 2 of a conditioning.SparseGP, but .* up to 1"),
+        (lambda d, _: d["content"].update({"class": "os.system"}), "class 'os.system', which is not known"),
+        (lambda d, _: d["tensors"].remove(f"{PREFIX}.whitened_mean"), "does not hold the tensors"),
+        (lambda d, _: process_of(d).pop("whitened_mean"), r"SparseProcess lacks \['whitened_mean'\]"),
+        (lambda d, _: process_of(d).update(more=1), r"SparseProcess has \['more'\], which are not known"),
+        (lambda d, _: process_of(d).update(jitter=-1e-3), "jitter is -0.001, which makes no sense"),
+        (lambda d, _: process_of(d).update(jitter=1e30), "jitter is 1e\\+30, which makes no sense"),
+        (lambda d, _: process_of(d).update(jitter={"$": "float", "value": "nan"}), "jitter is nan"),
+        (lambda d, _: process_of(d).update(jitter="a"), "field jitter of the file's gp.SparseProcess is a str"),
+        (lambda d, _: kernel_of(d)["structure"].pop("options"), r"damaged.*KeyError: 'options'"),
+        (lambda d, _: kernel_of(d)["structure"].update({"class": "Evil"}), "of class Evil"),
+        (damage("whitened_mean", np.zeros((5, 2))), "field whitened_mean .* of shape .5, 2."),
+        (damage("whitened_mean", np.zeros(4)), "field whitened_mean .* of shape .4,., .* does not fit the others"),
+        (damage("whitened_mean", np.full(5, np.nan)), "whitened_mean holds values that are NaN"),
+        (damage("whitened_root", np.full((5, 5), np.inf)), "whitened_root holds values that are NaN or infinite"),
+        (damage("whitened_root", np.zeros((5, 5), int)), "field whitened_root"),
+        (damage("whitened_root", np.zeros((5, 5), np.float32)), "whitened_root is torch.float32"),
+        (damage("prior.kernel.raw_lengthscale", np.full((1, 1), np.inf)), "raw_lengthscale of a RBFKernel is not fin"),
+        (damage("prior.kernel.raw_lengthscale", np.zeros((1, 1), int)), "raw_lengthscale of a RBFKernel is of type"),
+        (damage("prior.kernel.raw_lengthscale", np.zeros((1, 7))), "or other shapes"),
     ],
 )
-def test_a_foreign_file_is_refused_with_a_sentence(tmp_path, change, sentence):
+def test_a_foreign_file_is_refused_with_a_sentence(tmp_path, rewrite, change, sentence):
     gp, _ = make(RBFKernel())
     gp.save(tmp_path / "model.sgp")
     rewrite(tmp_path / "model.sgp", change)
-    with pytest.raises((FileFormatError, UnsupportedError), match=sentence):
+    with pytest.raises(FileFormatError, match=sentence):
         sg.load(tmp_path / "model.sgp")
+
+
+def test_a_file_of_another_kind_is_refused(tmp_path):
+    gp, _ = make(RBFKernel())
+    save(gp, tmp_path / "a")
+    assert isinstance(load(tmp_path / "a", kind=sg.SparseGP), sg.SparseGP)
+    with pytest.raises(FileFormatError, match="does not hold a ConditionedGP, but a SparseGP"):
+        load(tmp_path / "a", kind=sg.ConditionedGP)
+
+
+def test_what_is_not_registered_is_refused_when_saved(tmp_path):
+    with pytest.raises(UnsupportedError, match=r"What is to be saved is a object.*streamgp\.storage\.register"):
+        save(object(), tmp_path / "a")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_conditioned_gp_comes_back(tmp_path):
+    gp, X = make(RBFKernel())
+    y = torch.tensor([1.0, 0.0, 2.0], dtype=X.dtype)
+    conditioned = gp.condition(X[:3], y, likelihood=sg.likelihoods.Poisson())
+    conditioned = conditioned.condition(X[3:5], torch.randn(4, 2, dtype=X.dtype), noise_variance=0.1)
+    conditioned.save(tmp_path / "a")
+    loaded = sg.load(tmp_path / "a")
+    assert torch.equal(loaded.predict(X).covariance, conditioned.predict(X).covariance)
+    assert torch.equal(loaded.predict(X).mean, conditioned.predict(X).mean)
+
+
+def test_a_fit_comes_back(tmp_path):
+    torch.manual_seed(0)
+    X = torch.rand(20, 2, dtype=torch.float64)
+    fitted = sg.fit(100.0 * X, 50.0 + X.sum(-1), num_inducing=5, standardize=True)
+    fitted.save(tmp_path / "a")
+    loaded = sg.load(tmp_path / "a")
+    assert torch.equal(loaded.predict(100.0 * X).mean, fitted.predict(100.0 * X).mean)
+    assert loaded.info == fitted.info
+    assert loaded.frozen == fitted.frozen
+
+
+def test_loading_takes_memory_for_little_more_than_the_file(tmp_path):
+    path = tmp_path / "a"
+    gp = sg.SparseGP.from_prior(RBFKernel(), torch.rand(600, 2, dtype=torch.float64))
+    gp.save(path)
+    tracemalloc.start()
+    try:
+        sg.load(path)
+        peak = tracemalloc.get_traced_memory()[1]  # without what torch allocates: that is one copy of the tensors
+    finally:
+        tracemalloc.stop()
+    assert peak < path.stat().st_size
 
 
 def test_a_missing_file_is_named(tmp_path):

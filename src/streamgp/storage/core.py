@@ -1,0 +1,84 @@
+"""The classes of `gp` and `likelihoods` in files: they lie below the codec, so it registers them."""
+
+import dataclasses
+import math
+from typing import Any
+
+import torch
+from gpytorch.kernels import Kernel
+from gpytorch.means import Mean
+from jaxtyping import Float
+from torch import Tensor
+
+from streamgp import likelihoods
+from streamgp.errors import FileFormatError
+from streamgp.gp import Prior, SparseProcess
+from streamgp.shapes import is_broadcastable
+from streamgp.storage.registry import register
+
+__all__ = ["check_process"]
+
+_DTYPES = (torch.float32, torch.float64)
+
+
+def check_process(process: SparseProcess) -> None:
+    """Refuse a belief that no computation can have led to: values that are not finite, or a jitter without sense."""
+    Z, m, R = process.inducing_points, process.whitened_mean, process.whitened_root
+    named = {"inducing_points": Z, "whitened_mean": m, "whitened_root": R}
+    if process.information is not None:
+        named["information"] = process.information
+    for name, value in named.items():
+        if value.dtype != Z.dtype or value.dtype not in _DTYPES:
+            raise FileFormatError(f"The file's {name} is {value.dtype}, and its inducing points are {Z.dtype}.")
+        if not bool(torch.isfinite(value).all()):
+            raise FileFormatError(f"The file's {name} holds values that are NaN or infinite. It is damaged.")
+    if not is_broadcastable(process.prior.batch_shape, Z.shape[:-2]) or 0 in Z.shape[-2:]:
+        raise FileFormatError(
+            f"The file's inducing points have shape {tuple(Z.shape)}, and its kernel the leading axes "
+            f"{tuple(process.prior.batch_shape)}. They do not fit together; the file is damaged."
+        )
+    few = Z[..., :2, :]
+    prior, mean = process.prior.variance(few), process.prior.mean(few)
+    if not bool(torch.isfinite(prior).all()) or not bool(torch.isfinite(mean).all()):
+        raise FileFormatError("The file's kernel or mean is not finite at its inducing points. It is damaged.")
+    # As much jitter as variance would leave nothing of the kernel.
+    if not 0.0 <= process.jitter <= max(1.0, float(prior.mean())) or not math.isfinite(process.jitter):
+        raise FileFormatError(f"The file's jitter is {process.jitter}, which makes no sense. It is damaged.")
+
+
+def _prior_fields(prior: Prior) -> dict[str, Any]:
+    return {"kernel": prior.kernel, "mean": prior.mean_function, "zero": prior.zero}
+
+
+def _rebuild_prior(kernel: Kernel, mean: Mean, zero: Tensor | None = None) -> Prior:
+    if zero is None:  # files of format version 1 lack it, and the process brings its precision
+        zero = next(iter(kernel.parameters()), torch.zeros((), dtype=torch.float64)).detach().new_zeros(())
+    return _cast_prior(kernel, mean, zero)
+
+
+def _cast_prior(kernel: Kernel, mean: Mean, zero: Tensor) -> Prior:
+    if zero.dtype not in _DTYPES or zero.shape != ():
+        raise FileFormatError("The file's prior is neither of single nor of double precision. It is damaged.")
+    for module in (kernel, mean):
+        module.to(dtype=zero.dtype, device=zero.device).eval().requires_grad_(False)
+    return Prior(kernel, mean, torch.zeros_like(zero))
+
+
+def _rebuild_process(
+    prior: Prior,
+    inducing_points: Float[Tensor, "*b m d"],
+    whitened_mean: Float[Tensor, "*b m"],
+    whitened_root: Float[Tensor, "*b m m"],
+    jitter: float = 0.0,
+    information: Float[Tensor, "*b m"] | None = None,
+) -> SparseProcess:
+    prior = _cast_prior(prior.kernel, prior.mean_function, inducing_points.new_zeros(()))
+    return SparseProcess(prior, inducing_points, whitened_mean, whitened_root, float(jitter), information)
+
+
+register(Prior, to_fields=_prior_fields, from_fields=_rebuild_prior)
+register(SparseProcess, from_fields=_rebuild_process, check=check_process)
+for _name in likelihoods.__all__:
+    _likelihood = getattr(likelihoods, _name)
+    if isinstance(_likelihood, type) and dataclasses.is_dataclass(_likelihood):
+        register(_likelihood)

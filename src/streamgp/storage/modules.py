@@ -1,0 +1,332 @@
+"""Kernels, means and other modules as plain descriptions: class names and options that JSON can hold, without code."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, final
+
+import torch
+from gpytorch import constraints, kernels, means, priors
+from torch import Tensor
+from torch.nn import Module
+
+from streamgp.errors import FileFormatError, UnsupportedError
+
+__all__ = [
+    "describe_module",
+    "rebuild_module",
+    "register_module",
+    "registered_modules",
+    "restore_module",
+    "role_of",
+    "state_of",
+]
+
+Structure = dict[str, Any]
+Shapes = Mapping[str, tuple[int, ...]]
+
+# Bounds on what is built from a file.
+_DEEPEST = 24
+_MOST_PARTS = 2000
+
+
+@final
+@dataclass(frozen=True)
+class _ModuleFormat:
+    """How modules of a class are built again.
+
+    Attributes:
+        cls: The class.
+        options: Arguments of the constructor, by name, read off a module; those that are None are left out.
+        sizes: The options that are sizes of its parameters.
+        parts: Attributes that hold modules within it, in the order of the constructor; a list of modules counts, too.
+        batch_shape: Reads the batch shape that the constructor takes; None if it takes none.
+    """
+
+    cls: type
+    options: Mapping[str, Callable[[Any], Any]]
+    sizes: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+    batch_shape: Callable[[Any], Sequence[int]] | None = None
+
+
+_FORMATS: dict[str, _ModuleFormat] = {}
+_CONSTRAINTS = {
+    cls.__name__: cls
+    for cls in (constraints.Positive, constraints.GreaterThan, constraints.LessThan, constraints.Interval)
+}
+_PRIORS: dict[str, tuple[type, tuple[str, ...]]] = {
+    "GammaPrior": (priors.GammaPrior, ("concentration", "rate")),
+    "HalfCauchyPrior": (priors.HalfCauchyPrior, ("scale",)),
+    "HalfNormalPrior": (priors.HalfNormalPrior, ("scale",)),
+    "LogNormalPrior": (priors.LogNormalPrior, ("loc", "scale")),
+    "NormalPrior": (priors.NormalPrior, ("loc", "scale")),
+}
+_DTYPES = {"float32": torch.float32, "float64": torch.float64}
+
+
+def register_module(
+    cls: type,
+    *,
+    options: Mapping[str, Callable[[Any], Any]] | Sequence[str] = (),
+    sizes: Sequence[str] = (),
+    parts: Sequence[str] = (),
+    batch_shape: Callable[[Any], Sequence[int]] | None = lambda module: module.batch_shape,
+) -> None:
+    """Let files rebuild modules of a class: a kernel, a mean, a transform.
+
+    Args:
+        cls: The class; its name must be its own among all registered ones.
+        options: Arguments of the constructor that are no sizes: names of attributes, or functions that read them off.
+        sizes: Those that are sizes of parameters, such as `ard_num_dims`. What a file declares is compared with the
+            tensors that it holds before anything is allocated.
+        parts: Attributes that hold modules within it, passed to the constructor in this order.
+        batch_shape: Reads the batch shape, an argument of the constructor; None if it takes none.
+    """
+    readers = dict(options) if isinstance(options, Mapping) else {name: _attribute(name) for name in options}
+    readers |= {name: _attribute(name) for name in sizes if name not in readers}
+    _FORMATS[cls.__name__] = _ModuleFormat(cls, readers, tuple(sizes), tuple(parts), batch_shape)
+
+
+def registered_modules() -> tuple[type, ...]:
+    """The classes of modules that files can rebuild."""
+    return tuple(each.cls for each in _FORMATS.values())
+
+
+def role_of(module: Module) -> str:
+    """What an option of `load` calls such a module."""
+    if isinstance(module, kernels.Kernel):
+        return "kernel"
+    return "mean" if isinstance(module, means.Mean) else "module"
+
+
+def state_of(module: Module) -> dict[str, Tensor]:
+    """Parameters and buffers that are no part of the structure."""
+    left_out = ("_prior.", "_constraint.", "active_dims")
+    return {name: value for name, value in module.state_dict().items() if not any(part in name for part in left_out)}
+
+
+def describe_module(module: Module) -> Structure | None:
+    """The structure of a module; None if it holds something that cannot be rebuilt by name.
+
+    Priors count in fits. Where nothing is to be learned, those that cannot be rebuilt are left out.
+    """
+    format = _FORMATS.get(type(module).__name__)
+    if format is None or format.cls is not type(module):
+        return None
+    structure: Structure = {"class": type(module).__name__}
+    if format.batch_shape is not None:
+        structure["batch_shape"] = list(format.batch_shape(module))
+    options = {name: read(module) for name, read in format.options.items()}
+    if isinstance(module, kernels.Kernel) and module.active_dims is not None:
+        options["active_dims"] = module.active_dims.tolist()
+    structure["options"] = {name: value for name, value in options.items() if value is not None}
+    described = {
+        "constraints": {name: _describe_constraint(each) for name, each in _own_constraints(module).items()},
+        "priors": _describe_priors(module),
+        "parts": {name: describe_module(part) for name, part in _parts(module, format).items()},
+    }
+    if any(None in each.values() for each in described.values()):
+        return None
+    return structure | described
+
+
+def rebuild_module(structure: Structure, shapes: Shapes) -> Module:
+    """Build a described module, with values still to be loaded.
+
+    Args:
+        structure: What `describe_module` returned, from a file.
+        shapes: Of the tensors that will be its state, by name.
+
+    Raises:
+        FileFormatError: If it is not known, declares more than the tensors hold, or is too deep or too large.
+    """
+    return _rebuild(structure, shapes, depth=0, budget=[_MOST_PARTS])
+
+
+def restore_module(name: Any, role: Any, given: Mapping[str, Module | None]) -> Module:
+    """A copy of the module that the user passed in place of one that cannot be rebuilt."""
+    module = given.get(str(role))
+    if module is None:
+        raise UnsupportedError(
+            f"The file was saved with a {role} of class {name}, or with priors on its parameters, that cannot be "
+            f"rebuilt by name. Pass one of the same structure: streamgp.load(path, {role}=...); its values are then "
+            "read from the file. Or register its class with streamgp.storage.register_module before saving and loading."
+        )
+    return deepcopy(module)
+
+
+def _rebuild(structure: Structure, shapes: Shapes, *, depth: int, budget: list[int]) -> Module:
+    budget[0] -= 1
+    if depth > _DEEPEST or budget[0] < 0:
+        raise FileFormatError(
+            f"The file describes a kernel or mean of more than {_DEEPEST} levels or {_MOST_PARTS} parts. It is damaged."
+        )
+    format = _FORMATS.get(structure["class"])
+    if format is None:
+        raise FileFormatError(
+            f"The file names a kernel or mean of class {structure['class']}, which cannot be rebuilt by name."
+        )
+    parts = {}
+    for name, part in structure["parts"].items():
+        inner = {key.removeprefix(f"{name}."): shape for key, shape in shapes.items() if key.startswith(f"{name}.")}
+        parts[name] = _rebuild(part, inner, depth=depth + 1, budget=budget)
+    module = _build(format, structure, list(parts.values()), shapes)
+    if list(_parts(module, format)) != list(parts):
+        raise FileFormatError(f"The parts of a {structure['class']} are not {sorted(parts)}. The file is damaged.")
+    for name, described in structure["constraints"].items():
+        module.register_constraint(name, _rebuild_constraint(described))
+    for name, described in structure["priors"].items():
+        module.register_prior(f"{name}_prior", _rebuild_prior(described), name)
+    return module
+
+
+def _build(format: _ModuleFormat, structure: Structure, parts: list[Module], shapes: Shapes) -> Any:
+    options = dict(structure["options"])
+    unknown = options.keys() - format.options.keys() - {"active_dims"}
+    if unknown:
+        raise FileFormatError(f"The file gives a {structure['class']} the options {sorted(unknown)}. It is damaged.")
+    if "active_dims" in options:
+        options["active_dims"] = tuple(_count(each, minimum=0) for each in options["active_dims"])
+    batch_shape = [_count(size) for size in structure.get("batch_shape", ())]
+    declared = math.prod([*batch_shape, *(_count(options[name]) for name in format.sizes if name in options)])
+    held = sum(math.prod(shape) for shape in shapes.values())
+    if declared > max(held, 1) and (held or declared > _MOST_PARTS):
+        raise FileFormatError(
+            f"The file declares a {structure['class']} with {declared} values, but holds {held}. It is damaged."
+        )
+    if format.batch_shape is not None:
+        options["batch_shape"] = torch.Size(batch_shape)
+    return format.cls(*parts, **options)
+
+
+def _count(value: Any, *, minimum: int = 1) -> int:
+    if type(value) is not int or value < minimum:
+        raise FileFormatError(f"The file declares a size of {value!r}. It is damaged.")
+    return value
+
+
+def _parts(module: Any, format: _ModuleFormat) -> dict[str, Module]:
+    parts: dict[str, Module] = {}
+    for name in format.parts:
+        value = getattr(module, name)
+        if isinstance(value, torch.nn.ModuleList):
+            parts |= {f"{name}.{i}": part for i, part in enumerate(value)}
+        else:
+            parts[name] = value
+    return parts
+
+
+def _own_constraints(module: Module) -> dict[str, Any]:
+    names = [name for name, value in module.named_parameters(recurse=False) if value is not None]
+    found = {name: getattr(module, f"{name}_constraint", None) for name in names}
+    return {name: constraint for name, constraint in found.items() if constraint is not None}
+
+
+def _describe_constraint(constraint: constraints.Interval) -> Structure | None:
+    if type(constraint) is not _CONSTRAINTS.get(type(constraint).__name__):
+        return None
+    described = {
+        "class": type(constraint).__name__,
+        "bounds": [_bound(constraint.lower_bound), _bound(constraint.upper_bound)],
+        "dtype": str(constraint.lower_bound.dtype).removeprefix("torch."),
+        "is_transformed": constraint._transform is not None,
+    }
+    # Transforms are functions or modules without values: their text tells them apart.
+    return described if repr(_rebuild_constraint(described)._transform) == repr(constraint._transform) else None
+
+
+def _rebuild_constraint(described: Structure) -> constraints.Interval:
+    given = dict(zip(("lower_bound", "upper_bound"), described["bounds"], strict=True))
+    bounds = {name: torch.tensor(bound) for name, bound in given.items() if bound is not None}
+    if described["class"] == "Positive":
+        bounds = {}
+    untransformed = {} if described["is_transformed"] else {"transform": None, "inv_transform": None}
+    constraint = _CONSTRAINTS[described["class"]](**bounds, **untransformed)
+    if described.get("dtype") is None:
+        return constraint
+    dtype = _DTYPES[described["dtype"]]
+    constraint.to(dtype)
+    for name in bounds:  # to the last bit, which the constructor rounds to single precision
+        constraint.register_buffer(name, torch.tensor(given[name], dtype=dtype))
+    return constraint
+
+
+def _bound(bound: Tensor) -> Any:
+    """A bound as numbers; None for none."""
+    return bound.tolist() if bool(torch.isfinite(bound).all()) else None
+
+
+def _describe_priors(module: Any) -> dict[str, Structure | None]:
+    """Priors by the name of what they are about."""
+    names = [name.removesuffix("_prior") for name in getattr(module, "_priors", {})]
+    described = {name: _describe_prior(module, name) for name in names}
+    if any(parameter.requires_grad for parameter in module.parameters()):
+        return described
+    return {name: prior for name, prior in described.items() if prior is not None}
+
+
+def _describe_prior(module: Any, name: str) -> Structure | None:
+    prior = module._priors[f"{name}_prior"][0] if f"{name}_prior" in module._priors else None
+    cls, arguments = _PRIORS.get(type(prior).__name__, (None, ()))
+    if cls is not type(prior) or getattr(prior, "_transform", None) is not None or not _is_plain(module, name):
+        return None
+    values: list[Tensor] = [getattr(prior, argument) for argument in arguments]
+    if not all(bool(torch.isfinite(value).all()) for value in values):
+        return None
+    dtype = str(values[0].dtype).removeprefix("torch.")
+    return {"class": type(prior).__name__, "dtype": dtype, "arguments": [value.tolist() for value in values]}
+
+
+def _is_plain(module: Any, name: str) -> bool:
+    """Whether a prior's function of the module is that of the attribute with its name."""
+    value = getattr(module, name, None)
+    return isinstance(value, Tensor) and torch.equal(module._priors[f"{name}_prior"][1](module), value)
+
+
+def _rebuild_prior(described: Structure) -> Any:
+    cls, arguments = _PRIORS[described["class"]]
+    dtype = _DTYPES[described["dtype"]]
+    values = [torch.tensor(value, dtype=dtype) for value in described["arguments"]]
+    if len(values) != len(arguments) or not all(bool(torch.isfinite(value).all()) for value in values):
+        raise FileFormatError(f"The file describes a {described['class']} with other arguments. It is damaged.")
+    return cls(*values)
+
+
+def _attribute(name: str) -> Callable[[Any], Any]:
+    def read(module: Any) -> Any:
+        value = getattr(module, name)
+        return int(value) if isinstance(value, Tensor) else value
+
+    return read
+
+
+for _kernel in (kernels.RBFKernel, kernels.RQKernel, kernels.PeriodicKernel, kernels.LinearKernel):
+    register_module(_kernel, sizes=("ard_num_dims",))
+register_module(kernels.MaternKernel, options=("nu",), sizes=("ard_num_dims",))
+register_module(kernels.PiecewisePolynomialKernel, options=("q",), sizes=("ard_num_dims",))
+register_module(kernels.CosineKernel)
+register_module(kernels.ConstantKernel)
+register_module(kernels.PolynomialKernel, options=("power",))
+register_module(kernels.SpectralMixtureKernel, sizes=("num_mixtures", "ard_num_dims"))
+register_module(
+    kernels.IndexKernel,
+    options={
+        "num_tasks": lambda kernel: kernel.covar_factor.shape[-2],
+        "rank": lambda kernel: kernel.covar_factor.shape[-1],
+    },
+    sizes=("num_tasks", "rank"),
+)
+register_module(kernels.HammingIMQKernel, options=("vocab_size",))
+register_module(kernels.ScaleKernel, parts=("base_kernel",))
+register_module(kernels.AdditiveKernel, parts=("kernels",), batch_shape=None)
+register_module(kernels.ProductKernel, parts=("kernels",), batch_shape=None)
+register_module(means.ZeroMean)
+register_module(means.ConstantMean)
+register_module(
+    means.LinearMean,
+    options={"input_size": lambda mean: mean.weights.shape[-2], "bias": lambda mean: mean.bias is not None},
+    sizes=("input_size",),
+    batch_shape=lambda mean: mean.weights.shape[:-2],
+)

@@ -1,0 +1,208 @@
+"""Which classes files may hold, by names that stay when code moves."""
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import import_module
+from typing import Any, TypeVar, final, get_type_hints
+
+from streamgp.errors import FileFormatError, OptionError, UnsupportedError
+
+__all__ = ["Fields", "Migration", "StoredClass", "find_class", "find_name", "import_home", "register", "registered"]
+
+Class = TypeVar("Class", bound=type)
+Fields = dict[str, Any]
+# From the fields of one version of a class to those of the next.
+Migration = Callable[[Fields], Fields]
+
+# Modules that register the classes whose names start so, imported when a file names one.
+_HOMES = {
+    "gp": "streamgp.storage",
+    "likelihoods": "streamgp.storage",
+    "sites": "streamgp.conditioning",
+    "conditioning": "streamgp.conditioning",
+    "training": "streamgp.training",
+    "models": "streamgp.models",
+    "acquisition": "streamgp.acquisition",
+    "loops": "streamgp.loops",
+    "optimizers": "streamgp.optimizers",
+    "pools": "streamgp.pools",
+    "streaming": "streamgp.streaming",
+    "cli": "streamgp.cli.checkpoints",
+}
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class StoredClass:
+    """How objects of a class become fields, and fields become an object.
+
+    Attributes:
+        cls: The class.
+        name: Its name in files.
+        version: Version of its fields.
+        to_fields: Its fields by name.
+        from_fields: Makes an object of them; its parameters and their annotations say what it expects.
+        check: Says what is wrong with an object that was read, by raising an error of ours; None if anything goes.
+        migrations: By version, the step to the next.
+    """
+
+    cls: type
+    name: str
+    version: int
+    to_fields: Callable[[Any], Mapping[str, Any]]
+    from_fields: Callable[..., Any]
+    check: Callable[[Any], None] | None = None
+    migrations: Mapping[int, Migration] = field(default_factory=dict)
+
+    @cached_property
+    def hints(self) -> Mapping[str, Any]:
+        """Annotations of the fields."""
+        source = self.cls if self.from_fields is self.cls and _has_fields(self.cls) else self.from_fields
+        hints = get_type_hints(source if not inspect.isclass(source) or _has_fields(source) else source.__init__)
+        return {name: hint for name, hint in hints.items() if name != "return"}
+
+    @cached_property
+    def required(self) -> frozenset[str]:
+        """Names of the fields that must be there."""
+        parameters = inspect.signature(self.from_fields).parameters.values()
+        return frozenset(each.name for each in parameters if each.default is inspect.Parameter.empty)
+
+    @cached_property
+    def allowed(self) -> frozenset[str]:
+        """Names of the fields that may be there."""
+        return frozenset(inspect.signature(self.from_fields).parameters)
+
+
+_BY_NAME: dict[str, StoredClass] = {}
+_BY_CLASS: dict[type, StoredClass] = {}
+
+
+def register(
+    cls: Class | None = None,
+    /,
+    *,
+    name: str | None = None,
+    version: int = 1,
+    to_fields: Callable[[Any], Mapping[str, Any]] | None = None,
+    from_fields: Callable[..., Any] | None = None,
+    check: Callable[[Any], None] | None = None,
+    migrations: Mapping[int, Migration] | None = None,
+) -> Any:
+    """Let objects of a class be saved; a decorator, with or without arguments.
+
+    A dataclass or named tuple needs nothing else: its fields are read from it, so that none can be forgotten. Its
+    annotations are checked when a file is read. Any other class says how to take it apart and put it together:
+
+    ```python
+    @register
+    @dataclass(frozen=True)
+    class Counters:
+        num_asked: int = 0
+
+    register(Optimizer, to_fields=lambda one: {"state": one.state}, from_fields=Optimizer.from_state)
+    ```
+
+    Args:
+        cls: The class.
+        name: Its name in files, which stays when the class is renamed or moved. Within the package the default is
+            `"package.Class"`, elsewhere the full name.
+        version: Version of its fields, raised when they change their meaning. New fields with a default, which older
+            files lack, need no new version.
+        to_fields: Takes an object apart.
+        from_fields: Puts an object together; the constructor by default. The names of its parameters are those of the
+            fields, and their annotations are checked.
+        check: Called with every object that was read; raises an error of ours if its values make no sense.
+        migrations: For each version before, a function of its fields, decoded, that returns those of the next.
+    """
+    if cls is None:
+        return lambda decorated: register(
+            decorated,
+            name=name,
+            version=version,
+            to_fields=to_fields,
+            from_fields=from_fields,
+            check=check,
+            migrations=migrations,
+        )
+    if to_fields is None and not _has_fields(cls):
+        raise OptionError(f"{cls.__name__} is neither a dataclass nor a named tuple. Pass to_fields and from_fields.")
+    stored = StoredClass(
+        cls=cls,
+        name=name or _default_name(cls),
+        version=version,
+        to_fields=to_fields or _fields_of,
+        from_fields=from_fields or cls,
+        check=check,
+        migrations=dict(migrations or {}),
+    )
+    other = _BY_NAME.get(stored.name)
+    if other is not None and other.cls.__qualname__ != cls.__qualname__:
+        raise OptionError(f"The name {stored.name!r} is taken by {other.cls}. Pass another name=...")
+    _BY_NAME[stored.name] = _BY_CLASS[cls] = stored
+    return cls
+
+
+def registered() -> tuple[StoredClass, ...]:
+    """All classes that were registered so far."""
+    return tuple(_BY_NAME.values())
+
+
+def find_class(cls: type, where: str) -> StoredClass:
+    """How a class is stored.
+
+    Args:
+        cls: The class.
+        where: What an error calls the place of the object.
+    """
+    if cls not in _BY_CLASS:
+        raise UnsupportedError(
+            f"{where} is a {cls.__name__}, and it is not known how to save one. Register its class with "
+            "streamgp.storage.register, or leave it out."
+        )
+    return _BY_CLASS[cls]
+
+
+def find_name(name: object) -> StoredClass:
+    """The class with a name, imported if it belongs to the package."""
+    if not isinstance(name, str):
+        raise FileFormatError(f"The file names a class by {name!r}.")
+    if name not in _BY_NAME:
+        import_home(name)
+    if name not in _BY_NAME:
+        raise FileFormatError(
+            f"The file holds an object of class {name!r}, which is not known. If it is yours, import the module that "
+            "registers it, and load again; if not, upgrade streamgp."
+        )
+    return _BY_NAME[name]
+
+
+def import_home(name: str) -> None:
+    """Import the part of the package that knows a name."""
+    home = _HOMES.get(name.split(".")[0])
+    if home is not None:
+        try:
+            import_module(home)
+        except ModuleNotFoundError:  # a part that is not installed
+            return
+
+
+def _has_fields(cls: type) -> bool:
+    return dataclasses.is_dataclass(cls) or (issubclass(cls, tuple) and cls is not tuple)
+
+
+def _fields_of(value: Any) -> Fields:
+    if dataclasses.is_dataclass(value):
+        return {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
+    return dict(value._asdict())
+
+
+def _default_name(cls: type) -> str:
+    parts = cls.__module__.split(".")
+    return f"{parts[1]}.{cls.__qualname__}" if parts[0] == "streamgp" and len(parts) > 1 else _full_name(cls)
+
+
+def _full_name(cls: type) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"

@@ -1,0 +1,143 @@
+"""Saving any object that is registered, and loading whatever was saved."""
+
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
+
+import torch
+from gpytorch.kernels import Kernel
+from gpytorch.means import Mean
+
+from streamgp.errors import FileFormatError, StreamGPError
+from streamgp.storage.archive import ArchiveReader, write_archive
+from streamgp.storage.codec import Decoder, Encoder
+from streamgp.storage.registry import find_class, import_home
+
+__all__ = ["load", "reads_version_1", "save"]
+
+Kind = TypeVar("Kind")
+# From a description of format version 1 to the encoded object.
+Upgrade = Callable[[dict[str, Any]], Any]
+
+_FORMAT = "streamgp"
+_VERSION = 2
+_UPGRADES: dict[str, Upgrade] = {}
+# Where the upgrades of files of format version 1 are registered, by the format that they name.
+_FORMER_HOMES = {
+    "streamgp.SparseGP": "conditioning",
+    "streamgp.Optimizer": "optimizers",
+    "streamgp.TurboOptimizer": "optimizers",
+    "streamgp.PoolLearner": "pools",
+    "streamgp.StreamCheckpoint": "cli",
+}
+
+
+def save(value: Any, path: str | os.PathLike[str]) -> None:
+    """Write an object to a file, whole or not at all: arrays and a JSON description, no pickle.
+
+    Args:
+        value: An object of a registered class; see `streamgp.storage.register`.
+        path: The file. A symbolic link is followed, the mode of an existing file is kept.
+
+    Raises:
+        UnsupportedError: If it holds an object of a class that is not registered.
+        SaveError: If the file cannot be written.
+    """
+    find_class(type(value), "What is to be saved")
+    encoder = Encoder()
+    content = encoder.encode(value, "content")
+    write_archive(path, {"format": _FORMAT, "version": _VERSION, "content": content}, encoder.arrays)
+
+
+@overload
+def load(
+    path: str | os.PathLike[str],
+    *,
+    kernel: Kernel | None = None,
+    mean: Mean | None = None,
+    device: torch.device | str | None = None,
+    kind: None = None,
+) -> Any: ...
+
+
+@overload
+def load(
+    path: str | os.PathLike[str],
+    *,
+    kernel: Kernel | None = None,
+    mean: Mean | None = None,
+    device: torch.device | str | None = None,
+    kind: type[Kind],
+) -> Kind: ...
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    kernel: Kernel | None = None,
+    mean: Mean | None = None,
+    device: torch.device | str | None = None,
+    kind: type | None = None,
+) -> Any:
+    """Read whatever was saved: a GP, a model, a fit, an estimator, an optimizer, a pool learner, a checkpoint.
+
+    Files from elsewhere can be read safely: nothing in a file is executed, and no more memory is used than about twice
+    its size.
+
+    Args:
+        path: The file.
+        kernel: A kernel of the structure that was saved, where it cannot be rebuilt by name; its values come
+            from the file.
+        mean: A mean, likewise.
+        device: Where to put the tensors; the CPU by default.
+        kind: The class that the file must hold; any by default.
+
+    Raises:
+        FileFormatError: If there is no such file, it is damaged, or holds something else.
+        UnsupportedError: If a kernel or mean must be passed.
+    """
+    with ArchiveReader(path) as reader:
+        try:
+            content = _content_of(reader)
+            decoder = Decoder(reader, modules={"kernel": kernel, "mean": mean}, device=device)
+            value = decoder.decode(content)
+        except StreamGPError:
+            raise
+        except Exception as error:  # whatever a damaged description leads to, it means one thing to the user
+            raise reader.damaged(error) from error
+    if kind is not None and not isinstance(value, kind):
+        raise FileFormatError(f"{path} does not hold a {kind.__name__}, but a {type(value).__name__}.")
+    return value
+
+
+def reads_version_1(format: str) -> Callable[[Upgrade], Upgrade]:
+    """Register how files of format version 1 are read: a decorator.
+
+    The function takes a file's description and returns what an `Encoder` makes of the same object. Arrays stay as they
+    are in the file and are referred to by their names. `streamgp.storage.version1` has the parts.
+
+    Args:
+        format: The format that the file names.
+    """
+
+    def decorate(upgrade: Upgrade) -> Upgrade:
+        _UPGRADES[format] = upgrade
+        return upgrade
+
+    return decorate
+
+
+def _content_of(reader: ArchiveReader) -> Any:
+    description = reader.description
+    format, version = description.get("format"), description.get("version")
+    if format == _FORMAT and version == _VERSION:
+        return description["content"]
+    if format in _FORMER_HOMES and version == 1:
+        import_home(_FORMER_HOMES[format])
+        return _UPGRADES[format](description)
+    if format != _FORMAT and format not in _FORMER_HOMES:
+        raise FileFormatError(f"{reader.path} does not hold an object of streamgp, but {format!r}.")
+    raise FileFormatError(
+        f"{reader.path} has format version {version!r}, but this version of streamgp reads up to {_VERSION}. "
+        "Load it with the version that wrote it, or upgrade streamgp."
+    )
