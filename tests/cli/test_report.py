@@ -107,7 +107,20 @@ def test_own_settings_are_shown_by_their_name():
     write_results("mine", scale="short", outcome={"draws": [0.25]})
     result = run("--results", "mine", "--scale", "short", "--output", "page.html", "--figures", "fig8")
     assert result.exit_code == 0
-    assert "<strong>short</strong> settings" in Path("page.html").read_text(encoding="utf-8")
+    assert "2 trials, short settings" in Path("page.html").read_text(encoding="utf-8")
+
+
+def test_full_results_are_shown_where_there_are_any_and_quick_ones_elsewhere():
+    write_results("results", outcome={"draws": [0.25]})
+    assert "1 of 1 claims were judged: 1 at quick settings." in run().output
+    write_results("results", scale="full", outcome={"draws": [0.75]})
+    result = run()
+    assert "1 of 1 claims were judged: 1 at full settings." in result.output
+    page = Path("streamgp-report.html").read_text(encoding="utf-8")
+    assert "The first sum is 0.75." in page
+    assert "2 trials, full settings" in page
+    assert 'href="results/full/tiny.jsonl"' in page
+    assert "1 at quick settings" in run("--scale", "quick").output
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,15 @@ import pytest
 from typer.testing import CliRunner
 
 from streamgp.cli.app import app
+from streamgp.experiments import registry
+from streamgp.experiments.configuration import Configuration
 from streamgp.experiments.engines import AbstractEngine
 from streamgp.experiments.execution import Failure, Task, execute
 from streamgp.experiments.record import Record
 from streamgp.experiments.results import load_records
 from streamgp.experiments.unit import Unit
 from streamgp.testing.tiny_figure import tiny_registry
+from streamgp.testing.tiny_study import TinySettings
 
 TEXT = """
 [mine]
@@ -171,3 +174,35 @@ def test_the_list_shows_what_has_run(run):
         ["tiny", "left, right", "sum, process, raises, dies, nan", "1 of 20", "24 min"],
     ]
     assert "Figures" not in run("tiny", "--list").output
+
+
+def test_trials_are_added_until_claims_are_decided(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("streamgp.cli.run.JoblibEngine", HereEngine)
+    settings = TinySettings(pause=0.0, sizes=(1, 2), label="x")
+
+    def configuration(study, scale):
+        return Configuration(scale, 2, 1.0, settings)
+
+    open_until = []
+    for module in ("cli.run", "experiments.plan"):
+        monkeypatch.setattr(f"streamgp.{module}.read_configuration", configuration)
+
+    def undecided(names, scale, directory):
+        records, _ = load_records("tiny", scale, directory)
+        open_until.append(len({record.seed for record in records.all}))
+        return list(names) if open_until[-1] < 12 else []
+
+    monkeypatch.setattr("streamgp.cli.run.undecided_figures", undecided)
+    with tiny_registry():
+        monkeypatch.setattr("streamgp.cli.run.FIGURES", registry.FIGURES)
+        result = CliRunner().invoke(app, ["run", "tiny_figure", "--trials", "2", "--until-decided", "30"])
+        assert result.exit_code == 0, result.output
+        assert open_until == [2, 7, 12]
+        assert "All claims are decided." in result.output
+        few = CliRunner().invoke(
+            app, ["run", "tiny_figure", "--results", "few", "--trials", "2", "--until-decided", "8"]
+        )
+        assert "Not decided with at most 8 trials: tiny_figure." in few.output
+        study = CliRunner().invoke(app, ["run", "tiny", "--until-decided", "8"])
+        assert "--until-decided needs figures with claims" in study.output

@@ -109,3 +109,9 @@ def test_every_study_has_settings(name, scale):
     assert study.name == name
     assert configuration.scale == scale
     assert isinstance(configuration.settings, study.settings)
+
+
+def test_times_of_methods_are_read_and_their_names_are_checked(read):
+    assert read(f"{TEXT}[mine.seconds_by_method]\nsum = 3\n").seconds_by_method == {"sum": 3.0}
+    with pytest.raises(OptionError, match=r"the key 'summ' is unknown. Did you mean 'sum'\? Allowed are sum"):
+        read(f"{TEXT}[mine.seconds_by_method]\nsumm = 3\n")

@@ -55,3 +55,9 @@ def test_what_is_learned_leaves_the_old_forecast_alone(forecast):
     assert learned.seconds(units("raises", 1)) == 1.0
     assert learned.seconds(units("sum", 1)) == 5.0
     assert forecast.seconds(units("raises", 1)) == 10.0
+
+
+def test_methods_may_have_guesses_of_their_own():
+    configuration = Configuration("mine", 3, 10.0, TinySettings(0.0, (1,), "x"), {"raises": 25.0})
+    forecast = Forecast.of([Plan(STUDY, configuration, (), Records(()), ())])
+    assert forecast.seconds([*units("raises", 2), *units("sum", 1)]) == 60.0

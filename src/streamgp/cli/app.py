@@ -227,6 +227,10 @@ def run(
     results: Annotated[Path, typer.Option(help="Where files of results are.")] = Path("results"),
     is_listed: Annotated[bool, typer.Option("--list", help="Show what there is and what has run, and exit.")] = False,
     is_dry: Annotated[bool, typer.Option("--dry-run", help="Show what would run and how long, and exit.")] = False,
+    until_decided: Annotated[
+        int | None,
+        typer.Option(min=2, help="Add trials to figures until their claims are decided, up to this number."),
+    ] = None,
 ) -> None:
     """Run experiments; units that have run before are not run again."""
     if not names and not is_listed:
@@ -236,7 +240,7 @@ def run(
 
     from rich.console import Console
 
-    from streamgp.cli.run import run_experiments
+    from streamgp.cli.run import run_experiments, run_until_decided
     from streamgp.cli.run_list import print_list
     from streamgp.experiments.plan import Request
 
@@ -256,7 +260,12 @@ def run(
             if is_listed:
                 print_list(console, request, results, num_workers=num_jobs)
                 return
-            failures = run_experiments(console, request, results, num_jobs=num_jobs, address=dask, is_dry=is_dry)
+            if until_decided is not None and not is_dry:
+                failures = run_until_decided(
+                    console, request, results, max_trials=until_decided, num_jobs=num_jobs, address=dask
+                )
+            else:
+                failures = run_experiments(console, request, results, num_jobs=num_jobs, address=dask, is_dry=is_dry)
     except KeyboardInterrupt:
         typer.echo("Stopped. Units that had ended are kept; run the same command again to go on.", err=True)
         raise typer.Exit(130) from None
@@ -268,7 +277,14 @@ def run(
 def report(
     results: Annotated[Path, typer.Option(help="Where files of results are.")] = Path("results"),
     output: Annotated[Path, typer.Option(help="Where to write the page.")] = Path("streamgp-report.html"),
-    scale: Annotated[str, typer.Option(help="Settings of the runs: quick, full, or the name of your own.")] = "quick",
+    scale: Annotated[
+        str | None,
+        typer.Option(
+            help="Settings of the runs: quick, full, or the name of your own. By default full where there are results, "
+            "and quick elsewhere.",
+            show_default=False,
+        ),
+    ] = None,
     figures: Annotated[str | None, typer.Option(help="Figures to show, separated by commas; all by default.")] = None,
 ) -> None:
     """Make one page from files of results: each figure's claim, picture, numbers and verdict."""

@@ -16,14 +16,17 @@ from streamgp.experiments.report.report import Report, make_report
 __all__ = ["run_report"]
 
 
-def run_report(console: Console, directory: Path, output: Path, *, scale: str, names: tuple[str, ...] | None) -> bool:
+def run_report(
+    console: Console, directory: Path, output: Path, *, scale: str | None, names: tuple[str, ...] | None
+) -> bool:
     """Make the page, and say where it is and what is on it.
 
     Args:
         console: Where to print; without markup, as errors may hold brackets.
         directory: Where files of results are.
         output: The page.
-        scale: `"quick"`, `"full"`, or the name of the user's own settings.
+        scale: `"quick"`, `"full"`, or the name of the user's own settings; if None, full results where there are any,
+            and quick ones elsewhere.
         names: Figures to show, or None for all.
 
     Returns:
@@ -57,27 +60,28 @@ def _check_output(path: Path) -> None:
         raise OptionError(f"{path}: the directory does not exist or cannot be written. Choose another --output.")
 
 
-def _check_results(directory: Path, scale: str) -> None:
-    if (directory / scale).is_dir():
+def _check_results(directory: Path, scale: str | None) -> None:
+    if any((directory / each).is_dir() for each in (SCALES if scale is None else (scale,))):
         return
     scales = sorted(each.name for each in directory.iterdir() if each.is_dir()) if directory.is_dir() else []
     there = f"There are results of: {', '.join(scales)}." if scales else "There are no results at all."
     raise OptionError(
-        f"There is no directory {directory / scale}. {there} Name another with --results or --scale, or make results "
-        "with streamgp run."
+        f"There is no directory {directory / (scale or SCALES[0])}. {there} Name another with --results or --scale, or "
+        "make results with streamgp run."
     )
 
 
 def _print_summary(console: Console, report: Report, output: Path) -> None:
-    table = Table(title=f"The paper's figures, {report.scale} settings")
-    for name in ("figure", "title", "verdict"):
+    table = Table(title="The paper's figures")
+    for name in ("figure", "title", "verdict", "scale"):
         table.add_column(name)
     for name in ("trials", "time of the runs"):
         table.add_column(name, justify="right")
     for section in report.sections:
         duration = show_duration(section.runs.seconds) if section.runs.num_units else "–"
         figure = section.figure
-        table.add_row(figure.name, figure.title, section.verdict_words, str(section.trials.num_trials), duration)
+        trials = str(section.trials.num_trials)
+        table.add_row(figure.name, figure.title, section.verdict_words, section.scale, trials, duration)
     console.print(table)
     for complaint in report.complaints:
         _say(console, f"Left out: {complaint}")
@@ -85,6 +89,7 @@ def _print_summary(console: Console, report: Report, output: Path) -> None:
         for failure in section.failures:
             _say(console, f"Error in {section.figure.name}: {failure}")
     _say(console, f"Figures: {', '.join(f'{count} {words.lower()}' for words, count in report.tally)}.")
+    _say(console, report.scales)
     _say(console, f"The page is {output} ({output.stat().st_size / 1e6:.1f} MB).")
 
 

@@ -1,26 +1,32 @@
 """`streamgp run`: run the units of figures and studies that have not run yet."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 
 from streamgp.cli.run_progress import RunProgress
 from streamgp.errors import OptionError
+from streamgp.experiments.configuration import read_configuration
 from streamgp.experiments.dask_engine import DaskEngine
+from streamgp.experiments.decisions import undecided_figures
 from streamgp.experiments.durations import show_duration
 from streamgp.experiments.engines import AbstractEngine, JoblibEngine
 from streamgp.experiments.execution import Failure, Task, unit_of
 from streamgp.experiments.forecast import Forecast
 from streamgp.experiments.plan import Plan, Request, make_plans
 from streamgp.experiments.record import Record
+from streamgp.experiments.registry import FIGURES, find_figure, find_study
 from streamgp.experiments.results import append_record
 from streamgp.experiments.unit_locks import UnitLocks, claim_units
 
-__all__ = ["run_experiments"]
+__all__ = ["run_experiments", "run_until_decided"]
 
 # Complaints beyond these are counted: more would hide what else is printed.
 _NUM_COMPLAINTS = 10
+# Trials that are added before claims are looked at again.
+_NUM_ADDED = 5
 
 
 def run_experiments(
@@ -63,6 +69,55 @@ def run_experiments(
         failures = _run(engine, tasks, progress, directory=directory)
     _print_end(console, len(tasks) - len(failures) - progress.num_skipped, failures, progress.num_skipped)
     return failures
+
+
+def run_until_decided(
+    console: Console,
+    request: Request,
+    directory: Path,
+    *,
+    max_trials: int,
+    num_jobs: int,
+    address: str | None = None,
+) -> tuple[Failure, ...]:
+    """Run figures, then add trials to those whose claims are not decided yet, five at a time.
+
+    Args:
+        console: Where text goes.
+        request: What to run: figures, with settings that the library has.
+        directory: Where files of results are.
+        max_trials: Most trials of a figure.
+        num_jobs: How many units run at a time on this machine.
+        address: Scheduler of a Dask cluster that runs them instead.
+
+    Returns:
+        The units that failed.
+
+    Raises:
+        OptionError: If a name is not that of a figure, or settings are the user's own.
+    """
+    names = FIGURES if "all" in request.names else request.names
+    if request.config is not None or any(name not in FIGURES for name in names):
+        raise OptionError(
+            "--until-decided needs figures with claims, and --quick or --full. Name figures as --list shows them."
+        )
+    failures = list(run_experiments(console, request, directory, num_jobs=num_jobs, address=address))
+    num_trials = request.num_trials or max(_num_trials(name, request.scale) for name in names)
+    while (open_figures := undecided_figures(names, request.scale, directory)) and not failures:
+        num_trials += _NUM_ADDED
+        if num_trials > max_trials:
+            _say(console, f"Not decided with at most {max_trials} trials: {', '.join(open_figures)}.")
+            break
+        _say(console, f"Not decided yet: {', '.join(open_figures)}. On to {num_trials} trials.")
+        more = replace(request, names=tuple(open_figures), num_trials=num_trials)
+        failures += run_experiments(console, more, directory, num_jobs=num_jobs, address=address)
+    else:
+        _say(console, "All claims are decided." if not failures else "Stopped, as units failed.")
+    return tuple(failures)
+
+
+def _num_trials(name: str, scale: str) -> int:
+    return read_configuration(find_study(find_figure(name).study), scale).num_trials
 
 
 def _run(

@@ -3,8 +3,8 @@
 import difflib
 import math
 import tomllib
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields
 from importlib.resources import files
 from pathlib import Path
 from types import GenericAlias
@@ -18,6 +18,7 @@ __all__ = ["SCALES", "Configuration", "read_configuration", "read_own_configurat
 
 SCALES = ("quick", "full")
 _KEYS = ("num_trials", "seconds_per_unit", "settings")
+_OPTIONAL = ("seconds_by_method",)
 _WORDS = {int: "a whole number", float: "a finite number", bool: "true or false", str: "a text"}
 
 
@@ -31,12 +32,14 @@ class Configuration:
         num_trials: Number of seeds of a figure that is statistical.
         seconds_per_unit: Rough time of one unit on one core.
         settings: What each unit is given.
+        seconds_by_method: The same for methods whose time is known to differ.
     """
 
     scale: str
     num_trials: int
     seconds_per_unit: float
     settings: Any
+    seconds_by_method: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def values(self) -> dict[str, Any]:
@@ -103,7 +106,7 @@ def _parse(content: bytes, file: str) -> dict[str, Any]:
 
 def _read(study: Study[Any], scale: str, table: Any, *, file: str) -> Configuration:
     where = f"{file}, [{scale}]"
-    _check_keys(table, _KEYS, where)
+    _check_keys(table, _KEYS, where, optional=_OPTIONAL)
     kinds = get_type_hints(study.settings)
     names = tuple(field.name for field in fields(study.settings))
     inside = f"{file}, [{scale}.settings]"
@@ -115,16 +118,21 @@ def _read(study: Study[Any], scale: str, table: Any, *, file: str) -> Configurat
         raise OptionError(
             f"{where}: num_trials and seconds_per_unit must be positive, but are {num_trials}, {seconds}."
         )
-    return Configuration(scale, num_trials, seconds, study.settings(**values))
+    by_method = table.get("seconds_by_method", {})
+    inside = f"{file}, [{scale}.seconds_by_method]"
+    _check_keys(by_method, (), inside, optional=tuple(study.methods))
+    times = {method: _convert(time, float, where=f"{inside}: {method}") for method, time in by_method.items()}
+    return Configuration(scale, num_trials, seconds, study.settings(**values), times)
 
 
-def _check_keys(table: Any, keys: tuple[str, ...], where: str) -> None:
+def _check_keys(table: Any, keys: tuple[str, ...], where: str, *, optional: tuple[str, ...] = ()) -> None:
     if not isinstance(table, dict):
         raise OptionError(f"{where} must be a table with the keys {', '.join(keys)}, but is {table!r}.")
+    allowed = (*keys, *optional)
     for key in table:
-        if key not in keys:
+        if key not in allowed:
             raise OptionError(
-                f"{where}: the key {key!r} is unknown.{suggest(key, keys)} Allowed are {', '.join(keys)}."
+                f"{where}: the key {key!r} is unknown.{suggest(key, allowed)} Allowed are {', '.join(allowed)}."
             )
     missing = [key for key in keys if key not in table]
     if missing:

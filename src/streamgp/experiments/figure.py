@@ -28,7 +28,7 @@ class Judgement:
     Attributes:
         verdict: `"reproduced"`, `"partly"`, `"not"`, or `"undetected"` where the trials are too few to tell.
         evidence: The numbers that say so, in a sentence or two.
-        is_decided: Whether more trials would leave all parts of the claim as they are.
+        is_decided: Whether all parts of the claim are told from chance, at 1 % to allow for many looks.
     """
 
     verdict: Verdict

@@ -21,18 +21,22 @@ class Forecast:
     """Times of units that have run, and guesses for methods of which none has.
 
     Attributes:
-        guesses: Seconds of a unit, by study and scale.
+        guesses: Seconds of a unit, by study and scale, and by these and the method.
         times: Seconds of units that have run, by study, scale and method, and by these and the problem.
     """
 
-    guesses: Mapping[tuple[str, str], float]
+    guesses: Mapping[_Key, float]
     times: Mapping[_Key, Sequence[float]] = field(default_factory=dict)
 
     @staticmethod
     def of(plans: Iterable[Plan]) -> "Forecast":
         """What is known before anything runs."""
         plans = tuple(plans)
-        guesses = {(plan.study.name, plan.configuration.scale): plan.configuration.seconds_per_unit for plan in plans}
+        guesses: dict[_Key, float] = {}
+        for plan in plans:
+            key = (plan.study.name, plan.configuration.scale)
+            guesses[key] = plan.configuration.seconds_per_unit
+            guesses |= {(*key, method): seconds for method, seconds in plan.configuration.seconds_by_method.items()}
         return Forecast(guesses).learn(record for plan in plans for record in plan.records.all)
 
     def learn(self, records: Iterable[Record]) -> "Forecast":
@@ -59,4 +63,4 @@ class Forecast:
     def _expect(self, unit: Unit) -> float:
         key = (unit.study, unit.scale, unit.method)
         known = self.times.get((*key, unit.problem)) or self.times.get(key)
-        return median(known) if known else self.guesses[unit.study, unit.scale]
+        return median(known) if known else self.guesses.get(key, self.guesses[key[:2]])

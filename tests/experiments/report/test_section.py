@@ -20,20 +20,24 @@ def first_trial(records: Records) -> Records:
     [("reproduced", "Reproduced"), ("partly", "Partly reproduced"), ("not", "Not reproduced")],
 )
 def test_the_judgement_is_shown_in_words(figure, records, verdict, words):
-    section = make_section(replace(figure, judge=lambda found: Judgement(verdict, "so it is.")), records, ())
+    section = make_section(
+        replace(figure, judge=lambda found: Judgement(verdict, "so it is.")), records, (), scale="quick"
+    )
     assert (section.verdict, section.verdict_words, section.evidence) == (verdict, words, "So it is.")
     assert section.failures == ()
     assert section.pictures is not None
 
 
 def test_evidence_that_begins_with_a_name_keeps_it(figure, records):
-    section = make_section(replace(figure, judge=lambda found: Judgement("not", "qKG is below.")), records, ())
+    section = make_section(
+        replace(figure, judge=lambda found: Judgement("not", "qKG is below.")), records, (), scale="quick"
+    )
     assert section.evidence == "qKG is below."
 
 
 @pytest.mark.parametrize("part", ["draw", "describe", "tables", "judge"])
 def test_an_error_in_one_part_is_told_and_the_others_are_made(figure, records, part):
-    section = make_section(replace(figure, **{part: raise_error}), records, ())
+    section = make_section(replace(figure, **{part: raise_error}), records, (), scale="quick")
     (failure,) = section.failures
     assert failure.endswith("failed with KeyError: 'warmth'")
     assert (section.pictures is None) == (part == "draw")
@@ -44,31 +48,31 @@ def test_an_error_in_one_part_is_told_and_the_others_are_made(figure, records, p
 
 
 def test_one_trial_is_shown_but_not_judged(figure, records):
-    section = make_section(figure, first_trial(records), ())
+    section = make_section(figure, first_trial(records), (), scale="quick")
     assert section.pictures is not None
     assert section.verdict_words == "Not judged"
     assert "a verdict needs at least two" in section.evidence
 
 
 def test_one_trial_is_enough_for_a_figure_that_is_not_statistical(figure, records):
-    section = make_section(replace(figure, is_statistical=False), first_trial(records), ())
+    section = make_section(replace(figure, is_statistical=False), first_trial(records), (), scale="quick")
     assert section.verdict_words == "Reproduced"
 
 
 def test_without_results_nothing_is_drawn(figure):
-    section = make_section(replace(figure, draw=raise_error, judge=raise_error), Records(()), ())
+    section = make_section(replace(figure, draw=raise_error, judge=raise_error), Records(()), (), scale="quick")
     assert section.verdict_words == "No results"
     assert (section.failures, section.pictures, section.settings, section.counts) == ((), None, (), "")
 
 
 def test_settings_are_texts_and_counts_are_in_words(figure, records):
-    section = make_section(figure, records, ())
+    section = make_section(figure, records, (), scale="quick")
     assert dict(section.settings)["strength"] == "0.25"
     assert dict(section.settings)["kinds"].startswith("green, black, ")
     assert section.counts == "6 cups"
 
 
 def test_results_of_some_methods_only_are_incomplete(figure, records):
-    section = make_section(figure, Records(records.of("warm", "pot")), ())
+    section = make_section(figure, Records(records.of("warm", "pot")), (), scale="quick")
     assert section.verdict_words == "Incomplete"
     assert section.trials.missing == ("warm, bag", "cold, pot", "cold, bag")

@@ -36,3 +36,27 @@ def test_without_results_everything_is_missing(figure):
     trials = select_trials(figure, Records(()))
     assert len(trials.missing) == 4
     assert trials.num_trials == 0
+
+
+def test_a_figure_that_compares_what_there_is_keeps_lines_of_different_length(figure, records):
+    loose = replace(figure, needs_all=False)
+    gone = [("cold", "bag", 1), *(("cold", "pot", seed) for seed in range(3)), ("warm", "bag", 0), ("warm", "bag", 1)]
+    trials = select_trials(loose, without(records, *gone))
+    assert trials.missing == ("cold, pot",)
+    assert trials.shorter == (("warm, bag", 1), ("cold, bag", 2))
+    assert len(trials.records.of("warm", "pot")) == trials.num_trials == 3
+    assert len(trials.records.of("cold", "bag")) == 2
+    # One trial has no error to be judged by.
+    assert trials.records.of("warm", "bag") == ()
+    assert trials.is_enough(loose)
+    assert not select_trials(figure, without(records, *gone)).is_enough(figure)
+
+
+def test_one_line_alone_is_not_enough(figure, records):
+    loose = replace(figure, needs_all=False)
+    alone = without(
+        records,
+        *((p, m, s) for p in ("warm", "cold") for m in ("pot", "bag") for s in range(3) if (p, m) != ("warm", "pot")),
+    )
+    assert not select_trials(loose, alone).is_enough(loose)
+    assert not select_trials(loose, Records(())).is_enough(loose)

@@ -45,5 +45,7 @@ def list_commands(
 def _forecast(figure: Figure, configuration: Configuration) -> str:
     num_trials = configuration.num_trials if figure.is_statistical else 1
     num_units = len(figure.problems) * len(figure.methods) * num_trials
-    duration = show_duration(num_units * configuration.seconds_per_unit)
+    known = configuration.seconds_by_method
+    each = sum(known.get(method, configuration.seconds_per_unit) for method in figure.methods)
+    duration = show_duration(len(figure.problems) * num_trials * each)
     return f"{configuration.scale} settings: {num_units} runs, about {duration} on one core"

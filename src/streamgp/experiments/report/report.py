@@ -9,16 +9,18 @@ from typing import Any, final
 from urllib.parse import quote
 
 from streamgp.experiments.configuration import Configuration
-from streamgp.experiments.figure import Figure
+from streamgp.experiments.figure import VERDICT_WORDS, Figure
+from streamgp.experiments.record import Records
 from streamgp.experiments.report.commands import Command, list_commands
 from streamgp.experiments.report.runs import Runs, describe_runs
 from streamgp.experiments.report.section import Section, make_section, show_setting
+from streamgp.experiments.report.trials import select_trials
 from streamgp.experiments.results import Complaint, load_records, results_file
 
 __all__ = ["Report", "make_report"]
 
 # All that a section may say, the best first.
-_VERDICTS = ("Reproduced", "Partly reproduced", "Not reproduced", "Not judged", "Incomplete", "No results")
+_VERDICTS = (*VERDICT_WORDS.values(), "Not judged", "Incomplete", "No results")
 
 
 @final
@@ -27,15 +29,13 @@ class Report:
     """What the page shows.
 
     Attributes:
-        scale: The settings of the runs.
         sections: One for each figure.
         commands: Commands that repeat a figure, by its name.
-        links: Addresses of the files of results relative to the page, by study; of those that exist.
+        links: Addresses of the files of results relative to the page, by figure; of those that exist.
         full_settings: The settings of the full runs as texts, by study; those that the library has.
         complaints: What could not be used of all files.
     """
 
-    scale: str
     sections: tuple[Section, ...]
     commands: Mapping[str, tuple[Command, ...]]
     links: Mapping[str, str]
@@ -53,10 +53,19 @@ class Report:
         counts = Counter(section.verdict_words for section in self.sections)
         return tuple((words, counts[words]) for words in _VERDICTS if counts[words])
 
+    @property
+    def scales(self) -> str:
+        """With which settings claims were judged, in a sentence."""
+        counts = Counter(section.scale for section in self.sections if section.judgement is not None)
+        num_judged = sum(counts.values())
+        parts = [f"{counts[scale]} at {scale} settings" for scale in sorted(counts, key=lambda each: each != "full")]
+        split = f": {', '.join(parts)}" if parts else ""
+        return f"{num_judged} of {len(self.sections)} claims were judged{split}."
+
 
 def make_report(
     figures: Sequence[Figure],
-    scale: str,
+    scale: str | None,
     directory: Path,
     *,
     home: Path,
@@ -66,30 +75,46 @@ def make_report(
 
     Args:
         figures: What to show, in this order.
-        scale: `"quick"`, `"full"`, or the name of the user's own settings.
+        scale: `"quick"`, `"full"`, or the name of the user's own settings; if None, for each figure the full results
+            where there are enough of them to judge a part of its claim, and the quick ones elsewhere.
         directory: Where files of results are.
         home: The directory of the page, from which links start.
         configurations: Settings that the library has for each study.
     """
+    scales = ("full", "quick") if scale is None else (scale,)
     loaded = {
-        study: load_records(study, scale, directory, settings=_current(known, scale))
+        (study, each): load_records(study, each, directory, settings=_current(known, each))
         for study, known in configurations.items()
+        for each in scales
     }
+    shown = {figure.name: _choose_scale(figure, scales, loaded) for figure in figures}
+    used = dict.fromkeys((figure.study, shown[figure.name]) for figure in figures)
+    files = {figure.name: results_file(figure.study, shown[figure.name], directory) for figure in figures}
     return Report(
-        scale=scale,
-        sections=tuple(make_section(figure, *loaded[figure.study]) for figure in figures),
+        sections=tuple(
+            make_section(figure, *loaded[figure.study, shown[figure.name]], scale=shown[figure.name])
+            for figure in figures
+        ),
         commands={
-            figure.name: list_commands(figure, scale, directory, configurations=configurations[figure.study])
+            figure.name: list_commands(
+                figure, shown[figure.name], directory, configurations=configurations[figure.study]
+            )
             for figure in figures
         },
-        links={
-            study: _link(file, home)
-            for study in configurations
-            if (file := results_file(study, scale, directory)).exists()
-        },
+        links={name: _link(file, home) for name, file in files.items() if file.exists()},
         full_settings={study: _texts(_current(known, "full")) for study, known in configurations.items()},
-        complaints=tuple(complaint for _, complaints in loaded.values() for complaint in complaints),
+        complaints=tuple(complaint for key in used for complaint in loaded[key][1]),
     )
+
+
+def _choose_scale(
+    figure: Figure, scales: Sequence[str], loaded: Mapping[tuple[str, str], tuple[Records, tuple[Complaint, ...]]]
+) -> str:
+    """The first scale with results enough for a part of the claim, or the last one."""
+    for scale in scales[:-1]:
+        if select_trials(figure, loaded[figure.study, scale][0]).is_enough(figure):
+            return scale
+    return scales[-1]
 
 
 def _current(configurations: Sequence[Configuration], scale: str) -> Mapping[str, Any] | None:

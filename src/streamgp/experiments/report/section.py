@@ -13,8 +13,6 @@ from streamgp.experiments.results import Complaint
 
 __all__ = ["Section", "make_section", "show_setting"]
 
-# Two trials are the fewest that have a standard error.
-_FEWEST_TRIALS = 2
 # More settings than these do not fit into a row of the summary.
 _MOST_COUNTS = 3
 
@@ -29,6 +27,7 @@ class Section:
 
     Attributes:
         figure: The figure.
+        scale: The settings of the runs.
         trials: The results that it is made from.
         runs: Where, when and with what they were made.
         pictures: The picture; None if there is none.
@@ -40,6 +39,7 @@ class Section:
     """
 
     figure: Figure
+    scale: str
     trials: Trials
     runs: Runs
     pictures: PicturePair | None
@@ -88,7 +88,7 @@ class Section:
         return ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in named[:_MOST_COUNTS])
 
 
-def make_section(figure: Figure, records: Records, complaints: Sequence[Complaint]) -> Section:
+def make_section(figure: Figure, records: Records, complaints: Sequence[Complaint], *, scale: str) -> Section:
     """Draw and judge a figure.
 
     An error on the way is kept as a sentence, and the rest of the section is made all the same.
@@ -97,6 +97,7 @@ def make_section(figure: Figure, records: Records, complaints: Sequence[Complain
         figure: The figure.
         records: All results of its study.
         complaints: What is wrong with their file.
+        scale: The settings of the runs.
     """
     trials = select_trials(figure, records)
     failures: list[str] = []
@@ -109,13 +110,14 @@ def make_section(figure: Figure, records: Records, complaints: Sequence[Complain
             return otherwise
 
     is_shown = trials.num_trials > 0
-    is_judged = trials.num_trials >= (_FEWEST_TRIALS if figure.is_statistical else 1)
+    is_judged = trials.is_enough(figure)
     pictures = attempt("Drawing", lambda found: draw_pictures(figure, found), None) if is_shown else None
     description = attempt("Describing the picture", figure.describe, figure.title) if is_shown else ""
     tables = attempt("Making the tables", figure.tables, ()) if is_shown else ()
     judgement = attempt("Judging", figure.judge, None) if is_judged else None
     return Section(
         figure=figure,
+        scale=scale,
         trials=trials,
         runs=describe_runs(trials.records.all),
         pictures=pictures,

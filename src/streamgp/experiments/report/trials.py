@@ -1,5 +1,6 @@
 """Which results a figure is made from: the trials that all of its problems and methods have finished."""
 
+from collections import Counter
 from dataclasses import dataclass
 from itertools import product
 from typing import final
@@ -8,6 +9,9 @@ from streamgp.experiments.figure import Figure
 from streamgp.experiments.record import Records
 
 __all__ = ["Trials", "select_trials"]
+
+# The fewest that have a standard error.
+FEWEST_TRIALS = 2
 
 
 @final
@@ -29,6 +33,13 @@ class Trials:
     missing: tuple[str, ...]
     shorter: tuple[tuple[str, int], ...] = ()
 
+    def is_enough(self, figure: Figure) -> bool:
+        """Whether a part of the claim can be judged: two lines with two trials each, or one of each line."""
+        if not figure.is_statistical or figure.needs_all:
+            return self.num_trials >= (FEWEST_TRIALS if figure.is_statistical else 1)
+        counts = Counter((record.problem, record.method) for record in self.records.all)
+        return sum(count >= FEWEST_TRIALS for count in counts.values()) >= 2
+
 
 def select_trials(figure: Figure, records: Records) -> Trials:
     """Choose the results of a figure from those of its study.
@@ -49,7 +60,7 @@ def select_trials(figure: Figure, records: Records) -> Trials:
         return Trials(records.shared(pairs), len(shared), len(everything - shared), missing)
     most = max(len(each) for each in seeds.values())
     # Lines with a single trial have no error, and nothing can be said of them yet.
-    num_needed = min(most, 2) if figure.is_statistical else 1
+    num_needed = min(most, FEWEST_TRIALS) if figure.is_statistical else 1
     used = [pair for pair in pairs if seeds[pair] and len(seeds[pair]) >= num_needed]
     chosen = tuple(record for pair in used for record in records.of(*pair))
     shorter = tuple((", ".join(pair), len(seeds[pair])) for pair in pairs if 0 < len(seeds[pair]) < most)
