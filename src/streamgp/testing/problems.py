@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, final
+from weakref import WeakKeyDictionary
 
 import gpytorch
 import torch
@@ -45,14 +46,9 @@ class SparseProblem:
     @property
     def gp(self) -> SparseGP:
         """The GP itself."""
-        batch_shape = self.outputscale.shape
-        base = self.base(ard_num_dims=self.lengthscale.shape[-1], batch_shape=batch_shape)
-        kernel = ScaleKernel(base, batch_shape=batch_shape).to(self.constant.dtype)
-        kernel.outputscale, base.lengthscale = self.outputscale, self.lengthscale
-        mean = gpytorch.means.ConstantMean(batch_shape=batch_shape).to(self.constant.dtype)
-        mean.initialize(constant=self.constant)
-        prior = Prior.snapshot(kernel, mean, like=self.inducing_points)
-        return SparseGP(SparseProcess(prior, self.inducing_points, self.whitened_mean, self.whitened_root, self.jitter))
+        if self not in _built:
+            _built[self] = _build(self)
+        return _built[self]
 
     def member(self, index: Index) -> "SparseProblem":
         """One member of the batch, without leading axes."""
@@ -60,6 +56,23 @@ class SparseProblem:
             name: value[index] for name, value in vars(self).items() if isinstance(value, Tensor)
         }
         return replace(self, **members)
+
+
+# A GP is built once for its problem, as building takes longer than predicting.
+_built: WeakKeyDictionary[SparseProblem, SparseGP] = WeakKeyDictionary()
+
+
+def _build(problem: SparseProblem) -> SparseGP:
+    batch_shape = problem.outputscale.shape
+    base = problem.base(ard_num_dims=problem.lengthscale.shape[-1], batch_shape=batch_shape)
+    kernel = ScaleKernel(base, batch_shape=batch_shape).to(problem.constant.dtype)
+    kernel.outputscale, base.lengthscale = problem.outputscale, problem.lengthscale
+    mean = gpytorch.means.ConstantMean(batch_shape=batch_shape).to(problem.constant.dtype)
+    mean.initialize(constant=problem.constant)
+    prior = Prior.snapshot(kernel, mean, like=problem.inducing_points)
+    return SparseGP(
+        SparseProcess(prior, problem.inducing_points, problem.whitened_mean, problem.whitened_root, problem.jitter)
+    )
 
 
 @final

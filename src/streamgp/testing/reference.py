@@ -1,11 +1,16 @@
-"""Dense references in double precision: textbook algebra on whole matrices, for small problems without leading axes.
+"""Dense references in double precision: textbook algebra on whole matrices, for small problems.
 
-Nothing here shares code with the library. Kernels are evaluated by GPyTorch, systems are solved by NumPy.
+Nothing here shares code with the library. Kernels are evaluated by GPyTorch, systems are solved by NumPy. Leading axes
+broadcast as in NumPy.
+
+Each reference comes with its condition: how much an error of one unit, relative, in every entry of every kernel
+matrix, and in every step that follows, can move each number of the result, to first order. Times the rounding of a
+dtype that bounds the difference between two careful ways to compute it, on any processor.
 """
 
-from collections.abc import Callable
 from copy import deepcopy
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, final
 
 import numpy as np
 import torch
@@ -15,116 +20,274 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from streamgp.conditioning import SparseGP
+from streamgp.gp import Prediction
 
-__all__ = ["Moments", "condition_dense", "condition_pseudo_data", "exact_gp", "predict_dense", "sgpr"]
+__all__ = [
+    "Moments",
+    "assert_predicts",
+    "assert_within",
+    "condition_dense",
+    "condition_pseudo_data",
+    "exact_gp",
+    "predict_dense",
+    "sgpr",
+]
 
-Array = NDArray[np.float64]
+Array = NDArray[np.floating[Any]]
+
+# Of rounding, in each entry of a kernel matrix and in each later step: exp and sqrt are off by about one unit, sums of
+# a few terms by two. The conditions add up sizes, while true errors cancel, so that this leaves room for longer sums.
+_NUM_UNITS = 4.0
 
 
 class Moments(NamedTuple):
-    """Mean and covariance at the test inputs."""
+    """Mean and covariance at the test inputs, and how much each of their entries magnifies relative errors."""
 
     mean: Tensor
     covariance: Tensor
+    mean_condition: Tensor
+    covariance_condition: Tensor
+
+    @property
+    def variance(self) -> Tensor:
+        """The diagonal of the covariance."""
+        return self.covariance.diagonal(dim1=-2, dim2=-1)
+
+    def limits(self, dtype: torch.dtype) -> "Moments":
+        """How far mean and covariance may be off in a dtype: their conditions times its rounding."""
+        unit = _NUM_UNITS * torch.finfo(dtype).eps
+        return self._replace(mean=unit * self.mean_condition, covariance=unit * self.covariance_condition)
 
 
-def predict_dense(gp: SparseGP, W: Tensor) -> Moments:
-    """The sparse posterior by its definition, integrating over the inducing values."""
-    mean, covariance = _sparse_moments(gp)
-    return _moments(mean(_array(W)), covariance(_array(W), _array(W)))
+def assert_predicts(prediction: Prediction, expected: Moments, *, offset: Tensor | float = 0.0) -> None:
+    """Assert that a prediction agrees with a reference, entry by entry, within the rounding of its dtype.
+
+    Args:
+        prediction: The prediction, with the leading axes of the reference.
+        expected: The reference.
+        offset: What is allowed beyond rounding, where the two differ by a known amount in exact arithmetic.
+    """
+    limits = expected.limits(prediction.mean.dtype)
+    for name in ("mean", "variance", "covariance"):
+        error = (getattr(prediction, name).double() - getattr(expected, name)).abs()
+        assert_within(error, getattr(limits, name) + offset, name)
+
+
+def assert_within(error: Tensor, limit: Tensor, name: str) -> None:
+    """Assert that errors are within their limits, entry by entry."""
+    assert (error <= limit).all(), (
+        f"{name} differs by {error.max():.2e}, {(error / limit).max():.2f} times what its condition allows, "
+        f"{limit.max():.2e} at most"
+    )
+
+
+def predict_dense(gp: SparseGP, W: Tensor, *, is_derived: bool = False) -> Moments:
+    """The sparse posterior by its definition, integrating over the inducing values.
+
+    Args:
+        gp: The sparse GP.
+        W: Test inputs.
+        is_derived: Whether its belief was derived from observations, and bears the errors of that.
+    """
+    return _moments(_sparse(gp, _array(W), is_derived=is_derived))
 
 
 def condition_dense(gp: SparseGP, X: Tensor, y: Tensor, noise_covariance: Tensor, W: Tensor) -> Moments:
     """Gaussian conditioning of the joint distribution of observations and test values."""
-    mean, covariance = _sparse_moments(gp)
-    return _gaussian(mean, covariance, _array(X), _array(y), _array(noise_covariance), _array(W))
+    return _moments(_condition(_sparse(gp, _join(W, X)), _array(y), _array(noise_covariance)))
 
 
 def condition_pseudo_data(gp: SparseGP, X: Tensor, y: Tensor, noise_covariance: Tensor, W: Tensor) -> Moments:
     r"""The paper's route: an exact GP on pseudo-data at the inducing points and the new observations.
 
     $\hat\Sigma = (S^{-1} - K^{-1})^{-1}$ and $\hat y = \mu(Z) + \hat\Sigma S^{-1} (m - \mu(Z))$, so it needs a
-    belief that is narrower than the prior in every direction.
+    belief that is narrower than the prior in every direction. Its inverses magnify errors by the condition numbers of
+    both matrices.
     """
-    Z, K, m, S = _unwhitened(gp)
-    prior_mean, prior_covariance = _prior(gp.kernel, gp.mean)
+    m, n = gp.num_inducing, len(X)
+    prior = _prior(gp.kernel, gp.mean, _join(W, gp.inducing_points, X))
+    at_points = slice(len(W), len(W) + m)
+    jitter = gp.process.jitter * np.eye(m)
+    K = prior.covariance[at_points, at_points] + jitter
+    L = np.linalg.cholesky(K)
+    mean, S = L @ _array(gp.whitened_mean), L @ _array(gp.whitened_covariance) @ L.T
     noise_hat = np.linalg.inv(np.linalg.inv(S) - np.linalg.inv(K))
-    y_hat = prior_mean(Z) + noise_hat @ np.linalg.solve(S, m)
-    inputs = np.concatenate([Z, _array(X)])
-    noise = np.block([[noise_hat, np.zeros((len(Z), len(X)))], [np.zeros((len(X), len(Z))), _array(noise_covariance)]])
+    y_hat = prior.mean[at_points] + noise_hat @ np.linalg.solve(S, mean)
     # The jitter on K belongs to the inducing values, so it is part of their prior here too.
-    noise[: len(Z), : len(Z)] += K - prior_covariance(Z, Z)
-    return _gaussian(prior_mean, prior_covariance, inputs, np.concatenate([y_hat, _array(y)]), noise, _array(W))
+    noise = np.block([[noise_hat + jitter, np.zeros((m, n))], [np.zeros((n, m)), _array(noise_covariance)]])
+    result = _condition(prior, np.concatenate([y_hat, _array(y)]), noise)
+    lost = float(np.linalg.cond(S) + np.linalg.cond(K))
+    return _moments(
+        replace(
+            result,
+            mean_condition=lost * result.mean_condition,
+            covariance_condition=lost * result.covariance_condition,
+        )
+    )
 
 
 def exact_gp(kernel: Kernel, mean: Mean, X: Tensor, y: Tensor, noise_covariance: Tensor, W: Tensor) -> Moments:
     """Exact GP regression."""
-    return _gaussian(*_prior(kernel, mean), _array(X), _array(y), _array(noise_covariance), _array(W))
+    return _moments(_condition(_prior(kernel, mean, _join(W, X)), _array(y), _array(noise_covariance)))
 
 
 def sgpr(
     kernel: Kernel, mean: Mean, Z: Tensor, X: Tensor, y: Tensor, noise_covariance: Tensor, W: Tensor, *, jitter: float
 ) -> Moments:
-    r"""Titsias' sparse regression, with $C = K_{zx} \Sigma^{-1} K_{xz}$: mean $K_{wz} (K + C)^{-1} c$."""
-    mu, k = _prior(kernel, mean)
-    z, x, w = _array(Z), _array(X), _array(W)
-    K = k(z, z) + jitter * np.eye(len(z))
-    weighted = np.linalg.solve(_array(noise_covariance), k(x, z))
-    C, c = k(z, x) @ weighted, weighted.T @ (_array(y) - mu(x))
-    covariance = k(w, w) - k(w, z) @ (np.linalg.solve(K, k(z, w)) - np.linalg.solve(K + C, k(z, w)))
-    return _moments(mu(w) + k(w, z) @ np.linalg.solve(K + C, c), covariance)
+    r"""Titsias' sparse regression: the belief $\bar S = (I + \phi \Sigma^{-1} \phi^\top)^{-1}$ of whitened values."""
+    features = _features(_prior(kernel, mean, _join(Z, W, X)), Z.shape[-2], jitter)
+    n = X.shape[-2]
+    phi, phi_condition = features.values[..., -n:], features.condition[..., -n:]
+    inverse_noise = np.linalg.inv(_array(noise_covariance))
+    residual = _array(y) - features.prior.mean[..., -n:]
+    S = np.linalg.inv(np.eye(phi.shape[-2]) + phi @ inverse_noise @ _t(phi))
+    half = phi_condition @ np.abs(inverse_noise @ _t(phi))
+    precision_condition = half + _t(half) + np.abs(phi) @ np.abs(inverse_noise) @ np.abs(_t(phi))
+    pull_condition = _apply(phi_condition, np.abs(_apply(inverse_noise, residual)))
+    size = np.abs(_array(y)) + features.prior.mean_condition[..., -n:]
+    pull_condition += _apply(np.abs(phi) @ np.abs(inverse_noise), size)
+    pull = _apply(phi @ inverse_noise, residual)
+    result = _belief(features, _apply(S, pull), S, precision_condition, pull_condition)
+    return _moments(result.part(slice(0, W.shape[-2])))
 
 
-def _gaussian(
-    mean: Callable[[Array], Array],
-    covariance: Callable[[Array, Array], Array],
-    X: Array,
-    y: Array,
-    noise: Array,
-    W: Array,
-) -> Moments:
-    gain = np.linalg.solve(covariance(X, X) + noise, covariance(X, W)).T if len(X) else np.zeros((len(W), 0))
-    return _moments(mean(W) + gain @ (y - mean(X)), covariance(W, W) - gain @ covariance(X, W))
+@final
+@dataclass(frozen=True)
+class _Joint:
+    """The joint distribution of a Gaussian process at inputs, and what its moments magnify."""
+
+    mean: Array
+    covariance: Array
+    mean_condition: Array
+    covariance_condition: Array
+
+    def part(self, rows: slice) -> "_Joint":
+        """The distribution at some of the inputs."""
+        return _Joint(
+            self.mean[..., rows],
+            self.covariance[..., rows, rows],
+            self.mean_condition[..., rows],
+            self.covariance_condition[..., rows, rows],
+        )
 
 
-def _sparse_moments(gp: SparseGP) -> tuple[Callable[[Array], Array], Callable[[Array, Array], Array]]:
-    Z, K, m, S = _unwhitened(gp)
-    prior_mean, k = _prior(gp.kernel, gp.mean)
-    middle = np.linalg.inv(K) - np.linalg.solve(K, np.linalg.solve(K, S).T)
+@final
+@dataclass(frozen=True)
+class _Features:
+    r"""Features $\phi(x) = L^{-1} k(Z, x)$ at inputs, with $L L^\top = k(Z, Z) + jI$, and what they magnify.
 
-    def mean(X: Array) -> Array:
-        return prior_mean(X) + k(X, Z) @ np.linalg.solve(K, m)
+    To first order, a change $\delta K$ of the kernel matrix changes $L$ by $L$ times the lower half of
+    $L^{-1} \delta K L^{-\top}$, and the features by as much in the other direction.
+    """
 
-    def covariance(X: Array, Y: Array) -> Array:
-        return k(X, Y) - k(X, Z) @ middle @ k(Z, Y)
+    prior: _Joint
+    values: Array
+    condition: Array
+    half: Array
 
-    return mean, covariance
+
+def _prior(kernel: Kernel, mean: Mean, inputs: Array) -> _Joint:
+    kernel, mean = (deepcopy(module).double() for module in (kernel, mean))
+    X = torch.from_numpy(inputs)
+    mu, K = _array(mean(X)), _array(kernel(X).to_dense())
+    spread = np.sqrt(_diagonal(K))
+    # A relative error of the distance moves a stationary kernel by a share of its height, not of its value.
+    return _Joint(mu, K, np.abs(mu), _outer(spread, spread))
 
 
-def _unwhitened(gp: SparseGP) -> tuple[Array, Array, Array, Array]:
+def _features(joint: _Joint, m: int, jitter: float) -> _Features:
+    """The features of all inputs after the first `m`, which are the inducing points."""
+    size = joint.covariance_condition
+    L = np.linalg.cholesky(joint.covariance[..., :m, :m] + jitter * np.eye(m))
+    inverse = np.abs(np.linalg.inv(L))
+    half = np.tril(inverse @ size[..., :m, :m] @ _t(inverse)) + inverse @ np.abs(L)
+    phi = np.linalg.solve(L, joint.covariance[..., :m, m:])
+    condition = half @ np.abs(phi) + inverse @ size[..., :m, m:]
+    return _Features(joint.part(slice(m, None)), phi, condition, half)
+
+
+def _sparse(gp: SparseGP, inputs: Array, *, is_derived: bool = False) -> _Joint:
+    """The distribution of a sparse GP whose belief was given, or else derived from observations."""
     Z = _array(gp.inducing_points)
-    K = _prior(gp.kernel, gp.mean)[1](Z, Z) + gp.process.jitter * np.eye(len(Z))
-    L = np.linalg.cholesky(K)
-    return Z, K, L @ _array(gp.whitened_mean), L @ _array(gp.whitened_covariance) @ L.T
+    batch = np.broadcast_shapes(Z.shape[:-2], inputs.shape[:-2])
+    both = np.concatenate([np.broadcast_to(part, (*batch, *part.shape[-2:])) for part in (Z, inputs)], axis=-2)
+    features = _features(_prior(gp.kernel, gp.mean, both), Z.shape[-2], gp.process.jitter)
+    m, S = _array(gp.whitened_mean), _array(gp.whitened_covariance)
+    if not is_derived:
+        return _belief(features, m, S, np.zeros_like(S), np.zeros_like(m))
+    inverse = np.linalg.inv(S)
+    precision, pull = np.abs(inverse - np.eye(S.shape[-1])), np.abs(_apply(inverse, m))
+    half = features.half @ precision
+    return _belief(features, m, S, half + _t(half) + precision, _apply(features.half, pull) + pull)
 
 
-def _prior(kernel: Kernel, mean: Mean) -> tuple[Callable[[Array], Array], Callable[[Array, Array], Array]]:
-    kernel_64, mean_64 = (deepcopy(module).double() for module in (kernel, mean))
+def _belief(features: _Features, m: Array, S: Array, precision_condition: Array, pull_condition: Array) -> _Joint:
+    r"""The distribution that follows from a whitened belief $\mathcal N(\bar m, \bar S)$.
 
-    def prior_mean(X: Array) -> Array:
-        return _array(mean_64(torch.from_numpy(X)))
+    The last two arguments are what the precision $\Lambda = \bar S^{-1} - I$ and the precision-weighted mean magnify:
+    zero for a belief that was given, and not derived.
+    """
+    prior, phi, size = features.prior, features.values, np.abs(features.values)
+    eye = np.eye(S.shape[-1])
+    S_condition = np.abs(S) @ precision_condition @ np.abs(S)
+    m_condition = _apply(np.abs(S), pull_condition + _apply(precision_condition, np.abs(m)))
+    moved = _t(features.condition) @ np.abs((eye - S) @ phi)
+    return _Joint(
+        prior.mean + _apply(_t(phi), m),
+        prior.covariance - _t(phi) @ (eye - S) @ phi,
+        prior.mean_condition + _apply(_t(features.condition), np.abs(m)) + _apply(_t(size), np.abs(m) + m_condition),
+        prior.covariance_condition + moved + _t(moved) + _t(size) @ (eye + np.abs(S) + S_condition) @ size,
+    )
 
-    def covariance(X: Array, Y: Array) -> Array:
-        if not len(X) or not len(Y):
-            return np.zeros((len(X), len(Y)))
-        return _array(kernel_64(torch.from_numpy(X), torch.from_numpy(Y)).to_dense())
 
-    return prior_mean, covariance
+def _condition(joint: _Joint, y: Array, noise: Array) -> _Joint:
+    """Condition on observations at the last inputs; changes pass through $[I, -G]$, with the gain $G$."""
+    n = y.shape[-1]
+    before = joint.part(slice(0, joint.mean.shape[-1] - n))
+    if not n:
+        return before
+    cross, A = joint.covariance[..., -n:, :-n], joint.covariance[..., -n:, -n:] + noise
+    gain = _t(np.linalg.solve(A, cross))
+    residual = y - joint.mean[..., -n:]
+    alpha = np.linalg.solve(A, residual[..., None])[..., 0]
+    spread, size = np.sqrt(_diagonal(A)), np.abs(gain)
+    corner = joint.covariance_condition[..., -n:, -n:] + _outer(spread, spread)
+    edge = joint.covariance_condition[..., :-n, -n:]
+    through = edge + size @ corner
+    moved = _apply(size, joint.mean_condition[..., -n:] + np.abs(y)) + _apply(through, np.abs(alpha))
+    return _Joint(
+        before.mean + _apply(gain, residual),
+        before.covariance - gain @ cross,
+        before.mean_condition + moved,
+        before.covariance_condition + size @ _t(edge) + through @ _t(size),
+    )
+
+
+def _moments(joint: _Joint) -> Moments:
+    return Moments(*(torch.from_numpy(np.ascontiguousarray(part)) for part in vars(joint).values()))
+
+
+def _join(*inputs: Tensor) -> Array:
+    """All inputs, one after the other."""
+    batch = np.broadcast_shapes(*(part.shape[:-2] for part in inputs))
+    return np.concatenate([_array(part.expand(*batch, *part.shape[-2:])) for part in inputs], axis=-2)
+
+
+def _t(matrix: Array) -> Array:
+    return np.swapaxes(matrix, -1, -2)
+
+
+def _apply(matrix: Array, vector: Array) -> Array:
+    return (matrix @ vector[..., None])[..., 0]
+
+
+def _outer(one: Array, other: Array) -> Array:
+    return one[..., :, None] * other[..., None, :]
+
+
+def _diagonal(matrix: Array) -> Array:
+    return np.diagonal(matrix, axis1=-2, axis2=-1)
 
 
 def _array(tensor: Tensor) -> Array:
     return tensor.detach().double().cpu().numpy()
-
-
-def _moments(mean: Array, covariance: Array) -> Moments:
-    return Moments(torch.from_numpy(mean), torch.from_numpy(covariance))
