@@ -71,7 +71,7 @@ def floor(gp: sg.SparseGP) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
     """The same formula with a hand-written kernel, and no library around it."""
     lengthscale, outputscale = gp.kernel.base_kernel.lengthscale, gp.kernel.outputscale
     constant = gp.mean.constant
-    L, D, m = gp.process.factor, gp.process.deficit, gp.whitened_mean
+    L, D, m = gp.process.factor, gp.process.variance_reduction, gp.whitened_mean
     Z = gp.inducing_points / lengthscale
     a = torch.linalg.solve_triangular(L.mT, m.unsqueeze(-1), upper=True).squeeze(-1)
 

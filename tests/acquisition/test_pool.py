@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from streamgp.acquisition.members import read_members
+from streamgp.acquisition.indices import read_indices
 from streamgp.acquisition.pool import Pool
 from streamgp.errors import DTypeError, ShapeError
 from streamgp.likelihoods import Gaussian
@@ -26,13 +26,13 @@ def test_what_is_no_pool_is_refused(rng):
 
 
 def test_members_may_come_as_lists_arrays_and_tensors():
-    assert torch.equal(read_members([2, 0], 3, "indices"), torch.tensor([2, 0]))
-    assert torch.equal(read_members(torch.tensor([2], dtype=torch.int32).numpy(), 3, "indices"), torch.tensor([2]))
-    assert read_members([], 3, "indices").dtype == torch.long
+    assert torch.equal(read_indices([2, 0], 3, "indices"), torch.tensor([2, 0]))
+    assert torch.equal(read_indices(torch.tensor([2], dtype=torch.int32).numpy(), 3, "indices"), torch.tensor([2]))
+    assert read_indices([], 3, "indices").dtype == torch.long
     with pytest.raises(DTypeError, match="must be a list of whole numbers"):
-        read_members([0.5], 3, "indices")
+        read_indices([0.5], 3, "indices")
     with pytest.raises(DTypeError, match="cannot be read"):
-        read_members("abc", 3, "indices")
+        read_indices("abc", 3, "indices")
 
 
 def test_a_pool_leaves_the_users_indices_alone(rng):

@@ -5,7 +5,7 @@ from gpytorch.kernels import PeriodicKernel
 
 import streamgp as sg
 from streamgp.acquisition import thompson_sampling
-from streamgp.acquisition.drawers import read_drawer
+from streamgp.acquisition.samplers import read_sampler
 from streamgp.errors import UnsupportedError
 from streamgp.likelihoods import Gaussian
 from streamgp.testing.problems import random_sparse_gp
@@ -45,7 +45,7 @@ def test_thompson_sampling_takes_the_best_remaining_candidate_of_each_joint_samp
 def test_minimising_follows_the_negated_function(rng):
     model, points, candidates = sparse_model(rng), uniform(rng, 2, 2), uniform(rng, 30, 2)
     up, down = (
-        read_drawer(model, "joint", maximize=maximize).draw(points, candidates, num_samples=3, generator=seeded())
+        read_sampler(model, "joint", maximize=maximize).sample(points, candidates, num_samples=3, generator=seeded())
         for maximize in (True, False)
     )
     assert torch.equal(up.at_points, -down.at_points)

@@ -330,15 +330,16 @@ def test_loyal_points_are_exchanged_less_readily(rng, num_rows):
     gp = random_sparse_gp(rng, num_inducing=6, num_dims=1).gp
     X = torch.rand(num_rows, 1, generator=rng, dtype=torch.float64) + 3.0
     swapped = [
-        gp.absorb(X, X.squeeze(-1), noise_variance=0.1, loyalty=loyalty)[1].num_swapped for loyalty in (1e-6, 1.0, 1e9)
+        gp.absorb(X, X.squeeze(-1), noise_variance=0.1, retention=retention)[1].num_swapped
+        for retention in (1e-6, 1.0, 1e9)
     ]
     assert swapped == sorted(swapped, reverse=True)
     assert swapped[0] == num_rows
     assert swapped[-1] == 0
 
 
-def test_loyalty_must_be_positive(rng):
+def test_retention_must_be_positive(rng):
     gp = random_sparse_gp(rng, num_inducing=6, num_dims=1).gp
     X = torch.ones(1, 1, dtype=torch.float64)
-    with pytest.raises(ValueRangeError, match="loyalty must be a positive, finite number, but is 0"):
-        gp.absorb(X, X.squeeze(-1), noise_variance=0.1, loyalty=0.0)
+    with pytest.raises(ValueRangeError, match="retention must be a positive, finite number, but is 0"):
+        gp.absorb(X, X.squeeze(-1), noise_variance=0.1, retention=0.0)

@@ -4,7 +4,7 @@ from streamgp.acquisition.exceedance import exceedance
 from streamgp.acquisition.hotspot_entropy import hotspot_entropy
 from streamgp.acquisition.integrated_variance import integrated_variance
 from streamgp.acquisition.latent_variance import latent_variance
-from streamgp.acquisition.lts import lookahead_thompson_sampling
+from streamgp.acquisition.lookahead_thompson import lookahead_thompson_sampling
 from streamgp.acquisition.response_variance import response_variance
 from streamgp.acquisition.thompson import thompson_sampling
 

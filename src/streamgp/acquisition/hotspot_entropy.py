@@ -8,12 +8,12 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from streamgp.acquisition.entropy_table import EntropyTable, make_table
-from streamgp.acquisition.imagined import believe_outcomes
-from streamgp.acquisition.members import likelihood_of
+from streamgp.acquisition.indices import likelihood_of
 from streamgp.acquisition.pool import Pool, read_candidates
 from streamgp.acquisition.pool_belief import blocks
 from streamgp.acquisition.pool_outcomes import representative_outcomes
 from streamgp.acquisition.response import latent_threshold
+from streamgp.acquisition.single_site import single_site_update
 from streamgp.checks import check_count
 from streamgp.conditioning import ConditionedGP, SparseGP
 from streamgp.errors import UnsupportedError
@@ -139,7 +139,7 @@ def _outcomes(
     spread = likelihood_of(pool.likelihood, members, num_axes=1)
     assert isinstance(spread, Bernoulli | Binomial)
     m, v = mean.unsqueeze(-1), variance.clamp_min(_LEAST_VARIANCE).unsqueeze(-1)
-    after_mean, after_variance = believe_outcomes(spread, m, v, y)
+    after_mean, after_variance = single_site_update(spread, m, v, y)
     return (after_mean - m) / v, (v - after_variance) / v.square(), probability
 
 

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from streamgp.acquisition.members import check_constants, likelihood_of, read_members, read_weights
+from streamgp.acquisition.indices import check_constants, likelihood_of, read_indices, read_weights
 from streamgp.acquisition.pool_belief import PoolBelief
 from streamgp.checks import check_inputs
 from streamgp.conditioning import ConditionedGP, SparseGP
@@ -55,14 +55,14 @@ class Pool:
                 f"pool_X must have shape (n, d), one row for each of at least one member, but has {tuple(X.shape)}."
             )
         n = len(X)
-        chosen = torch.arange(n) if targets is None else read_members(targets, n, "targets")
+        chosen = torch.arange(n) if targets is None else read_indices(targets, n, "targets")
         pool = cls(
             PoolBelief.of(gp, X),
             check_constants(likelihood, n),
             chosen,
             X.new_ones(len(chosen)) if weights is None else read_weights(weights, n).to(X)[chosen],
         )
-        for member in () if pending is None else read_members(pending, n, "pending").tolist():
+        for member in () if pending is None else read_indices(pending, n, "pending").tolist():
             pool = pool.awaiting(member)
         return pool
 
@@ -116,4 +116,4 @@ def choose_greedily(score: Score, pool: Pool, candidates: Int[Tensor, " c"], q: 
 def read_candidates(candidates: Any, pool: Pool) -> Int[Tensor, " c"]:
     """Members to be scored; all by default."""
     n = len(pool.belief.inputs)
-    return torch.arange(n) if candidates is None else read_members(candidates, n, "candidates")
+    return torch.arange(n) if candidates is None else read_indices(candidates, n, "candidates")

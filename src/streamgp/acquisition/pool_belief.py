@@ -103,10 +103,10 @@ class PoolBelief:
         X, process = self.inputs[members], self.process
         base = process if isinstance(process, SparseProcess) else process.base
         phi = base.features(X)
-        support, weights = base.inducing_points, base.cross_weights(base.deficit @ phi)
+        support, weights = base.inducing_points, base.cross_weights(base.variance_reduction @ phi)
         if isinstance(process, ConditionedProcess):
             G = solve_lower_transpose(process.factor, process.whitened_cross(X, phi))
-            weights = weights - base.cross_weights(process.deficit_features @ G)
+            weights = weights - base.cross_weights(process.reduction_features @ G)
             held = G if process.projection is None else process.projection.mT @ G
             support, weights = torch.cat([support, process.inputs]), torch.cat([weights, held])
         return Columns(base, X, support, weights, self.roots[:, members])

@@ -8,8 +8,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from streamgp.acquisition.indices import likelihood_of
 from streamgp.acquisition.integrated_variance import score_integrated_variance
-from streamgp.acquisition.members import likelihood_of
 from streamgp.acquisition.pool import Pool, read_candidates
 from streamgp.acquisition.response import (
     exceedance_probability,

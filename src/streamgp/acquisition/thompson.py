@@ -6,7 +6,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from streamgp.acquisition.candidates import CandidateSource, read_candidates
-from streamgp.acquisition.drawers import read_drawer
+from streamgp.acquisition.samplers import read_sampler
 from streamgp.checks import check_count
 
 __all__ = ["best_of_each", "thompson_sampling"]
@@ -38,10 +38,10 @@ def thompson_sampling(
     Returns:
         Points `(q, d)`, all different candidates.
     """
-    drawer = read_drawer(model, sampling, maximize=maximize)
+    sampler = read_sampler(model, sampling, maximize=maximize)
     C = read_candidates(candidates, num_candidates, at_least=check_count(q, "q"))
-    draws = drawer.draw(C[:0], C, num_samples=q, generator=generator)
-    return C[best_of_each(draws.at_candidates)]
+    samples = sampler.sample(C[:0], C, num_samples=q, generator=generator)
+    return C[best_of_each(samples.at_candidates)]
 
 
 def best_of_each(samples: Float[Tensor, "s n"]) -> Int[Tensor, " s"]:

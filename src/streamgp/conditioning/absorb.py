@@ -8,8 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.conditioning.explained import Explained
 from streamgp.conditioning.noise import Noise
+from streamgp.conditioning.nystrom import NystromPredictive
 from streamgp.conditioning.observation import Observation, prior_belief
 from streamgp.conditioning.transport import TransportInfo
 from streamgp.errors import NumericalError
@@ -46,7 +46,7 @@ class AbsorbInfo:
 
 
 def absorb(
-    process: SparseProcess, observation: Observation, seen: Explained, *, carried: TransportInfo
+    process: SparseProcess, observation: Observation, seen: NystromPredictive, *, carried: TransportInfo
 ) -> tuple[SparseProcess, AbsorbInfo]:
     r"""Absorb observations of $H f(X)$ into a sparse posterior.
 
@@ -75,7 +75,7 @@ def absorb(
     """
     X, H = observation.inputs, observation.projection
     targets, noise, site_info = observation.to_gaussian(
-        lambda: _explained_belief(seen), lambda: prior_belief(process.prior, X, H)
+        lambda: _nystrom_belief(seen), lambda: prior_belief(process.prior, X, H)
     )
     update = _update_by_one if seen.spread.dim() == 2 and seen.spread.shape[-1] == 1 else _update
     absorbed = update(process, seen, targets - seen.mean, noise)
@@ -91,7 +91,7 @@ def absorb(
     return absorbed, info
 
 
-def _update_by_one(process: SparseProcess, seen: Explained, residual: Tensor, noise: Noise) -> SparseProcess:
+def _update_by_one(process: SparseProcess, seen: NystromPredictive, residual: Tensor, noise: Noise) -> SparseProcess:
     r"""The update by one observation, $W$ a vector, with numbers for what `_update` factorises."""
     w, v = seen.spread.squeeze(-1), float(noise.values)
     Rw = process.whitened_root @ w
@@ -105,7 +105,7 @@ def _update_by_one(process: SparseProcess, seen: Explained, residual: Tensor, no
     return process.with_belief(mean, root, information)
 
 
-def _update(process: SparseProcess, seen: Explained, residual: Tensor, noise: Noise) -> SparseProcess:
+def _update(process: SparseProcess, seen: NystromPredictive, residual: Tensor, noise: Noise) -> SparseProcess:
     """The update by any number of observations."""
     e = noise.whiten(residual.unsqueeze(-1)).squeeze(-1)
     root, step = _update_root(process.whitened_root, noise.whiten(seen.spread.mT).mT, e)
@@ -115,11 +115,11 @@ def _update(process: SparseProcess, seen: Explained, residual: Tensor, noise: No
     return process.with_belief(process.whitened_mean + step, root, information)
 
 
-def _weights(process: SparseProcess, seen: Explained) -> Tensor:
+def _weights(process: SparseProcess, seen: NystromPredictive) -> Tensor:
     return solve_lower_transpose(process.factor, seen.features) if seen.weights is None else seen.weights
 
 
-def _explained_belief(seen: Explained) -> AbstractBelief:
+def _nystrom_belief(seen: NystromPredictive) -> AbstractBelief:
     """The belief about what the inducing points explain of the latent values, in the smaller of its two forms."""
     W = seen.spread
     if W.shape[-1] >= W.shape[-2]:

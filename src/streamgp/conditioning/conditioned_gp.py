@@ -7,7 +7,7 @@ from typing import final
 from torch import Tensor
 
 from streamgp.conditioning.abstract_gp import AbstractGP
-from streamgp.conditioning.gaussian import ConditionedProcess, look, observe
+from streamgp.conditioning.gaussian import ConditionedProcess, observe, predict_jointly
 from streamgp.conditioning.observation import Observation, prior_belief
 from streamgp.gp import SparseProcess
 from streamgp.likelihoods import AbstractLikelihood
@@ -79,10 +79,10 @@ class ConditionedGP(AbstractGP):
 
 def condition(process: SparseProcess | ConditionedProcess, observation: Observation) -> ConditionedGP:
     """Condition a process on checked observations."""
-    outlook = look(process, observation.inputs, observation.projection)
+    predictive = predict_jointly(process, observation.inputs, observation.projection)
     prior = process.prior if isinstance(process, SparseProcess) else process.base.prior
     targets, noise, info = observation.to_gaussian(
-        lambda: DenseBelief(outlook.mean, outlook.covariance),
-        lambda: prior_belief(prior, outlook.inputs, outlook.projection),
+        lambda: DenseBelief(predictive.mean, predictive.covariance),
+        lambda: prior_belief(prior, predictive.inputs, predictive.projection),
     )
-    return ConditionedGP(observe(process, outlook, targets, noise), info)
+    return ConditionedGP(observe(process, predictive, targets, noise), info)

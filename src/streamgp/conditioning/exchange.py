@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.conditioning.explained import Explained, explain
+from streamgp.conditioning.nystrom import NystromPredictive, predict_nystrom
 from streamgp.conditioning.observation import Observation
 from streamgp.conditioning.selection import LEAST_WEIGHT, input_precision, site_information
 from streamgp.conditioning.transport import TransportInfo, transport
@@ -25,8 +25,8 @@ def is_single(process: SparseProcess, observation: Observation) -> bool:
 
 
 def exchange(
-    process: SparseProcess, observation: Observation, *, num_inducing: int, loyalty: float = 1.0
-) -> tuple[SparseProcess, Explained, TransportInfo]:
+    process: SparseProcess, observation: Observation, *, num_inducing: int, retention: float = 1.0
+) -> tuple[SparseProcess, NystromPredictive, TransportInfo]:
     r"""Let a single new input take the place of the weakest inducing point, or join them while there is room.
 
     Of the $m + 1$ points together, one has to go: that whose prior variance given all others, weighted as in
@@ -39,28 +39,32 @@ def exchange(
         process: Belief before the observation; not modified.
         observation: A single one, by `is_single`.
         num_inducing: How many inducing points there may be; at least as many as there are.
-        loyalty: What the weights of old points are multiplied with.
+        retention: What the weights of old points are multiplied with.
 
     Returns:
         The belief at the inducing points as they are then, what it says of the observed value, and diagnostics.
     """
-    seen = explain(process, observation)
+    seen = predict_nystrom(process, observation)
     nothing = TransportInfo(0, seen.slack.new_zeros(()), 0)
     slack, variance = float(seen.slack), float(process.prior.variance(observation.inputs))
     if slack <= max(_COPY[seen.slack.dtype] * variance, 10.0 * float(process.total_jitter)):
         return process, seen, nothing
     if num_inducing > process.inducing_points.shape[-2]:
         moved, carried = _append(process, observation.inputs)
-        return moved, explain(moved, observation), carried
+        return moved, predict_nystrom(moved, observation), carried
     process = process.with_belief(process.whitened_mean, process.whitened_root, site_information(process))
     weights = solve_lower_transpose(process.factor, seen.features)
     weakest = _weakest(
-        process, seen.slack, weights.squeeze(-1), precision=float(input_precision(observation, seen)), loyalty=loyalty
+        process,
+        seen.slack,
+        weights.squeeze(-1),
+        precision=float(input_precision(observation, seen)),
+        retention=retention,
     )
     if weakest is None:
         return process, seen._replace(weights=weights), nothing
     moved, carried = _swap(process, observation.inputs, weakest)
-    return moved, explain(moved, observation), carried
+    return moved, predict_nystrom(moved, observation), carried
 
 
 def _weakest(
@@ -69,12 +73,12 @@ def _weakest(
     weights: Float[Tensor, " m"],
     *,
     precision: float,
-    loyalty: float,
+    retention: float,
 ) -> int | None:
     """The inducing point that the others and the input explain best, if they explain the input less well."""
     assert process.information is not None
     alone = process.inducing_factor.leave_one_out
-    weight = loyalty * (process.information.clamp_min(0.0) / precision).sqrt() + LEAST_WEIGHT
+    weight = retention * (process.information.clamp_min(0.0) / precision).sqrt() + LEAST_WEIGHT
     # For each point, the prior variance of the input without it. That of the point given the others and the input is
     # to that of the point given the others as the slack is to this.
     without = torch.addcmul(slack, weights.square(), alone)

@@ -14,7 +14,7 @@ from streamgp.linalg import apply, cholesky, extend_cholesky, solve_lower, solve
 from streamgp.shapes import broadcast_shapes
 from streamgp.storage import register
 
-__all__ = ["ConditionedProcess", "Outlook", "look", "observe"]
+__all__ = ["ConditionedProcess", "JointPredictive", "observe", "predict_jointly"]
 
 
 @register
@@ -39,7 +39,7 @@ class ConditionedProcess(AbstractProcess):
         inputs: All inputs $X$ so far.
         projection: The matrix $H$; None for the identity.
         factor: $L_A$.
-        deficit_features: $P$.
+        reduction_features: $P$.
         whitened_residual: $L_A^{-1}(y - H \mu_q(X))$.
         jitter: What the factorisations had to add to the diagonal of $A$, at most.
     """
@@ -48,7 +48,7 @@ class ConditionedProcess(AbstractProcess):
     inputs: Float[Tensor, "*b n d"]
     projection: Float[Tensor, "k n"] | None
     factor: Float[Tensor, "*c k k"]
-    deficit_features: Float[Tensor, "*e m k"]
+    reduction_features: Float[Tensor, "*e m k"]
     whitened_residual: Float[Tensor, "*s k"]
     jitter: Float[Tensor, "*c"]
 
@@ -64,7 +64,7 @@ class ConditionedProcess(AbstractProcess):
     def _weights(self) -> tuple[Tensor, Tensor]:
         r"""The weights of $k(w, Z)$ and of $k(w, X)$ in the mean."""
         alpha = solve_vector(self.factor, self.whitened_residual, is_transposed=True)
-        B = self.base.cross_weights(self.deficit_features)
+        B = self.base.cross_weights(self.reduction_features)
         return self.base.mean_weights - apply(B, alpha), _spread(alpha, self.projection)
 
     def mean(self, X: Tensor) -> Tensor:
@@ -76,25 +76,25 @@ class ConditionedProcess(AbstractProcess):
     def variance(self, X: Tensor) -> Tensor:
         phi = self.base.features(X)
         V = self.whitened_cross(X, phi)
-        before = self.base.prior.variance(X) - (phi * (self.base.deficit @ phi)).sum(-2)
+        before = self.base.prior.variance(X) - (phi * (self.base.variance_reduction @ phi)).sum(-2)
         return before - V.square().sum(-2)
 
     def covariance(self, X: Tensor) -> Tensor:
         phi = self.base.features(X)
         V = self.whitened_cross(X, phi)
-        return self.base.prior.covariance(X, X) - phi.mT @ (self.base.deficit @ phi) - V.mT @ V
+        return self.base.prior.covariance(X, X) - phi.mT @ (self.base.variance_reduction @ phi) - V.mT @ V
 
     def whitened_cross(
         self, X: Float[Tensor, "*b n d"], phi: Float[Tensor, "*c m k"], projection: Float[Tensor, "k n"] | None = None
     ) -> Float[Tensor, "*e h k"]:
         r"""The matrix $L_A^{-1} H k_q(X_A, X) H'^\top$ between the observations held and values $H' f(X)$."""
         cross = _project_rows(self.base.prior.covariance(self.inputs, X), self.projection)
-        return solve_lower(self.factor, _project_columns(cross, projection) - self.deficit_features.mT @ phi)
+        return solve_lower(self.factor, _project_columns(cross, projection) - self.reduction_features.mT @ phi)
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Outlook:
+class JointPredictive:
     r"""What a process expects of values $H f(X)$ before they are observed, and what conditioning on them will need.
 
     Attributes:
@@ -102,7 +102,7 @@ class Outlook:
         projection: $H$; None for the identity.
         mean: Mean of the values.
         covariance: Their covariance, without noise.
-        deficit_features: The new columns of $P$.
+        reduction_features: The new columns of $P$.
         whitened_cross: $L_A^{-1}$ times their covariance with the observations held already; None if there are none.
     """
 
@@ -110,62 +110,64 @@ class Outlook:
     projection: Float[Tensor, "k n"] | None
     mean: Float[Tensor, "*s k"]
     covariance: Float[Tensor, "*c k k"]
-    deficit_features: Float[Tensor, "*e m k"]
+    reduction_features: Float[Tensor, "*e m k"]
     whitened_cross: Float[Tensor, "*e h k"] | None
 
 
-def look(
+def predict_jointly(
     process: SparseProcess | ConditionedProcess,
     X: Float[Tensor, "*b n d"],
     projection: Float[Tensor, "k n"] | None = None,
-) -> Outlook:
+) -> JointPredictive:
     """Predict what will be observed at inputs."""
     base = process if isinstance(process, SparseProcess) else process.base
     phi = _project_columns(base.features(X), projection)
-    P = base.deficit @ phi
+    P = base.variance_reduction @ phi
     prior_mean, Kxx = base.prior.mean(X), base.prior.covariance(X, X)
     if projection is not None:
         prior_mean, Kxx = apply(projection, prior_mean), projection @ Kxx @ projection.mT
     mean, covariance = prior_mean + apply(phi.mT, base.whitened_mean), Kxx - phi.mT @ P
     if isinstance(process, SparseProcess):
-        return Outlook(X, projection, mean, covariance, P, None)
+        return JointPredictive(X, projection, mean, covariance, P, None)
     V = process.whitened_cross(X, phi, projection)
     mean = mean + apply(V.mT, process.whitened_residual)
-    return Outlook(X, projection, mean, covariance - V.mT @ V, P, V)
+    return JointPredictive(X, projection, mean, covariance - V.mT @ V, P, V)
 
 
 def observe(
-    process: SparseProcess | ConditionedProcess, outlook: Outlook, y: Float[Tensor, "*s k"], noise: Noise
+    process: SparseProcess | ConditionedProcess, predictive: JointPredictive, y: Float[Tensor, "*s k"], noise: Noise
 ) -> ConditionedProcess:
-    """Condition a process on Gaussian observations of the values it looked at.
+    """Condition a process on Gaussian observations of the values it predicted.
 
     Conditioning again grows the factor by a block, so that a chain costs no more than one large step.
 
     Args:
         process: Belief before the observations; not modified.
-        outlook: What it expects of them.
+        predictive: What it expects of them.
         y: Observed values, with more leading axes than the inputs for fantasies.
         noise: Their noise.
 
     Returns:
         Belief after the observations.
     """
-    last, jitter = cholesky(noise.add_to(outlook.covariance), name="the covariance of the observations")
-    residual = solve_vector(last, y - outlook.mean)
+    last, jitter = cholesky(noise.add_to(predictive.covariance), name="the covariance of the observations")
+    residual = solve_vector(last, y - predictive.mean)
     if isinstance(process, SparseProcess):
-        P = outlook.deficit_features
-        return ConditionedProcess(process, outlook.inputs, outlook.projection, last, P, residual, jitter)
+        P = predictive.reduction_features
+        return ConditionedProcess(process, predictive.inputs, predictive.projection, last, P, residual, jitter)
     if not y.shape[-1]:  # nothing was observed; only the leading axes may have grown
         held = process.whitened_residual
         return replace(process, whitened_residual=held.expand(*broadcast_shapes(held.shape[:-1], y.shape[:-1]), -1))
-    V = outlook.whitened_cross
+    V = predictive.whitened_cross
     assert V is not None
     return replace(
         process,
-        inputs=_concatenate(process.inputs, outlook.inputs, dim=-2, num_trailing=2),
-        projection=_join(process, outlook),
+        inputs=_concatenate(process.inputs, predictive.inputs, dim=-2, num_trailing=2),
+        projection=_join(process, predictive),
         factor=extend_cholesky(process.factor, V.mT, last),
-        deficit_features=_concatenate(process.deficit_features, outlook.deficit_features, dim=-1, num_trailing=2),
+        reduction_features=_concatenate(
+            process.reduction_features, predictive.reduction_features, dim=-1, num_trailing=2
+        ),
         whitened_residual=_concatenate(process.whitened_residual, residual, dim=-1, num_trailing=1),
         jitter=torch.maximum(process.jitter, jitter),
     )
@@ -189,11 +191,11 @@ def _concatenate(first: Tensor, second: Tensor, *, dim: int, num_trailing: int) 
     return torch.cat([t.expand(*batch, *t.shape[-num_trailing:]) for t in (first, second)], dim=dim)
 
 
-def _join(process: ConditionedProcess, outlook: Outlook) -> Tensor | None:
+def _join(process: ConditionedProcess, predictive: JointPredictive) -> Tensor | None:
     """The projection of earlier and new observations together."""
-    if process.projection is None and outlook.projection is None:
+    if process.projection is None and predictive.projection is None:
         return None
-    blocks = ((process.projection, process.inputs), (outlook.projection, outlook.inputs))
+    blocks = ((process.projection, process.inputs), (predictive.projection, predictive.inputs))
     return torch.block_diag(
         *(torch.eye(X.shape[-2], dtype=X.dtype, device=X.device) if H is None else H for H, X in blocks)
     )

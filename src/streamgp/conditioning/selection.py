@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.conditioning.explained import Explained, explain
+from streamgp.conditioning.nystrom import NystromPredictive, predict_nystrom
 from streamgp.conditioning.observation import Observation
 from streamgp.gp import Prior, SparseProcess
 from streamgp.linalg import apply, pivoted_cholesky
@@ -17,7 +17,7 @@ LEAST_WEIGHT = 1e-6
 
 
 def choose_inducing_points(
-    process: SparseProcess, observation: Observation, *, num_inducing: int, prior: Prior, loyalty: float = 1.0
+    process: SparseProcess, observation: Observation, *, num_inducing: int, prior: Prior, retention: float = 1.0
 ) -> Float[Tensor, "*b m d"] | None:
     r"""Choose inducing points among the old ones and new inputs by pivoted Cholesky of the weighted kernel.
 
@@ -33,7 +33,7 @@ def choose_inducing_points(
         observation: The new inputs, and how they are observed.
         num_inducing: How many to choose.
         prior: Whose kernel counts.
-        loyalty: What the weights of old points are multiplied with.
+        retention: What the weights of old points are multiplied with.
 
     Returns:
         The chosen points, or None if the old ones are chosen again.
@@ -42,10 +42,10 @@ def choose_inducing_points(
     batch = broadcast_shapes(Z.shape[:-2], X.shape[:-2], prior.batch_shape)
     num_old = Z.shape[-2]
     candidates = torch.cat([Z.expand(*batch, *Z.shape[-2:]), X.expand(*batch, *X.shape[-2:])], dim=-2)
-    seen = None if observation.likelihood is None else explain(process, observation)
+    seen = None if observation.likelihood is None else predict_nystrom(process, observation)
     precision = input_precision(observation, seen).expand(*batch, X.shape[-2])
     typical = precision.mean(-1, keepdim=True)
-    old_precision = loyalty * (site_information(process).clamp_min(0.0) * typical).sqrt() + LEAST_WEIGHT * typical
+    old_precision = retention * (site_information(process).clamp_min(0.0) * typical).sqrt() + LEAST_WEIGHT * typical
     chosen = pivoted_cholesky(
         prior.covariance,
         candidates,
@@ -74,7 +74,7 @@ def site_information(process: SparseProcess) -> Float[Tensor, "*b m"]:
     return information.nan_to_num(nan=most, posinf=most).clamp_max(most).to(process.whitened_mean.dtype)
 
 
-def input_precision(observation: Observation, seen: Explained | None) -> Float[Tensor, "*b n"]:
+def input_precision(observation: Observation, seen: NystromPredictive | None) -> Float[Tensor, "*b n"]:
     """How much each input's observation tells, before its site is known: the expected curvature under the belief.
 
     Args:

@@ -15,8 +15,8 @@ from streamgp.conditioning.absorb import AbsorbInfo, absorb
 from streamgp.conditioning.abstract_gp import AbstractGP
 from streamgp.conditioning.conditioned_gp import ConditionedGP, condition
 from streamgp.conditioning.exchange import exchange, is_single
-from streamgp.conditioning.explained import Explained, explain
 from streamgp.conditioning.forgetting import forget
+from streamgp.conditioning.nystrom import NystromPredictive, predict_nystrom
 from streamgp.conditioning.observation import Observation
 from streamgp.conditioning.selection import choose_inducing_points
 from streamgp.conditioning.transport import TransportInfo, transport
@@ -131,7 +131,7 @@ class SparseGP(AbstractGP):
         sites: str | SiteRule = "variational",
         inducing: str | Tensor = "pivoted",
         num_inducing: int | None = None,
-        loyalty: float = 1.0,
+        retention: float = 1.0,
         kernel: Kernel | None = None,
         mean: Mean | None = None,
     ) -> tuple["SparseGP", AbsorbInfo]:
@@ -147,7 +147,7 @@ class SparseGP(AbstractGP):
                 there is a single new input, by letting it compete with the weakest old point. `"keep"` keeps them, a
                 tensor `(*b, m, d)` sets them.
             num_inducing: How many inducing points to choose; as many as before by default.
-            loyalty: How much more old inducing points count than by what is known at them. Above 1 they are exchanged
+            retention: How much more old inducing points count than by what is known at them. Above 1 they are exchanged
                 less readily, which suits points that were learned.
             kernel: A changed kernel, under which the belief is carried on.
             mean: A changed mean.
@@ -160,7 +160,7 @@ class SparseGP(AbstractGP):
         if kernel is not None or mean is not None:
             prior = Prior.snapshot(kernel or self.kernel, mean or self.mean, like=self.inducing_points)
         with torch.no_grad():
-            moved, seen, carried = self._move(observation, inducing, num_inducing, prior=prior, loyalty=loyalty)
+            moved, seen, carried = self._move(observation, inducing, num_inducing, prior=prior, retention=retention)
             absorbed, info = absorb(moved, observation, seen, carried=carried)
         return SparseGP(absorbed), info
 
@@ -233,8 +233,8 @@ class SparseGP(AbstractGP):
         num_inducing: int | None,
         *,
         prior: Prior | None,
-        loyalty: float,
-    ) -> tuple[SparseProcess, Explained, TransportInfo]:
+        retention: float,
+    ) -> tuple[SparseProcess, NystromPredictive, TransportInfo]:
         """Bring the belief to where it can absorb the observations."""
         process, X = self.process, observation.inputs
         points = None
@@ -242,13 +242,13 @@ class SparseGP(AbstractGP):
             points = check_inputs(inducing, num_dims=X.shape[-1], like=X, name="inducing").detach()
             points = points.expand(*X.shape[:-2], *points.shape[-2:])
         else:
-            check_positive(loyalty, "loyalty")
+            check_positive(retention, "retention")
             size = self.num_inducing if num_inducing is None else check_count(num_inducing, "num_inducing")
             if check_choice(inducing, ("pivoted", "keep"), "inducing") == "pivoted" and X.shape[-2]:
                 if prior is None and size >= self.num_inducing and is_single(process, observation):
-                    return exchange(process, observation, num_inducing=size, loyalty=loyalty)
+                    return exchange(process, observation, num_inducing=size, retention=retention)
                 points = choose_inducing_points(
-                    process, observation, num_inducing=size, loyalty=loyalty, prior=prior or process.prior
+                    process, observation, num_inducing=size, retention=retention, prior=prior or process.prior
                 )
         if points is None and prior is None:
             carried = TransportInfo(0, X.new_zeros(process.batch_shape), 0)
@@ -256,7 +256,7 @@ class SparseGP(AbstractGP):
             process, carried = transport(
                 process, self.inducing_points if points is None else points, prior or process.prior
             )
-        return process, explain(process, observation), carried
+        return process, predict_nystrom(process, observation), carried
 
 
 def from_gpytorch(model: ApproximateGP, *, kernel: Kernel | None = None, mean: Mean | None = None) -> SparseGP:

@@ -72,9 +72,9 @@ def transport(
     delta = solve_vector(
         L_old, (prior.mean(process.inducing_points) - process.prior.mean(process.inducing_points)).double()
     )
-    pull = apply(G.mT, apply(R_inverse, process.whitened_mean.double() - delta))
-    pull = pull + apply(T, delta)
-    mean = solve_vector(L_P, solve_vector(L_P, pull), is_transposed=True)
+    precision_mean = apply(G.mT, apply(R_inverse, process.whitened_mean.double() - delta))
+    precision_mean = precision_mean + apply(T, delta)
+    mean = solve_vector(L_P, solve_vector(L_P, precision_mean), is_transposed=True)
     root = solve_lower(L_P, eye.expand_as(L_P)).mT
     # The trace of the old site times I - T'T: what it says of directions that the new points cannot express.
     lost = _squared_norm(R_inverse) - _squared_norm(G) - (R_old.shape[-1] - _squared_norm(T))

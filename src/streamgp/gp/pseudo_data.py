@@ -41,7 +41,7 @@ def pseudo_data(process: SparseProcess) -> PseudoData:
 
     Whitened, $L^\top \hat\Sigma^{-1} L = \bar S^{-1} - I$ and $\hat y - \mu(Z) = L (I - \bar S)^{-1} \bar m$.
     """
-    Z, L, D = process.inducing_points, process.factor, process.deficit
+    Z, L, D = process.inducing_points, process.factor, process.variance_reduction
     # Eigenvalues of D within rounding of zero are directions without information.
     values, vectors = torch.linalg.eigh(D)
     spread = 1.0 - values
@@ -52,7 +52,7 @@ def pseudo_data(process: SparseProcess) -> PseudoData:
         )
     is_informed = values.abs() > D.shape[-1] * torch.finfo(D.dtype).eps * spread.abs().amax(-1, keepdim=True)
     site = vectors @ ((values / spread).unsqueeze(-1) * vectors.mT)
-    pull = apply(vectors, apply(vectors.mT, process.whitened_mean) / spread)
+    precision_mean = apply(vectors, apply(vectors.mT, process.whitened_mean) / spread)
     inverse = torch.where(is_informed, 1.0 / torch.where(is_informed, values, 1.0), 0.0)
     whitened_targets = apply(vectors, inverse * apply(vectors.mT, process.whitened_mean))
     precision = solve_lower_transpose(L, solve_lower_transpose(L, site).mT)
@@ -60,5 +60,5 @@ def pseudo_data(process: SparseProcess) -> PseudoData:
         inputs=Z,
         targets=process.prior.mean(Z) + apply(L, whitened_targets),
         precision=0.5 * (precision + precision.mT),
-        precision_mean=solve_vector(L, pull, is_transposed=True),
+        precision_mean=solve_vector(L, precision_mean, is_transposed=True),
     )

@@ -112,7 +112,7 @@ class SparseProcess(AbstractProcess):
         return self.inducing_factor.total_jitter
 
     @cached_property
-    def deficit(self) -> Float[Tensor, "*b m m"]:
+    def variance_reduction(self) -> Float[Tensor, "*b m m"]:
         r"""The matrix $D = I - \bar S$ by which $q$ is narrower than the prior."""
         R = self.whitened_root
         return torch.eye(R.shape[-1], dtype=R.dtype, device=R.device) - R @ R.mT
@@ -137,9 +137,9 @@ class SparseProcess(AbstractProcess):
         r"""The features $\phi(X)$."""
         return solve_lower(self.factor, self.prior.covariance(self.inducing_points, X))
 
-    def cross_weights(self, deficit_features: Float[Tensor, "*c m n"]) -> Float[Tensor, "*c m n"]:
+    def cross_weights(self, reduction_features: Float[Tensor, "*c m n"]) -> Float[Tensor, "*c m n"]:
         r"""The matrix $B = L^{-\top} D \phi(X)$, with which $k_q(w, X) = k(w, X) - k(w, Z) B$."""
-        return solve_lower_transpose(self.factor, deficit_features)
+        return solve_lower_transpose(self.factor, reduction_features)
 
     def mean(self, X: Tensor) -> Tensor:
         return self.prior.mean(X) + apply(self.prior.covariance(X, self.inducing_points), self.mean_weights)
@@ -151,4 +151,4 @@ class SparseProcess(AbstractProcess):
 
     def covariance(self, X: Tensor) -> Tensor:
         phi = self.features(X)
-        return self.prior.covariance(X, X) - phi.mT @ (self.deficit @ phi)
+        return self.prior.covariance(X, X) - phi.mT @ (self.variance_reduction @ phi)

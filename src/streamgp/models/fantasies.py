@@ -10,7 +10,7 @@ from botorch.sampling.list_sampler import ListSampler
 from torch import Tensor
 
 from streamgp.conditioning import ConditionedGP, SparseGP
-from streamgp.conditioning.gaussian import Outlook, look, observe
+from streamgp.conditioning.gaussian import JointPredictive, observe, predict_jointly
 from streamgp.conditioning.noise import Noise
 from streamgp.errors import OptionError, ShapeError
 from streamgp.gp import Prediction
@@ -78,22 +78,23 @@ class Fantasies:
         Args:
             noises: Variances of each output; None for the likelihood's.
         """
-        outlooks = [look(gp.process, X) for gp, X in zip(self.gps, self.inputs, strict=True)]
+        predictives = [predict_jointly(gp.process, X) for gp, X in zip(self.gps, self.inputs, strict=True)]
         variances, outputs = [], []
-        for gp, likelihood, outlook, noise in zip(self.gps, self.likelihoods, outlooks, noises, strict=True):
-            prediction = _known(gp, outlook)
+        for gp, likelihood, predictive, noise in zip(self.gps, self.likelihoods, predictives, noises, strict=True):
+            prediction = _known(gp, predictive)
             variance = expected_noise_variance(likelihood, prediction) if noise is None else noise
             variances.append(variance)
             outputs.append(_output(gp, prediction, variance))
         return [
-            ConditionedGP(observe(gp.process, outlook, y, _noise(variance, outlook)))
-            for gp, outlook, y, variance in zip(self.gps, outlooks, self._draw(outputs), variances, strict=True)
+            ConditionedGP(observe(gp.process, predictive, y, _noise(variance, predictive)))
+            for gp, predictive, y, variance in zip(self.gps, predictives, self._draw(outputs), variances, strict=True)
         ]
 
     def observed(self) -> list[ConditionedGP]:
         """Draw latent values, then outcomes from the likelihood, and condition on the outcomes."""
         outputs = [
-            _output(gp, _known(gp, look(gp.process, X)), None) for gp, X in zip(self.gps, self.inputs, strict=True)
+            _output(gp, _known(gp, predict_jointly(gp.process, X)), None)
+            for gp, X in zip(self.gps, self.inputs, strict=True)
         ]
         generator = torch.Generator(device=self.inputs[0].device).manual_seed(_seed(self.sampler))
         conditioned = []
@@ -129,10 +130,10 @@ class Fantasies:
         return sampler(posterior)
 
 
-def _known(gp: SparseGP | ConditionedGP, outlook: Outlook) -> Prediction:
+def _known(gp: SparseGP | ConditionedGP, predictive: JointPredictive) -> Prediction:
     """A prediction whose moments are there already."""
-    prediction = Prediction(gp.process, outlook.inputs)
-    prediction.__dict__.update(mean=outlook.mean, covariance=outlook.covariance)
+    prediction = Prediction(gp.process, predictive.inputs)
+    prediction.__dict__.update(mean=predictive.mean, covariance=predictive.covariance)
     return prediction
 
 
@@ -142,8 +143,8 @@ def _output(gp: SparseGP | ConditionedGP, prediction: Prediction, variance: Tens
     return Output((Term(prediction, variance),), torch.Size((*shape, X.shape[-2])))
 
 
-def _noise(variance: Tensor, outlook: Outlook) -> Noise:
-    return Noise(variance.expand(*variance.shape[:-1], outlook.covariance.shape[-1]))
+def _noise(variance: Tensor, predictive: JointPredictive) -> Noise:
+    return Noise(variance.expand(*variance.shape[:-1], predictive.covariance.shape[-1]))
 
 
 def _seed(sampler: MCSampler) -> int:

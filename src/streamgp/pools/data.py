@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from streamgp.acquisition.members import likelihood_of, read_members
+from streamgp.acquisition.indices import likelihood_of, read_indices
 from streamgp.checks import to_double
 from streamgp.errors import OptionError, ShapeError, SupportError
 from streamgp.likelihoods import AbstractLikelihood, Binomial, Gaussian
@@ -74,7 +74,7 @@ def read_told(settings: Settings, indices: Any, y: Any, *, total_count: Any, noi
         total_count: Of Binomial outcomes; None for what the likelihood has.
         noise_variance: Of Gaussian outcomes, likewise.
     """
-    members = read_members(indices, len(settings.inputs), "indices")
+    members = read_indices(indices, len(settings.inputs), "indices")
     outcomes = to_double(y, "y")
     if outcomes.shape != members.shape:
         raise ShapeError(

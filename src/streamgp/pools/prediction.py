@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.acquisition.members import likelihood_of
+from streamgp.acquisition.indices import likelihood_of
 from streamgp.acquisition.pool_belief import PoolBelief, blocks
 from streamgp.acquisition.response import exceedance_probability, latent_threshold, single_response
 from streamgp.errors import ValueRangeError

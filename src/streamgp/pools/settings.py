@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from streamgp.acquisition.hotspot_entropy import HotspotRule
-from streamgp.acquisition.members import check_constants, read_members, read_weights
+from streamgp.acquisition.indices import check_constants, read_indices, read_weights
 from streamgp.acquisition.response import latent_threshold
 from streamgp.checks import check_choice, check_count, check_finite, check_positive, to_double
 from streamgp.errors import DTypeError, OptionError, ShapeError, ValueRangeError
@@ -208,7 +208,7 @@ def _check_threshold(threshold: Any, acquisition: str, likelihood: AbstractLikel
 
 
 def _read_targets(targets: Any, n: int) -> Int[Tensor, " t"]:
-    members = read_members(targets, n, "targets")
+    members = read_indices(targets, n, "targets")
     if not len(members):
         raise ValueRangeError("targets must name at least one member of the pool, but is empty. Pass None for all.")
     return members

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from streamgp.acquisition.members import read_members
+from streamgp.acquisition.indices import read_indices
 from streamgp.errors import ValueRangeError
 from streamgp.likelihoods import Binomial
 from streamgp.pools.data import Told, nothing_told, read_told
@@ -62,7 +62,7 @@ def cancel(state: State, settings: Settings, indices: Any) -> State:
     """Forget pending members; all of them if `indices` is None."""
     if indices is None:
         return replace(state, pending=state.pending[:0])
-    members = read_members(indices, len(settings.inputs), "indices")
+    members = read_indices(indices, len(settings.inputs), "indices")
     return replace(state, pending=state.pending[~torch.isin(state.pending, members)])
 
 

@@ -26,7 +26,7 @@ _HELD_BACK = 0.2
 # Iterations of a refit from the hyperparameters so far, and of one from scratch.
 _WARM_ITERATIONS, _FRESH_ITERATIONS = 30, 60
 # Inducing points that were learned give way to new inputs less readily than by what is known at them.
-_LOYALTY = 3.0
+_RETENTION = 3.0
 
 
 @final
@@ -123,7 +123,7 @@ def absorb_rows(
         likelihood=None if is_gaussian else likelihood,
         inducing=inducing,
         num_inducing=num_inducing,
-        loyalty=_LOYALTY,
+        retention=_RETENTION,
         kernel=kernel,
         mean=None if kernel is None else model.gp.mean,
     )

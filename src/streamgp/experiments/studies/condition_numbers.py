@@ -10,8 +10,8 @@ from gpytorch.kernels import Kernel
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.acquisition.drawers import read_drawer
-from streamgp.acquisition.lts import extend_paths, start_paths
+from streamgp.acquisition.lookahead_thompson import extend_paths, start_paths
+from streamgp.acquisition.samplers import read_sampler
 from streamgp.conditioning import SparseGP
 from streamgp.experiments.baselines.jittered_pseudo_data import jittered_pseudo_data
 from streamgp.experiments.rounding import rounded
@@ -115,10 +115,10 @@ def _paths(
         settings.num_candidates, X[y.argmax()], length=settings.length, lengthscale=lengthscale, generator=generator
     )
     with torch.no_grad():
-        drawer = read_drawer(fitted.model, "joint")
-        paths = start_paths(drawer, C, settings.num_paths, generator)
+        sampler = read_sampler(fitted.model, "joint")
+        paths = start_paths(sampler, C, settings.num_paths, generator)
         for _ in range(settings.depth - 1):
-            paths = extend_paths(drawer, paths, C, generator)
+            paths = extend_paths(sampler, paths, C, generator)
     return [paths.points[index] for index in paths.index]
 
 

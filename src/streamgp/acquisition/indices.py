@@ -11,10 +11,10 @@ from streamgp.checks import check_finite
 from streamgp.errors import DTypeError, ShapeError, UnsupportedError, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood, Volatility
 
-__all__ = ["check_constants", "likelihood_of", "read_members", "read_weights"]
+__all__ = ["check_constants", "likelihood_of", "read_indices", "read_weights"]
 
 
-def read_members(value: Any, num_members: int, name: str) -> Int[Tensor, " k"]:
+def read_indices(value: Any, num_members: int, name: str) -> Int[Tensor, " k"]:
     """Indices of distinct members, as a tensor of their own.
 
     Args:
@@ -23,30 +23,30 @@ def read_members(value: Any, num_members: int, name: str) -> Int[Tensor, " k"]:
         name: What an error calls them.
     """
     try:
-        members = torch.as_tensor(value, device="cpu").detach().clone()
+        indices = torch.as_tensor(value, device="cpu").detach().clone()
     except (TypeError, ValueError, RuntimeError) as error:
         raise DTypeError(f"{name} must be a list of whole numbers, but cannot be read ({error}).") from None
-    if not members.numel():
-        members = members.long()
-    if members.is_floating_point() or members.is_complex() or members.dtype == torch.bool or members.dim() != 1:
+    if not indices.numel():
+        indices = indices.long()
+    if indices.is_floating_point() or indices.is_complex() or indices.dtype == torch.bool or indices.dim() != 1:
         raise DTypeError(
             f"{name} must be a list of whole numbers, the indices of members of the pool, but has dtype "
-            f"{str(members.dtype).removeprefix('torch.')} and shape {tuple(members.shape)}. A mask becomes indices "
+            f"{str(indices.dtype).removeprefix('torch.')} and shape {tuple(indices.shape)}. A mask becomes indices "
             f"with {name}.nonzero().squeeze(-1)."
         )
-    is_outside = (members < 0) | (members >= num_members)
+    is_outside = (indices < 0) | (indices >= num_members)
     if is_outside.any():
         raise ValueRangeError(
             f"{name} must be indices from 0 to {num_members - 1}, as the pool has {num_members} members, but has "
-            f"{int(members[is_outside][0])}."
+            f"{int(indices[is_outside][0])}."
         )
-    found, counts = members.unique(return_counts=True)
+    found, counts = indices.unique(return_counts=True)
     if (counts > 1).any():
         raise ValueRangeError(
             f"{name} must name each member once, but {int(found[counts > 1][0])} comes {int(counts.max())} times. "
             "Leave the repetitions out."
         )
-    return members.long()
+    return indices.long()
 
 
 def read_weights(weights: Any, num_members: int) -> Float[Tensor, " n"]:

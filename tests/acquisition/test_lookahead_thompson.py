@@ -6,8 +6,8 @@ from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.acquisition import lookahead_thompson_sampling, thompson_sampling
-from streamgp.acquisition.drawers import read_drawer
-from streamgp.acquisition.lts import LookaheadPaths, extend_paths, start_paths
+from streamgp.acquisition.lookahead_thompson import LookaheadPaths, extend_paths, start_paths
+from streamgp.acquisition.samplers import read_sampler
 from streamgp.errors import ValueRangeError
 from streamgp.likelihoods import Gaussian, Poisson
 from streamgp.testing.problems import random_sparse_gp
@@ -46,11 +46,11 @@ MODELS = {"sparse": sparse_model, "exact": exact_model}
 
 def follow(model, sampling, points, num_paths, rng):
     """Follow many paths through sets of one candidate each, which leave them no choice."""
-    drawer = read_drawer(model, sampling)
-    first = drawer.draw(points[:0], points[:1], num_samples=num_paths, generator=rng).at_candidates
+    sampler = read_sampler(model, sampling)
+    first = sampler.sample(points[:0], points[:1], num_samples=num_paths, generator=rng).at_candidates
     paths = LookaheadPaths(points[:1], torch.zeros(num_paths, 1, dtype=torch.long), first)
     for point in points[1:]:
-        paths = extend_paths(drawer, paths, point.unsqueeze(0), rng)
+        paths = extend_paths(sampler, paths, point.unsqueeze(0), rng)
     return paths
 
 
@@ -79,12 +79,12 @@ def feature_error(model, sampling):
 @pytest.mark.parametrize("sampling", SAMPLING)
 def test_a_path_that_comes_back_to_a_point_finds_its_value_there(rng, sampling):
     model = sparse_model(rng)
-    drawer = read_drawer(model, sampling)
+    sampler = read_sampler(model, sampling)
     points = uniform(rng, 3, 2)
     paths = follow(model, sampling, points, 5, rng)
-    draws = drawer.draw(paths.points, paths.points, num_samples=5, generator=rng)
+    samples = sampler.sample(paths.points, paths.points, num_samples=5, generator=rng)
     # The draws meet a value up to the jitter of their covariance.
-    assert_close(draws.given_own(paths.index, paths.values), paths.values, rtol=0, atol=1e-4)
+    assert_close(samples.given_own_values(paths.index, paths.values), paths.values, rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("sampling", SAMPLING)
@@ -98,7 +98,7 @@ def test_depth_zero_is_plain_thompson_sampling(rng, sampling):
 def test_paths_start_at_the_best_points_of_one_function(rng):
     model, candidates = sparse_model(rng), uniform(rng, 30, 2)
     sample = model.gps[0].sample(candidates, 1, generator=seeded()).squeeze(0)
-    paths = start_paths(read_drawer(model, "joint"), candidates, 4, seeded())
+    paths = start_paths(read_sampler(model, "joint"), candidates, 4, seeded())
     order = sample.argsort(descending=True)[:4]
     assert torch.equal(paths.points, candidates[order])
     assert_close(paths.values.squeeze(-1), sample[order])
@@ -120,10 +120,10 @@ def test_points_are_distinct_candidates_and_repeat_with_their_seed(rng, name, dt
 
 def test_a_path_visits_no_point_of_a_fixed_set_twice(rng):
     model, candidates = sparse_model(rng), uniform(rng, 6, 2)
-    drawer = read_drawer(model, "joint")
-    paths = start_paths(drawer, candidates, 6, rng)
+    sampler = read_sampler(model, "joint")
+    paths = start_paths(sampler, candidates, 6, rng)
     for _ in range(5):
-        paths = extend_paths(drawer, paths, candidates, rng)
+        paths = extend_paths(sampler, paths, candidates, rng)
     for path in paths.points[paths.index]:
         assert len(torch.unique(path, dim=0)) == 6
     points, values = paths.union()
@@ -137,11 +137,11 @@ def test_a_path_visits_no_point_of_a_fixed_set_twice(rng):
 def test_fresh_candidates_are_asked_for_at_each_depth(rng):
     model, asked = sparse_model(rng), []
 
-    def draw(num):
+    def draw_candidates(num):
         asked.append(num)
         return uniform(rng, num, 2)
 
-    lookahead_thompson_sampling(model, draw, q=3, depth=4, num_paths=2, num_candidates=60, generator=rng)
+    lookahead_thompson_sampling(model, draw_candidates, q=3, depth=4, num_paths=2, num_candidates=60, generator=rng)
     assert asked == [15, 15, 15, 15, 60]
 
 
@@ -155,7 +155,7 @@ def test_looking_ahead_draws_from_the_conditioned_model(rng):
     model = sg.OnlineGP(sg.SparseGP.from_prior(kernel, candidates[:2] + 0.5), Gaussian(1e-8))
     num_kept = 0
     for seed in range(num_runs):
-        started = start_paths(read_drawer(model, "joint"), candidates, 1, seeded(seed)).points
+        started = start_paths(read_sampler(model, "joint"), candidates, 1, seeded(seed)).points
         ahead = lookahead_thompson_sampling(model, candidates, depth=1, num_paths=1, generator=seeded(seed))
         num_kept += int(torch.equal(started, ahead))
     # The largest of n + (n - 1) independent values is one of the first n; without conditioning it would be one in n.

@@ -9,10 +9,10 @@ from streamgp.conditioning.observation import Observation
 from streamgp.gp import SparseProcess
 from streamgp.linalg import apply
 
-__all__ = ["Explained", "explain"]
+__all__ = ["NystromPredictive", "predict_nystrom"]
 
 
-class Explained(NamedTuple):
+class NystromPredictive(NamedTuple):
     r"""What a sparse posterior says of values $H f(X)$, split into what its inducing points explain and the rest.
 
     Attributes:
@@ -34,7 +34,7 @@ class Explained(NamedTuple):
         return self.spread.square().sum(-2) + self.slack
 
 
-def explain(process: SparseProcess, observation: Observation) -> Explained:
+def predict_nystrom(process: SparseProcess, observation: Observation) -> NystromPredictive:
     """Predict the observed values, before they are observed."""
     X, H, prior = observation.inputs, observation.projection, process.prior
     phi, prior_mean = process.features(X), prior.mean(X)
@@ -44,4 +44,4 @@ def explain(process: SparseProcess, observation: Observation) -> Explained:
         slack = (H @ (prior.covariance(X, X) - phi.mT @ phi) @ H.mT).diagonal(dim1=-2, dim2=-1)
         phi, prior_mean = phi @ H.mT, apply(H, prior_mean)
     mean = prior_mean + apply(phi.mT, process.whitened_mean)
-    return Explained(phi, mean, process.whitened_root.mT @ phi, slack.clamp_min(0.0))
+    return NystromPredictive(phi, mean, process.whitened_root.mT @ phi, slack.clamp_min(0.0))

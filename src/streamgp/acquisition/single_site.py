@@ -8,7 +8,7 @@ from streamgp.errors import ConvergenceError
 from streamgp.likelihoods import Bernoulli, Binomial
 from streamgp.likelihoods.quadrature import gauss_hermite
 
-__all__ = ["believe_outcomes"]
+__all__ = ["single_site_update"]
 
 _NUM_NODES = 16
 # The iteration ends when no mean moves by more than this share of its standard deviation; convergence is quadratic, so
@@ -19,7 +19,7 @@ _MAX_ITERATIONS = 200
 _LEAST_SHARE = 0.2
 
 
-def believe_outcomes(
+def single_site_update(
     likelihood: Bernoulli | Binomial,
     mean: Float[Tensor, "*c 1"],
     variance: Float[Tensor, "*c 1"],
@@ -66,7 +66,7 @@ def believe_outcomes(
         if not bool((moved > _TOLERANCE).any()):
             return m, s.square()
     raise ConvergenceError(
-        f"The beliefs after {int((~(moved <= _TOLERANCE)).sum())} of {moved.numel()} imagined outcomes did not "
+        f"The beliefs after {int((~(moved <= _TOLERANCE)).sum())} of {moved.numel()} possible outcomes did not "
         f"converge in {_MAX_ITERATIONS} steps. Check the scale of kernel and targets: the largest variance is "
         f"{float(variance.max()):.3g}."
     )

@@ -10,12 +10,12 @@ from torch import Tensor
 from streamgp.gp import SparseProcess, sample_paths
 from streamgp.linalg import apply, cholesky, solve_vector
 
-__all__ = ["Draws", "draw_jointly", "draw_paths"]
+__all__ = ["MatheronSamples", "sample_by_features", "sample_jointly"]
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Draws:
+class MatheronSamples:
     r"""Sampled functions $g_s$ at points $P$ and candidates $C$, with what conditioning them on values at $P$ needs.
 
     A draw of the process $f$ becomes a draw of $f$ given values at $P$ by Matheron's rule,
@@ -37,7 +37,7 @@ class Draws:
     points_covariance: Float[Tensor, "k k"]
     cross_covariance: Float[Tensor, "n k"]
 
-    def given_own(self, index: Int[Tensor, "s t"], values: Float[Tensor, "s t"]) -> Float[Tensor, "s n"]:
+    def given_own_values(self, index: Int[Tensor, "s t"], values: Float[Tensor, "s t"]) -> Float[Tensor, "s n"]:
         """Condition each draw, in one batch, on exact values at points of its own.
 
         Args:
@@ -50,7 +50,7 @@ class Draws:
         spread = torch.zeros_like(self.at_points).scatter_add(-1, index, weights)
         return self.at_candidates + spread @ self.cross_covariance.mT
 
-    def given(
+    def given_values(
         self, values: Float[Tensor, " k"], noise_variance: Float[Tensor, " k"], generator: torch.Generator | None
     ) -> Float[Tensor, "s n"]:
         """Condition all draws on the same noisy values at all points.
@@ -67,14 +67,14 @@ class Draws:
         return self.at_candidates + apply(self.cross_covariance, _solve(factor, residual))
 
 
-def draw_jointly(
+def sample_jointly(
     mean: Float[Tensor, " m"],
     covariance: Float[Tensor, "m m"],
     num_points: int,
     *,
     num_samples: int,
     generator: torch.Generator | None,
-) -> Draws:
+) -> MatheronSamples:
     """Draw exactly, by a factor of the joint covariance of points and candidates; cubic in their number.
 
     Args:
@@ -88,10 +88,10 @@ def draw_jointly(
     noise = torch.randn(num_samples, len(mean), generator=generator, dtype=mean.dtype, device=mean.device)
     values = mean + apply(factor, noise)
     k = num_points
-    return Draws(values[:, :k], values[:, k:], covariance[:k, :k], covariance[k:, :k])
+    return MatheronSamples(values[:, :k], values[:, k:], covariance[:k, :k], covariance[k:, :k])
 
 
-def draw_paths(
+def sample_by_features(
     process: SparseProcess,
     points: Float[Tensor, "k d"],
     candidates: Float[Tensor, "n d"],
@@ -99,7 +99,7 @@ def draw_paths(
     num_samples: int,
     num_features: int,
     generator: torch.Generator | None,
-) -> Draws:
+) -> MatheronSamples:
     r"""Draw by random features for the prior, exact in what the data says; linear in the number of candidates.
 
     Covariances of the drawn prior, of variance $\sigma^2$, are wrong by a standard deviation of at most
@@ -121,9 +121,9 @@ def draw_paths(
     phase = X @ paths.frequencies.mT
     features = torch.cat([phase.cos(), phase.sin()], dim=-1)
     values = prior.mean(X) + paths.feature_weights @ features.mT + paths.update_weights @ Kxz.mT
-    B = process.cross_weights(process.deficit @ process.features(points))
+    B = process.cross_weights(process.variance_reduction @ process.features(points))
     covariance = prior.covariance(X, points) - Kxz @ B
-    return Draws(values[:, :k], values[:, k:], covariance[:k], covariance[k:])
+    return MatheronSamples(values[:, :k], values[:, k:], covariance[:k], covariance[k:])
 
 
 def _solve(factor: Tensor, right: Tensor) -> Tensor:

@@ -10,14 +10,14 @@ from botorch.models.model import Model
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.acquisition.draws import Draws, draw_jointly, draw_paths
+from streamgp.acquisition.matheron import MatheronSamples, sample_by_features, sample_jointly
 from streamgp.checks import check_choice
 from streamgp.errors import UnsupportedError
 from streamgp.gp import Prediction, SparseProcess, StationaryKernel
 from streamgp.models import OnlineGP
 from streamgp.models.site_noise import expected_noise_variance
 
-__all__ = ["SAMPLING", "AbstractDrawer", "read_drawer"]
+__all__ = ["SAMPLING", "AbstractSampler", "read_sampler"]
 
 SAMPLING = ("auto", "joint", "paths")
 
@@ -28,18 +28,18 @@ _NUM_FEATURES = 1024
 _ALWAYS_CHOLESKY = 2**31
 
 
-class AbstractDrawer(ABC):
+class AbstractSampler(ABC):
     """Draws latent functions of a model with one output, in units of its own that keep their order."""
 
     @abstractmethod
-    def draw(
+    def sample(
         self,
         points: Float[Tensor, "k d"],
         candidates: Float[Tensor, "n d"],
         *,
         num_samples: int,
         generator: torch.Generator | None,
-    ) -> Draws:
+    ) -> MatheronSamples:
         """Draw functions at points, on whose values they will be conditioned, and at candidates."""
 
     @abstractmethod
@@ -49,21 +49,23 @@ class AbstractDrawer(ABC):
 
 @final
 @dataclass(frozen=True, eq=False)
-class _OnlineDrawer(AbstractDrawer):
+class _OnlineGPSampler(AbstractSampler):
     """Draws from an `OnlineGP`, in the units of its transforms."""
 
     model: OnlineGP
     sampling: str
 
-    def draw(self, points: Tensor, candidates: Tensor, *, num_samples: int, generator: torch.Generator | None) -> Draws:
+    def sample(
+        self, points: Tensor, candidates: Tensor, *, num_samples: int, generator: torch.Generator | None
+    ) -> MatheronSamples:
         X = self.model.transform_inputs(torch.cat([points, candidates]))
         process, k = self.model.gps[0].process, len(points)
         if self._uses_paths(process, len(X)):
             assert isinstance(process, SparseProcess)
-            return draw_paths(
+            return sample_by_features(
                 process, X[:k], X[k:], num_samples=num_samples, num_features=_NUM_FEATURES, generator=generator
             )
-        return draw_jointly(process.mean(X), process.covariance(X), k, num_samples=num_samples, generator=generator)
+        return sample_jointly(process.mean(X), process.covariance(X), k, num_samples=num_samples, generator=generator)
 
     def noise_variance(self, points: Tensor) -> Tensor:
         prediction = Prediction(self.model.gps[0].process, self.model.transform_inputs(points))
@@ -81,16 +83,18 @@ class _OnlineDrawer(AbstractDrawer):
 
 @final
 @dataclass(frozen=True, eq=False)
-class _PosteriorDrawer(AbstractDrawer):
+class _PosteriorSampler(AbstractSampler):
     """Draws from any BoTorch model with Gaussian posteriors, in the user's units."""
 
     model: Model
 
-    def draw(self, points: Tensor, candidates: Tensor, *, num_samples: int, generator: torch.Generator | None) -> Draws:
+    def sample(
+        self, points: Tensor, candidates: Tensor, *, num_samples: int, generator: torch.Generator | None
+    ) -> MatheronSamples:
         with torch.no_grad(), gpytorch.settings.max_cholesky_size(_ALWAYS_CHOLESKY):
             posterior: Any = self.model.posterior(torch.cat([points, candidates]))
             mean, covariance = posterior.mean.squeeze(-1), posterior.distribution.covariance_matrix
-        return draw_jointly(mean, covariance, len(points), num_samples=num_samples, generator=generator)
+        return sample_jointly(mean, covariance, len(points), num_samples=num_samples, generator=generator)
 
     def noise_variance(self, points: Tensor) -> Tensor:
         with torch.no_grad(), gpytorch.settings.max_cholesky_size(_ALWAYS_CHOLESKY):
@@ -101,20 +105,22 @@ class _PosteriorDrawer(AbstractDrawer):
 
 @final
 @dataclass(frozen=True, eq=False)
-class _NegatedDrawer(AbstractDrawer):
+class _NegatedSampler(AbstractSampler):
     """Draws the functions of another with their sign changed, so that what was small is large."""
 
-    drawer: AbstractDrawer
+    sampler: AbstractSampler
 
-    def draw(self, points: Tensor, candidates: Tensor, *, num_samples: int, generator: torch.Generator | None) -> Draws:
-        draws = self.drawer.draw(points, candidates, num_samples=num_samples, generator=generator)
-        return replace(draws, at_points=-draws.at_points, at_candidates=-draws.at_candidates)
+    def sample(
+        self, points: Tensor, candidates: Tensor, *, num_samples: int, generator: torch.Generator | None
+    ) -> MatheronSamples:
+        samples = self.sampler.sample(points, candidates, num_samples=num_samples, generator=generator)
+        return replace(samples, at_points=-samples.at_points, at_candidates=-samples.at_candidates)
 
     def noise_variance(self, points: Tensor) -> Tensor:
-        return self.drawer.noise_variance(points)
+        return self.sampler.noise_variance(points)
 
 
-def read_drawer(model: Model, sampling: str, *, maximize: bool = True) -> AbstractDrawer:
+def read_sampler(model: Model, sampling: str, *, maximize: bool = True) -> AbstractSampler:
     """Choose how to draw from a model.
 
     Args:
@@ -122,11 +128,11 @@ def read_drawer(model: Model, sampling: str, *, maximize: bool = True) -> Abstra
         sampling: `"joint"`, `"paths"` or `"auto"`.
         maximize: Whether large values are wanted; if not, functions are drawn with their sign changed.
     """
-    drawer = _read_drawer(model, sampling)
-    return drawer if maximize else _NegatedDrawer(drawer)
+    sampler = _read_sampler(model, sampling)
+    return sampler if maximize else _NegatedSampler(sampler)
 
 
-def _read_drawer(model: Model, sampling: str) -> AbstractDrawer:
+def _read_sampler(model: Model, sampling: str) -> AbstractSampler:
     check_choice(sampling, SAMPLING, "sampling")
     if model.num_outputs != 1 or len(model.batch_shape):
         raise UnsupportedError(
@@ -135,10 +141,10 @@ def _read_drawer(model: Model, sampling: str) -> AbstractDrawer:
             "model.subset_output([0]), and draw before fantasising."
         )
     if isinstance(model, OnlineGP):
-        return _OnlineDrawer(model, sampling)
+        return _OnlineGPSampler(model, sampling)
     if sampling == "paths":
         raise UnsupportedError(
             f"sampling='paths' needs a streamgp.OnlineGP, but the model is a {type(model).__name__}. "
             "Use sampling='joint'."
         )
-    return _PosteriorDrawer(model)
+    return _PosteriorSampler(model)

@@ -3,7 +3,7 @@ import torch
 from torch.testing import assert_close
 
 import streamgp as sg
-from streamgp.acquisition.drawers import read_drawer
+from streamgp.acquisition.samplers import read_sampler
 from streamgp.gp import sample_paths
 from streamgp.likelihoods import Gaussian
 from streamgp.testing.problems import random_sparse_gp
@@ -24,8 +24,8 @@ def sparse_model(rng, dtype=torch.float64):
 def test_draws_given_their_own_values_have_the_conditioned_moments(rng):
     model, s = sparse_model(rng), 4000
     points, values, candidates = uniform(rng, 3, 2), torch.randn(3, generator=rng).double(), uniform(rng, 4, 2)
-    draws = read_drawer(model, "joint").draw(points, candidates, num_samples=s, generator=rng)
-    samples = draws.given_own(torch.arange(3).expand(s, 3), values.expand(s, 3))
+    samples = read_sampler(model, "joint").sample(points, candidates, num_samples=s, generator=rng)
+    samples = samples.given_own_values(torch.arange(3).expand(s, 3), values.expand(s, 3))
     conditioned = model.gps[0].condition(points, values, noise_variance=0.0).predict(candidates)
     assert ((samples.mean(0) - conditioned.mean).abs() < 5 * (conditioned.variance / s).sqrt() + 1e-6).all()
     variance = conditioned.variance
@@ -36,8 +36,8 @@ def test_draws_given_noisy_values_have_the_conditioned_moments(rng):
     model, s = sparse_model(rng), 4000
     points, values, candidates = uniform(rng, 3, 2), torch.randn(3, generator=rng).double(), uniform(rng, 4, 2)
     noise = torch.tensor([0.1, 0.2, 0.3]).double()
-    draws = read_drawer(model, "joint").draw(points, candidates, num_samples=s, generator=rng)
-    samples = draws.given(values, noise, rng)
+    samples = read_sampler(model, "joint").sample(points, candidates, num_samples=s, generator=rng)
+    samples = samples.given_values(values, noise, rng)
     conditioned = model.gps[0].condition(points, values, noise_variance=noise).predict(candidates)
     assert ((samples.mean(0) - conditioned.mean).abs() < 5 * (conditioned.variance / s).sqrt() + 1e-6).all()
     variance = conditioned.variance
@@ -50,9 +50,9 @@ def test_paths_and_joint_draws_share_the_covariances_of_the_model(rng, dtype):
     points, candidates = uniform(rng, 3, 2, dtype=dtype), uniform(rng, 5, 2, dtype=dtype)
     covariance = model.gps[0].predict(torch.cat([points, candidates])).covariance
     for sampling in SAMPLING:
-        draws = read_drawer(model, sampling).draw(points, candidates, num_samples=1, generator=rng)
-        assert_close(draws.points_covariance, covariance[:3, :3], **tolerance(dtype))
-        assert_close(draws.cross_covariance, covariance[3:, :3], **tolerance(dtype))
+        samples = read_sampler(model, sampling).sample(points, candidates, num_samples=1, generator=rng)
+        assert_close(samples.points_covariance, covariance[:3, :3], **tolerance(dtype))
+        assert_close(samples.cross_covariance, covariance[3:, :3], **tolerance(dtype))
 
 
 def test_random_features_put_covariances_wrong_by_no_more_than_stated(rng):

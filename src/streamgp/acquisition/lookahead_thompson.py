@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from streamgp.acquisition.candidates import CandidateSource, read_candidates
-from streamgp.acquisition.drawers import AbstractDrawer, read_drawer
+from streamgp.acquisition.samplers import AbstractSampler, read_sampler
 from streamgp.acquisition.thompson import best_of_each, thompson_sampling
 from streamgp.checks import check_count
 
@@ -24,7 +24,7 @@ class LookaheadPaths:
     Attributes:
         points: Points of all paths.
         index: Which of them each path went to, in order.
-        values: Value of each path there, in the units of the drawer.
+        values: Value of each path there, in the units of the sampler.
     """
 
     points: Float[Tensor, "k d"]
@@ -95,33 +95,33 @@ def lookahead_thompson_sampling(
             maximize=maximize,
             generator=generator,
         )
-    drawer = read_drawer(model, sampling, maximize=maximize)
+    sampler = read_sampler(model, sampling, maximize=maximize)
     share, needed = max(num_candidates // depth, num_paths), max(num_paths, depth)
-    paths = start_paths(drawer, read_candidates(candidates, share, at_least=needed), num_paths, generator)
+    paths = start_paths(sampler, read_candidates(candidates, share, at_least=needed), num_paths, generator)
     for _ in range(depth - 1):
-        paths = extend_paths(drawer, paths, read_candidates(candidates, share, at_least=needed), generator)
+        paths = extend_paths(sampler, paths, read_candidates(candidates, share, at_least=needed), generator)
     points, values = paths.union()
     C = read_candidates(candidates, num_candidates, at_least=q)
-    draws = drawer.draw(points, C, num_samples=q, generator=generator)
-    return C[best_of_each(draws.given(values, drawer.noise_variance(points), generator))]
+    samples = sampler.sample(points, C, num_samples=q, generator=generator)
+    return C[best_of_each(samples.given_values(values, sampler.noise_variance(points), generator))]
 
 
 def start_paths(
-    drawer: AbstractDrawer, candidates: Float[Tensor, "n d"], num_paths: int, generator: torch.Generator | None
+    sampler: AbstractSampler, candidates: Float[Tensor, "n d"], num_paths: int, generator: torch.Generator | None
 ) -> LookaheadPaths:
     """Draw one function, and start a path at each of its best points."""
-    draws = drawer.draw(candidates[:0], candidates, num_samples=1, generator=generator)
-    best = draws.at_candidates.squeeze(0).topk(num_paths)
+    samples = sampler.sample(candidates[:0], candidates, num_samples=1, generator=generator)
+    best = samples.at_candidates.squeeze(0).topk(num_paths)
     index = torch.arange(num_paths, device=candidates.device).unsqueeze(-1)
     return LookaheadPaths(candidates[best.indices], index, best.values.unsqueeze(-1))
 
 
 def extend_paths(
-    drawer: AbstractDrawer, paths: LookaheadPaths, candidates: Float[Tensor, "n d"], generator: torch.Generator | None
+    sampler: AbstractSampler, paths: LookaheadPaths, candidates: Float[Tensor, "n d"], generator: torch.Generator | None
 ) -> LookaheadPaths:
     """Draw a function for each path, given its values so far, and follow it to its best point that is new to it."""
-    draws = drawer.draw(paths.points, candidates, num_samples=len(paths.index), generator=generator)
-    values = draws.given_own(paths.index, paths.values)
+    samples = sampler.sample(paths.points, candidates, num_samples=len(paths.index), generator=generator)
+    values = samples.given_own_values(paths.index, paths.values)
     is_same = (paths.points.unsqueeze(1) == candidates).all(-1)
     best = values.masked_fill(is_same[paths.index].any(1), -torch.inf).max(-1)
     # Paths that go to the same candidate share a point.
