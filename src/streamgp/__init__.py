@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from streamgp.storage import load
     from streamgp.streaming.classifier import StreamingGPClassifier
     from streamgp.streaming.regressor import StreamingGPRegressor
-    from streamgp.training import fit
+    from streamgp.training.fit import fit
 else:  # hidden from type checkers, which would take any name for an attribute
 
     def __getattr__(name: str) -> object:

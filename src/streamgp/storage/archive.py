@@ -56,7 +56,7 @@ def write_archive(
             for name, value in arrays.items():
                 part = io.BytesIO()
                 np.save(part, _to_numpy(name, value), allow_pickle=False)
-                archive.writestr(zipfile.ZipInfo(f"{name}.npy"), part.getbuffer())  # type: ignore[arg-type]
+                archive.writestr(zipfile.ZipInfo(f"{name}.npy"), part.getvalue())
 
     write_atomically(path, write)
 
