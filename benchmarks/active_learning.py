@@ -21,11 +21,11 @@ from rich.console import Console
 from rich.table import Table
 
 from streamgp.cli.run import run_experiments
-from streamgp.experiments.configuration import SCALES
-from streamgp.experiments.panels.village_survey import PROBLEM, survey_table
-from streamgp.experiments.plan import Request, make_plans
-from streamgp.experiments.record import Records
+from streamgp.experiments.engine.plan import Request, make_plans
+from streamgp.experiments.plots.village_survey import PROBLEM, survey_table
 from streamgp.experiments.registry import find_study
+from streamgp.experiments.schema.configuration import SCALES
+from streamgp.experiments.schema.record import Records
 
 STUDY = find_study("hotspots")
 CAPTIONS = {"accuracy": "Accuracy of hotspots", "error": "Mean squared error of the prevalence"}

@@ -3,7 +3,7 @@
 import torch
 from rich.table import Table
 
-from streamgp.experiments.configuration import read_configuration
+from streamgp.experiments.schema.configuration import read_configuration
 from streamgp.experiments.studies.sine import STUDY
 
 

@@ -9,10 +9,10 @@ from typer.testing import CliRunner
 from streamgp.cli import report
 from streamgp.cli.app import app
 from streamgp.experiments import registry
-from streamgp.experiments.configuration import Configuration
-from streamgp.experiments.figure import Figure, Judgement
-from streamgp.experiments.record import Record, Records
-from streamgp.experiments.results import append_record
+from streamgp.experiments.engine.results import append_record
+from streamgp.experiments.schema.configuration import Configuration
+from streamgp.experiments.schema.figure import Figure, Judgement
+from streamgp.experiments.schema.record import Records, UnitRecord
 from streamgp.testing.tiny_study import STUDY, TinySettings
 
 SETTINGS = {"pause": 0.0, "sizes": [2, 3], "label": "a"}
@@ -51,7 +51,7 @@ def registered(monkeypatch, tmp_path):
 def write_results(directory: str, *, scale: str = "quick", outcome: dict[str, object]) -> Path:
     for seed in range(2):
         append_record(
-            Record(
+            UnitRecord(
                 study="tiny",
                 problem="left",
                 method="sum",

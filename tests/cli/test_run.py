@@ -8,12 +8,12 @@ from typer.testing import CliRunner
 
 from streamgp.cli.app import app
 from streamgp.experiments import registry
-from streamgp.experiments.configuration import Configuration
-from streamgp.experiments.engines import AbstractEngine
-from streamgp.experiments.execution import Failure, Task, execute
-from streamgp.experiments.record import Record
-from streamgp.experiments.results import load_records
-from streamgp.experiments.unit import Unit
+from streamgp.experiments.engine.execution import Failure, UnitTask, execute
+from streamgp.experiments.engine.local_engine import AbstractEngine
+from streamgp.experiments.engine.results import load_records
+from streamgp.experiments.schema.configuration import Configuration
+from streamgp.experiments.schema.record import UnitRecord
+from streamgp.experiments.schema.unit import Unit
 from streamgp.testing.tiny_figure import tiny_registry
 from streamgp.testing.tiny_study import TinySettings
 
@@ -39,7 +39,7 @@ class HereEngine(AbstractEngine):
     def num_workers(self) -> int:
         return self.num_jobs
 
-    def run(self, tasks: Sequence[Task], *, announce: Callable[[Unit], None]) -> Iterator[Record | Failure]:
+    def run(self, tasks: Sequence[UnitTask], *, announce: Callable[[Unit], None]) -> Iterator[UnitRecord | Failure]:
         for task in tasks:
             announce(task.unit)
             yield execute(task)
@@ -62,8 +62,8 @@ def run(tmp_path: Path, monkeypatch):
 
 
 def finished() -> set[tuple[str, str, int]]:
-    records, complaints = load_records("tiny", "mine", Path("results"))
-    assert complaints == ()
+    records, issues = load_records("tiny", "mine", Path("results"))
+    assert issues == ()
     return {(record.problem, record.method, record.seed) for record in records.all}
 
 
@@ -185,7 +185,7 @@ def test_trials_are_added_until_claims_are_decided(tmp_path, monkeypatch):
         return Configuration(scale, 2, 1.0, settings)
 
     open_until = []
-    for module in ("cli.run", "experiments.plan"):
+    for module in ("cli.run", "experiments.engine.plan"):
         monkeypatch.setattr(f"streamgp.{module}.read_configuration", configuration)
 
     def undecided(names, scale, directory):

@@ -11,10 +11,10 @@ import pytest
 from typer.testing import CliRunner
 
 from streamgp.cli.app import app
-from streamgp.experiments.configuration import read_own_configuration
-from streamgp.experiments.execution import Task, execute
-from streamgp.experiments.results import load_records, results_file
-from streamgp.experiments.unit import Unit
+from streamgp.experiments.engine.execution import UnitTask, execute
+from streamgp.experiments.engine.results import load_records, results_file
+from streamgp.experiments.schema.configuration import read_own_configuration
+from streamgp.experiments.schema.unit import Unit
 from streamgp.testing.tiny_figure import tiny_registry
 from streamgp.testing.tiny_study import STUDY
 
@@ -70,13 +70,13 @@ def test_a_killed_run_goes_on_to_the_same_results(tmp_path, monkeypatch):
         again = CliRunner().invoke(app, ARGUMENTS)
     assert again.exit_code == 0
     assert f"{8 - num_kept} of 8 units to run" in again.output
-    records, complaints = load_records("tiny", "mine", tmp_path / "results")
-    assert complaints == ()
+    records, issues = load_records("tiny", "mine", tmp_path / "results")
+    assert issues == ()
     assert num_lines(tmp_path) == 8  # what had ended was not run again
 
     configuration = read_own_configuration(STUDY, tmp_path / "mine.toml")
     units = [Unit("tiny", "mine", problem, "sum", seed) for problem in STUDY.problems for seed in range(4)]
-    undisturbed = [execute(Task(unit, STUDY, configuration.settings)) for unit in units]
+    undisturbed = [execute(UnitTask(unit, STUDY, configuration.settings)) for unit in units]
     assert {Unit.of(record): record.outcome for record in records.all} == {
         Unit.of(record): record.outcome for record in undisturbed
     }

@@ -3,16 +3,16 @@ import io
 from rich.console import Console
 
 from streamgp.cli.run_progress import RunProgress
-from streamgp.experiments.execution import Failure
-from streamgp.experiments.forecast import Forecast
-from streamgp.experiments.record import Record
-from streamgp.experiments.unit import Unit
+from streamgp.experiments.engine.execution import Failure
+from streamgp.experiments.engine.forecast import Forecast
+from streamgp.experiments.schema.record import UnitRecord
+from streamgp.experiments.schema.unit import Unit
 
 UNITS = tuple(Unit("tiny", "mine", "left", "sum", seed) for seed in range(6))
 
 
-def make_record(unit: Unit, seconds: float) -> Record:
-    return Record(unit.study, unit.problem, unit.method, unit.seed, unit.scale, {}, {}, seconds, "", {}, "")
+def make_record(unit: Unit, seconds: float) -> UnitRecord:
+    return UnitRecord(unit.study, unit.problem, unit.method, unit.seed, unit.scale, {}, {}, seconds, "", {}, "")
 
 
 def test_a_terminal_shows_units_failures_and_the_time_left():

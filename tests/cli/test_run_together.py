@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from streamgp.experiments.results import load_records, results_file
+from streamgp.experiments.engine.results import load_records, results_file
 
 SCRIPT = Path(__file__).with_name("run_tiny_study.py")
 ARGUMENTS = ["run", "tiny", "--config", "mine.toml", "--methods", "sum", "--jobs", "1"]
@@ -30,8 +30,8 @@ def test_three_runs_do_every_unit_once(tmp_path):
     ]
     said = [run.communicate(timeout=180)[1] for run in runs]
     assert [run.returncode for run in runs] == [0, 0, 0], said
-    records, complaints = load_records("tiny", "mine", tmp_path / "results")
-    assert complaints == ()
+    records, issues = load_records("tiny", "mine", tmp_path / "results")
+    assert issues == ()
     assert len(records.all) == 12
     assert results_file("tiny", "mine", tmp_path / "results").read_bytes().count(b"\n") == 12
     # At least one came late enough to leave units to the others.

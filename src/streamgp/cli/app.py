@@ -59,9 +59,9 @@ def demo(
     """Condition, learn a stream of counts and one of classes, optimise, and draw a picture of it all."""
     from streamgp.cli.pictures import check_output
 
-    complaint = check_output(output)
-    if complaint is not None:
-        raise typer.BadParameter(complaint, param_hint="--output")
+    issue = check_output(output)
+    if issue is not None:
+        raise typer.BadParameter(issue, param_hint="--output")
 
     from streamgp.cli.demo import run_demo
 
@@ -242,7 +242,7 @@ def run(
 
     from streamgp.cli.run import run_experiments, run_until_decided
     from streamgp.cli.run_list import print_list
-    from streamgp.experiments.plan import Request
+    from streamgp.experiments.engine.plan import Request
 
     console = Console(stderr=not is_listed)
     num_jobs = jobs or os.cpu_count() or 1

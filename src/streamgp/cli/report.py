@@ -7,11 +7,11 @@ from rich.console import Console
 from rich.table import Table
 
 from streamgp.errors import OptionError
-from streamgp.experiments.configuration import SCALES, read_configuration
-from streamgp.experiments.durations import show_duration
+from streamgp.experiments.engine.durations import show_duration
 from streamgp.experiments.registry import FIGURES, find_figure, find_study
 from streamgp.experiments.report.page import render_page, write_page
 from streamgp.experiments.report.report import Report, make_report
+from streamgp.experiments.schema.configuration import SCALES, read_configuration
 
 __all__ = ["run_report"]
 
@@ -83,8 +83,8 @@ def _print_summary(console: Console, report: Report, output: Path) -> None:
         trials = str(section.trials.num_trials)
         table.add_row(figure.name, figure.title, section.verdict_words, section.scale, trials, duration)
     console.print(table)
-    for complaint in report.complaints:
-        _say(console, f"Left out: {complaint}")
+    for issue in report.issues:
+        _say(console, f"Left out: {issue}")
     for section in report.sections:
         for failure in section.failures:
             _say(console, f"Error in {section.figure.name}: {failure}")

@@ -8,22 +8,22 @@ from rich.console import Console
 
 from streamgp.cli.run_progress import RunProgress
 from streamgp.errors import OptionError
-from streamgp.experiments.configuration import read_configuration
-from streamgp.experiments.dask_engine import DaskEngine
-from streamgp.experiments.decisions import undecided_figures
-from streamgp.experiments.durations import show_duration
-from streamgp.experiments.engines import AbstractEngine, JoblibEngine
-from streamgp.experiments.execution import Failure, Task, unit_of
-from streamgp.experiments.forecast import Forecast
-from streamgp.experiments.plan import Plan, Request, make_plans
-from streamgp.experiments.record import Record
+from streamgp.experiments.engine.dask_engine import DaskEngine
+from streamgp.experiments.engine.durations import show_duration
+from streamgp.experiments.engine.execution import Failure, UnitTask, unit_of
+from streamgp.experiments.engine.forecast import Forecast
+from streamgp.experiments.engine.local_engine import AbstractEngine, JoblibEngine
+from streamgp.experiments.engine.plan import Plan, Request, make_plans
+from streamgp.experiments.engine.results import append_record
+from streamgp.experiments.engine.unit_locks import UnitLocks, claim_units
 from streamgp.experiments.registry import FIGURES, find_figure, find_study
-from streamgp.experiments.results import append_record
-from streamgp.experiments.unit_locks import UnitLocks, claim_units
+from streamgp.experiments.report.decisions import undecided_figures
+from streamgp.experiments.schema.configuration import read_configuration
+from streamgp.experiments.schema.record import UnitRecord
 
 __all__ = ["run_experiments", "run_until_decided"]
 
-# Complaints beyond these are counted: more would hide what else is printed.
+# Issues beyond these are counted: more would hide what else is printed.
 _NUM_COMPLAINTS = 10
 # Trials that are added before claims are looked at again.
 _NUM_ADDED = 5
@@ -54,7 +54,7 @@ def run_experiments(
     plans = make_plans(request, directory)
     if not any(plan.units for plan in plans):
         raise OptionError("No problem goes together with a method here. Name others with --problems and --methods.")
-    _print_complaints(console, plans)
+    _print_issues(console, plans)
     tasks = sorted((task for plan in plans for task in plan.tasks), key=lambda task: task.unit.seed)
     if not tasks:
         _say(console, f"All {sum(len(plan.units) for plan in plans)} units have run; nothing is left to do.")
@@ -121,13 +121,13 @@ def _num_trials(name: str, scale: str) -> int:
 
 
 def _run(
-    engine: AbstractEngine, tasks: Sequence[Task], progress: RunProgress, *, directory: Path
+    engine: AbstractEngine, tasks: Sequence[UnitTask], progress: RunProgress, *, directory: Path
 ) -> tuple[Failure, ...]:
     failures = []
     with UnitLocks(directory) as locks:
         claimed = claim_units(tasks, directory, locks=locks, skip=progress.skip)
         for result in engine.run(claimed, announce=progress.start):
-            if isinstance(result, Record):
+            if isinstance(result, UnitRecord):
                 append_record(result, directory)
             else:
                 failures.append(result)
@@ -136,12 +136,12 @@ def _run(
     return tuple(failures)
 
 
-def _print_complaints(console: Console, plans: Sequence[Plan]) -> None:
-    complaints = [complaint for plan in plans for complaint in plan.complaints]
-    for complaint in complaints[:_NUM_COMPLAINTS]:
-        _say(console, str(complaint))
-    if len(complaints) > _NUM_COMPLAINTS:
-        _say(console, f"And {len(complaints) - _NUM_COMPLAINTS} more lines that were left out.")
+def _print_issues(console: Console, plans: Sequence[Plan]) -> None:
+    issues = [issue for plan in plans for issue in plan.issues]
+    for issue in issues[:_NUM_COMPLAINTS]:
+        _say(console, str(issue))
+    if len(issues) > _NUM_COMPLAINTS:
+        _say(console, f"And {len(issues) - _NUM_COMPLAINTS} more lines that were left out.")
 
 
 def _print_forecast(console: Console, plans: Sequence[Plan], forecast: Forecast, *, num_workers: int) -> None:

@@ -7,9 +7,9 @@ from rich.console import Console
 from rich.table import Table
 
 from streamgp.experiments import registry
-from streamgp.experiments.durations import show_duration
-from streamgp.experiments.forecast import Forecast
-from streamgp.experiments.plan import Request, make_plans
+from streamgp.experiments.engine.durations import show_duration
+from streamgp.experiments.engine.forecast import Forecast
+from streamgp.experiments.engine.plan import Request, make_plans
 
 __all__ = ["print_list"]
 

@@ -12,11 +12,11 @@ from rich.progress import Progress as Bar
 from rich.progress import Task as BarTask
 from rich.text import Text
 
-from streamgp.experiments.durations import show_duration
-from streamgp.experiments.execution import Failure, unit_of
-from streamgp.experiments.forecast import Forecast
-from streamgp.experiments.record import Record
-from streamgp.experiments.unit import Unit
+from streamgp.experiments.engine.durations import show_duration
+from streamgp.experiments.engine.execution import Failure, unit_of
+from streamgp.experiments.engine.forecast import Forecast
+from streamgp.experiments.schema.record import UnitRecord
+from streamgp.experiments.schema.unit import Unit
 
 __all__ = ["RunProgress"]
 
@@ -87,16 +87,16 @@ class RunProgress:
             self._open.pop(unit, None)
             self._show()
 
-    def finish(self, result: Record | Failure) -> None:
+    def finish(self, result: UnitRecord | Failure) -> None:
         """A unit has ended."""
         with self._lock:
             self._finish(result)
 
-    def _finish(self, result: Record | Failure) -> None:
+    def _finish(self, result: UnitRecord | Failure) -> None:
         unit = unit_of(result)
         self._running.pop(unit, None)
         self._open.pop(unit, None)
-        if isinstance(result, Record):
+        if isinstance(result, UnitRecord):
             self._forecast = self._forecast.learn((result,))
             ending = show_duration(result.seconds)
         else:

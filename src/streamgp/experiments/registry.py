@@ -3,31 +3,32 @@
 from importlib import import_module
 
 from streamgp.checks import check_choice
-from streamgp.experiments.figure import Figure
-from streamgp.experiments.study import Study
+from streamgp.experiments.schema.figure import Figure
+from streamgp.experiments.schema.study import Study
 
 __all__ = ["FIGURES", "STUDIES", "find_figure", "find_study"]
 
-# In the order of the report. A module `figures/NAME.py` defines `FIGURE`.
-FIGURES = (
-    "fig1",
-    "fig2",
-    "branin",
-    "fig3a",
-    "fig3c",
-    "fig4a",
-    "fig4b",
-    "fig4c",
-    "fig5",
-    "fig6",
-    "fig7",
-    "fig8",
-    "table_q3",
-    "table_q1",
-    "fig10a",
-    "fig10b",
-    "fig11",
-)
+# Names on the command line, in the order of the report, and modules of `figures`, each of which defines `FIGURE`.
+_MODULES = {
+    "fig1": "fig1_conditioning",
+    "fig2": "fig2_protein",
+    "branin": "branin_knowledge_gradient",
+    "fig3a": "fig3a_hartmann",
+    "fig3c": "fig3c_counts",
+    "fig4a": "fig4a_malaria",
+    "fig4b": "fig4b_hotspots",
+    "fig4c": "fig4c_prevalence",
+    "fig5": "fig5_rover",
+    "fig6": "fig6_sine",
+    "fig7": "fig7_exchange_rates",
+    "fig8": "fig8_bananas",
+    "table_q3": "table_hartmann_batches",
+    "table_q1": "table_hartmann_single",
+    "fig10a": "fig10a_depths",
+    "fig10b": "fig10b_condition_numbers",
+    "fig11": "fig11_inducing_points",
+}
+FIGURES = tuple(_MODULES)
 # A module `studies/NAME.py` defines `STUDY`, and `settings/NAME.toml` holds its settings.
 STUDIES = (
     "conditioning",
@@ -47,7 +48,7 @@ STUDIES = (
 def find_figure(name: str) -> Figure:
     """The figure of a name."""
     check_choice(name, FIGURES, "name")
-    figure: Figure = import_module(f"streamgp.experiments.figures.{name}").FIGURE
+    figure: Figure = import_module(f"streamgp.experiments.figures.{_MODULES.get(name, name)}").FIGURE
     return figure
 
 

@@ -3,9 +3,9 @@
 from abc import ABC, abstractmethod
 from io import BytesIO
 
-from streamgp.experiments.figure import Figure, Judgement
-from streamgp.experiments.record import Records
 from streamgp.experiments.registry import find_figure, find_study
+from streamgp.experiments.schema.figure import Figure, Judgement
+from streamgp.experiments.schema.record import Records
 
 __all__ = ["FigureLaws"]
 

@@ -3,16 +3,16 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from streamgp.experiments.figure import Figure
-from streamgp.experiments.record import Record, Records
-from streamgp.experiments.study import Outcome
+from streamgp.experiments.schema.figure import Figure
+from streamgp.experiments.schema.record import Records, UnitRecord
+from streamgp.experiments.schema.study import UnitOutcome
 
 __all__ = ["make_records"]
 
 
 def make_records(
     figure: Figure,
-    outcome: Callable[[str, str, int], Outcome],
+    outcome: Callable[[str, str, int], UnitOutcome],
     *,
     num_trials: int = 5,
     settings: Mapping[str, Any] | None = None,
@@ -27,7 +27,7 @@ def make_records(
     """
     return Records(
         tuple(
-            Record(
+            UnitRecord(
                 study=figure.study,
                 problem=problem,
                 method=method,

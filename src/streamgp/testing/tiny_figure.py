@@ -8,7 +8,7 @@ from unittest.mock import patch
 from matplotlib.figure import Figure as Picture
 
 from streamgp.experiments import registry
-from streamgp.experiments.figure import Figure, Judgement
+from streamgp.experiments.schema.figure import Figure, Judgement
 from streamgp.testing import tiny_study
 
 __all__ = ["FIGURE", "tiny_registry"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from streamgp.experiments.study import Outcome, Study
+from streamgp.experiments.schema.study import Study, UnitOutcome
 
 __all__ = ["STUDY", "TinySettings"]
 
@@ -27,7 +27,7 @@ class TinySettings:
     label: str
 
 
-def _run(problem: str, method: str, seed: int, settings: TinySettings) -> Outcome:
+def _run(problem: str, method: str, seed: int, settings: TinySettings) -> UnitOutcome:
     """Draw numbers; some methods fail in one way or another."""
     time.sleep(settings.pause)
     if method == "raises":

@@ -4,7 +4,7 @@ from gpytorch.kernels import RBFKernel, ScaleKernel
 from torch.testing import assert_close
 
 from streamgp.conditioning import SparseGP
-from streamgp.experiments.baselines.absorbing import absorb_row
+from streamgp.experiments.baselines.absorbing import absorb_row, resample_points
 
 X, Y = torch.tensor([[0.4]], dtype=torch.float64), torch.tensor([1.0], dtype=torch.float64)
 
@@ -30,3 +30,17 @@ def test_resampling_puts_a_point_at_the_row_and_learns_from_it(gp, rng):
     # The row is at an inducing point: exact regression on one observation.
     prior = gp.predict(X).variance
     assert_close(found.predict(X).mean, prior / (prior + 0.1), rtol=1e-6, atol=1e-6)
+
+
+def test_one_point_gives_way_to_the_new_input(rng):
+    points, x = torch.arange(5.0).unsqueeze(-1), torch.tensor([[9.0]])
+    found = resample_points(points, x, rng)
+    assert found.shape == points.shape
+    assert_close(found[-1:], x)
+    assert set(found.flatten().tolist()) - {9.0} < set(points.flatten().tolist())
+
+
+def test_every_point_gives_way_at_some_time(rng):
+    points, x = torch.arange(3.0).unsqueeze(-1), torch.tensor([[9.0]])
+    left = {tuple(sorted(resample_points(points, x, rng).flatten().tolist())) for _ in range(40)}
+    assert left == {(1.0, 2.0, 9.0), (0.0, 2.0, 9.0), (0.0, 1.0, 9.0)}

@@ -4,8 +4,8 @@ from typing import Any
 import matplotlib as mpl
 import pytest
 
-from streamgp.experiments.figure import Figure
-from streamgp.experiments.record import Record, Records
+from streamgp.experiments.schema.figure import Figure
+from streamgp.experiments.schema.record import Records, UnitRecord
 
 mpl.use("agg")
 
@@ -20,7 +20,9 @@ def to_records() -> Callable[[Outcomes], Records]:
     def make(outcomes: Outcomes) -> Records:
         return Records(
             tuple(
-                Record("study", problem, method, seed, "quick", {}, outcome, 1.0, "machine", {}, "2026-01-01T00:00:00Z")
+                UnitRecord(
+                    "study", problem, method, seed, "quick", {}, outcome, 1.0, "machine", {}, "2026-01-01T00:00:00Z"
+                )
                 for (problem, method), trials in outcomes.items()
                 for seed, outcome in enumerate(trials)
             )

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure as Picture
 
-from streamgp.experiments.configuration import Configuration
-from streamgp.experiments.drawing import draw_trials, new_picture
-from streamgp.experiments.figure import Figure, Judgement, NumberTable
-from streamgp.experiments.record import Record, Records
+from streamgp.experiments.analysis.drawing import draw_trials, new_picture
+from streamgp.experiments.engine.results import append_record, results_file
 from streamgp.experiments.report.report import Report, make_report
-from streamgp.experiments.results import append_record, results_file
+from streamgp.experiments.schema.configuration import Configuration
+from streamgp.experiments.schema.figure import Figure, Judgement, NumberTable
+from streamgp.experiments.schema.record import Records, UnitRecord
 
 # A name that needs escapes in an address and on a page.
 STUDY = "tea & biscuits #1"
@@ -75,10 +75,10 @@ ABSENT = replace(GOOD, name="absent", title="Fig. 4: absent", study="coffee", no
 FIGURES = (GOOD, PARTLY, WRONG, BROKEN, ABSENT)
 
 
-def make_record(problem: str, method: str, seed: int) -> Record:
+def make_record(problem: str, method: str, seed: int) -> UnitRecord:
     minutes = np.arange(12)
     warmth = np.exp(-minutes / (6.0 + 3.0 * (method == "pot") + seed)) * (1.0 if problem == "warm" else 0.8)
-    return Record(
+    return UnitRecord(
         study=STUDY,
         problem=problem,
         method=method,

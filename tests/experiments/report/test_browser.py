@@ -43,7 +43,7 @@ class Visit:
     """A page that is open, and all that went wrong with it."""
 
     page: "playwright.Page"
-    complaints: list[str] = field(default_factory=list)
+    issues: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
 
 
@@ -90,9 +90,9 @@ def open_page(browser: "playwright.Browser", address: str) -> Iterator[Visit]:
     with limit(60):
         context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme="light", offline=True)
         visit = Visit(context.new_page())
-        visit.page.on("console", lambda message: visit.complaints.append(message.text))
-        visit.page.on("pageerror", lambda error: visit.complaints.append(str(error)))
-        visit.page.on("requestfailed", lambda request: visit.complaints.append(request.url))
+        visit.page.on("console", lambda message: visit.issues.append(message.text))
+        visit.page.on("pageerror", lambda error: visit.issues.append(str(error)))
+        visit.page.on("requestfailed", lambda request: visit.issues.append(request.url))
         visit.page.on("request", lambda request: visit.requests.append(request.url))
         visit.page.goto(address)
     yield visit
@@ -107,7 +107,7 @@ def visit(browser, address) -> Iterator[Visit]:
 
 
 def check_quiet(visit):
-    assert visit.complaints == []
+    assert visit.issues == []
     assert {urlsplit(each).scheme for each in visit.requests} <= {"file", "data"}
     assert "streamgp" in visit.page.title()
 

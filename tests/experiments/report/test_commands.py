@@ -1,8 +1,8 @@
 from dataclasses import replace
 from pathlib import Path
 
-from streamgp.experiments.configuration import Configuration
 from streamgp.experiments.report.commands import list_commands
+from streamgp.experiments.schema.configuration import Configuration
 
 CONFIGURATIONS = (Configuration("quick", 3, 2.0, None), Configuration("full", 50, 72.0, None))
 

@@ -109,7 +109,7 @@ def test_an_error_in_a_figure_is_shown_and_the_rest_is_there(document):
 
 def test_damaged_lines_are_shown_at_their_figures_and_at_the_end(document):
     assert document.text.count("tea & biscuits #1.jsonl, line 13: ") == 5
-    assert "complaints" in {section.get("id") for section in document.all("section")}
+    assert "issues" in {section.get("id") for section in document.all("section")}
 
 
 def test_what_has_not_run_is_said_with_the_command(document):

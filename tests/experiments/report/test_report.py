@@ -19,9 +19,9 @@ def test_results_of_all_figures_are_read_and_damage_is_reported(example):
         ("Not judged", 1),
         ("No results", 1),
     )
-    assert [complaint.line for complaint in report.complaints] == [13, 14]
-    assert report.sections[0].complaints == report.complaints
-    assert report.sections[-1].complaints == ()
+    assert [issue.line for issue in report.issues] == [13, 14]
+    assert report.sections[0].issues == report.issues
+    assert report.sections[-1].issues == ()
     assert report.runs.num_units == 12
 
 

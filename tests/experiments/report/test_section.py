@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from streamgp.experiments.figure import Judgement
-from streamgp.experiments.record import Records
 from streamgp.experiments.report.section import make_section
+from streamgp.experiments.schema.figure import Judgement
+from streamgp.experiments.schema.record import Records
 
 
 def raise_error(records: Records):

@@ -1,6 +1,6 @@
 import pytest
 
-from streamgp.experiments.drawing import PALETTE
+from streamgp.experiments.analysis.drawing import PALETTE
 from streamgp.experiments.report.themes import DARK, LIGHT, TEXT_PAIRS, contrast
 
 # WCAG 2.2, level AA: of text, and of the parts of pictures and of controls that carry meaning.

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
-from streamgp.experiments.record import Records
 from streamgp.experiments.report.trials import select_trials
+from streamgp.experiments.schema.record import Records
 
 
 def without(records: Records, *units: tuple[str, str, int]) -> Records:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from streamgp.experiments.record_lines import as_json
+from streamgp.experiments.schema.record_lines import as_json
 from streamgp.experiments.studies.bananas import STUDY, BananasSettings
 
 SETTINGS = BananasSettings(num_batches=2, num_inducing=4, grid_size=5)

@@ -7,7 +7,7 @@ from torch.testing import assert_close
 
 from streamgp.conditioning import SparseGP
 from streamgp.experiments.baselines.exact_gp import ExactGP
-from streamgp.experiments.record_lines import as_json
+from streamgp.experiments.schema.record_lines import as_json
 from streamgp.experiments.studies import branin
 from streamgp.experiments.studies.branin import STUDY, BraninSettings
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from streamgp.experiments.configuration import read_configuration
+from streamgp.experiments.schema.configuration import read_configuration
 from streamgp.experiments.studies.condition_numbers import STUDY, ConditionSettings, log10_condition
 
 TINY = ConditionSettings(num_points=20, num_inducing=8, num_candidates=30, num_paths=3, depth=4, length=0.2)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from streamgp.experiments.record_lines import as_json
+from streamgp.experiments.schema.record_lines import as_json
 from streamgp.experiments.studies.conditioning import STUDY, ConditioningSettings
 
 SETTINGS = ConditioningSettings(

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from streamgp.experiments.record_lines import as_json
+from streamgp.experiments.schema.record_lines import as_json
 from streamgp.experiments.studies.exchange_rates import STUDY, ExchangeRatesSettings
 
 SETTINGS = ExchangeRatesSettings(

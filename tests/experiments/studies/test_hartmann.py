@@ -7,11 +7,11 @@ import warnings
 import pytest
 import torch
 
-from streamgp.experiments.configuration import read_configuration
-from streamgp.experiments.execution import Task
-from streamgp.experiments.isolation import execute_apart
+from streamgp.experiments.engine.execution import UnitTask
+from streamgp.experiments.engine.isolation import execute_apart
+from streamgp.experiments.schema.configuration import read_configuration
+from streamgp.experiments.schema.unit import Unit
 from streamgp.experiments.studies.hartmann import STUDY, TASKS, HartmannSettings, make_optimizer
-from streamgp.experiments.unit import Unit
 from streamgp.testing.reference import exact_gp
 from streamgp.testing.tolerances import tolerance
 
@@ -98,7 +98,7 @@ def test_settings_can_be_read(scale):
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["svgp-qkg", "exact-qnei"])
 def test_a_unit_repeats_bit_for_bit_on_the_same_machine(method):
-    task = Task(Unit("hartmann", "tiny", "noise0.5-q3", method, 3), STUDY, TINY)
+    task = UnitTask(Unit("hartmann", "tiny", "noise0.5-q3", method, 3), STUDY, TINY)
     first, second = (execute_apart(task).outcome for _ in range(2))
     repeated = ("num_evaluations", "best", "recommended")  # times are not
     assert {name: first[name] for name in repeated} == {name: second[name] for name in repeated}

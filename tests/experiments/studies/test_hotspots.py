@@ -7,7 +7,7 @@ from torch.testing import assert_close
 
 from streamgp.datasets import Hotspots
 from streamgp.errors import OptionError
-from streamgp.experiments.configuration import SCALES, read_configuration
+from streamgp.experiments.schema.configuration import SCALES, read_configuration
 from streamgp.experiments.studies import hotspots
 from streamgp.experiments.studies.hotspots import STUDY, HotspotSettings, scale_inputs, village_kernel
 

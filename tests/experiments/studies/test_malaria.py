@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from streamgp.datasets import Malaria
-from streamgp.experiments.configuration import SCALES, read_configuration
+from streamgp.experiments.schema.configuration import SCALES, read_configuration
 from streamgp.experiments.studies import malaria
 from streamgp.experiments.studies.malaria import STUDY, MalariaSettings
 

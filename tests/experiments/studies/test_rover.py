@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from streamgp.experiments.configuration import read_configuration
+from streamgp.experiments.schema.configuration import read_configuration
 from streamgp.experiments.studies.rover import STUDY, RoverSettings, model_options
 
 TINY = RoverSettings(

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from streamgp.experiments.record_lines import as_json
+from streamgp.experiments.schema.record_lines import as_json
 from streamgp.experiments.studies.sine import STUDY, SineSettings, noisy_sine, true_sine
 
 SETTINGS = SineSettings(

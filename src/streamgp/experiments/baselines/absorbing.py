@@ -5,9 +5,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.conditioning import SparseGP
-from streamgp.experiments.baselines.resampling import resample_points
 
-__all__ = ["absorb_row"]
+__all__ = ["absorb_row", "resample_points"]
 
 
 def absorb_row(
@@ -35,3 +34,20 @@ def absorb_row(
         return gp.absorb(x, y, noise_variance=noise_variance, inducing=points)[0]
     inducing = {"pivoted": "pivoted", "fixed": "keep"}[policy]
     return gp.absorb(x, y, noise_variance=noise_variance, inducing=inducing)[0]
+
+
+def resample_points(
+    points: Float[Tensor, "m d"], x: Float[Tensor, "1 d"], generator: torch.Generator
+) -> Float[Tensor, "m d"]:
+    """Replace a random inducing point by a new input.
+
+    Args:
+        points: The points so far.
+        x: The new input, a row.
+        generator: Source of randomness.
+
+    References:
+        Bui, Nguyen, Turner (2017), Streaming sparse Gaussian process approximations.
+    """
+    left = int(torch.randint(len(points), (1,), generator=generator))
+    return torch.cat([points[:left], points[left + 1 :], x])

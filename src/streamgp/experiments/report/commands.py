@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
-from streamgp.experiments.configuration import Configuration
-from streamgp.experiments.durations import show_duration
-from streamgp.experiments.figure import Figure
+from streamgp.experiments.engine.durations import show_duration
+from streamgp.experiments.schema.configuration import Configuration
+from streamgp.experiments.schema.figure import Figure
 
 __all__ = ["Command", "list_commands"]
 

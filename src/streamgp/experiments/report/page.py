@@ -8,7 +8,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from streamgp import __version__
-from streamgp.experiments.durations import show_duration
+from streamgp.experiments.engine.durations import show_duration
 from streamgp.experiments.report.report import Report
 from streamgp.experiments.report.themes import DARK, LIGHT
 

@@ -7,9 +7,9 @@ from typing import final
 
 import matplotlib as mpl
 
-from streamgp.experiments.figure import Figure
-from streamgp.experiments.record import Records
 from streamgp.experiments.report.themes import DARK, LIGHT, Theme
+from streamgp.experiments.schema.figure import Figure
+from streamgp.experiments.schema.record import Records
 
 __all__ = ["PicturePair", "draw_pictures"]
 

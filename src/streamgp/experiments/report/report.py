@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any, final
 from urllib.parse import quote
 
-from streamgp.experiments.configuration import Configuration
-from streamgp.experiments.figure import VERDICT_WORDS, Figure
-from streamgp.experiments.record import Records
+from streamgp.experiments.engine.results import Issue, load_records, results_file
 from streamgp.experiments.report.commands import Command, list_commands
 from streamgp.experiments.report.runs import Runs, describe_runs
 from streamgp.experiments.report.section import Section, make_section, show_setting
 from streamgp.experiments.report.trials import select_trials
-from streamgp.experiments.results import Complaint, load_records, results_file
+from streamgp.experiments.schema.configuration import Configuration
+from streamgp.experiments.schema.figure import VERDICT_WORDS, Figure
+from streamgp.experiments.schema.record import Records
 
 __all__ = ["Report", "make_report"]
 
@@ -33,14 +33,14 @@ class Report:
         commands: Commands that repeat a figure, by its name.
         links: Addresses of the files of results relative to the page, by figure; of those that exist.
         full_settings: The settings of the full runs as texts, by study; those that the library has.
-        complaints: What could not be used of all files.
+        issues: What could not be used of all files.
     """
 
     sections: tuple[Section, ...]
     commands: Mapping[str, tuple[Command, ...]]
     links: Mapping[str, str]
     full_settings: Mapping[str, Mapping[str, str]]
-    complaints: tuple[Complaint, ...]
+    issues: tuple[Issue, ...]
 
     @property
     def runs(self) -> Runs:
@@ -103,12 +103,12 @@ def make_report(
         },
         links={name: _link(file, home) for name, file in files.items() if file.exists()},
         full_settings={study: _texts(_current(known, "full")) for study, known in configurations.items()},
-        complaints=tuple(complaint for key in used for complaint in loaded[key][1]),
+        issues=tuple(issue for key in used for issue in loaded[key][1]),
     )
 
 
 def _choose_scale(
-    figure: Figure, scales: Sequence[str], loaded: Mapping[tuple[str, str], tuple[Records, tuple[Complaint, ...]]]
+    figure: Figure, scales: Sequence[str], loaded: Mapping[tuple[str, str], tuple[Records, tuple[Issue, ...]]]
 ) -> str:
     """The first scale with results enough for a part of the claim, or the last one."""
     for scale in scales[:-1]:

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import final
 
-from streamgp.experiments.record import Record
-from streamgp.experiments.unit import Unit
+from streamgp.experiments.schema.record import UnitRecord
+from streamgp.experiments.schema.unit import Unit
 
 __all__ = ["Runs", "describe_runs"]
 
@@ -30,7 +30,7 @@ class Runs:
     days: tuple[str, ...]
 
 
-def describe_runs(records: Iterable[Record]) -> Runs:
+def describe_runs(records: Iterable[UnitRecord]) -> Runs:
     """Sum up where, when and with what results were made; each unit counts once."""
     units = {Unit.of(record): record for record in records}.values()
     days = sorted({each.finished[:10] for each in units})

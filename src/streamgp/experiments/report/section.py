@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, final
 
-from streamgp.experiments.figure import VERDICT_WORDS, Figure, Judgement, NumberTable
-from streamgp.experiments.record import Records
+from streamgp.experiments.engine.results import Issue
 from streamgp.experiments.report.pictures import PicturePair, draw_pictures
 from streamgp.experiments.report.runs import Runs, describe_runs
 from streamgp.experiments.report.trials import Trials, select_trials
-from streamgp.experiments.results import Complaint
+from streamgp.experiments.schema.figure import VERDICT_WORDS, Figure, Judgement, NumberTable
+from streamgp.experiments.schema.record import Records
 
 __all__ = ["Section", "make_section", "show_setting"]
 
@@ -35,7 +35,7 @@ class Section:
         tables: Numbers.
         judgement: Whether the claim held; None if nobody can say.
         failures: What went wrong while the figure was made.
-        complaints: What is wrong with the file of results.
+        issues: What is wrong with the file of results.
     """
 
     figure: Figure
@@ -47,7 +47,7 @@ class Section:
     tables: tuple[NumberTable, ...]
     judgement: Judgement | None
     failures: tuple[str, ...]
-    complaints: tuple[Complaint, ...]
+    issues: tuple[Issue, ...]
 
     @property
     def verdict(self) -> str:
@@ -88,7 +88,7 @@ class Section:
         return ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in named[:_MOST_COUNTS])
 
 
-def make_section(figure: Figure, records: Records, complaints: Sequence[Complaint], *, scale: str) -> Section:
+def make_section(figure: Figure, records: Records, issues: Sequence[Issue], *, scale: str) -> Section:
     """Draw and judge a figure.
 
     An error on the way is kept as a sentence, and the rest of the section is made all the same.
@@ -96,7 +96,7 @@ def make_section(figure: Figure, records: Records, complaints: Sequence[Complain
     Args:
         figure: The figure.
         records: All results of its study.
-        complaints: What is wrong with their file.
+        issues: What is wrong with their file.
         scale: The settings of the runs.
     """
     trials = select_trials(figure, records)
@@ -125,7 +125,7 @@ def make_section(figure: Figure, records: Records, complaints: Sequence[Complain
         tables=tables,
         judgement=judgement,
         failures=tuple(failures),
-        complaints=tuple(complaints),
+        issues=tuple(issues),
     )
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import final
 
-from streamgp.experiments.figure import Figure
-from streamgp.experiments.record import Records
+from streamgp.experiments.schema.figure import Figure
+from streamgp.experiments.schema.record import Records
 
 __all__ = ["Trials", "select_trials"]
 

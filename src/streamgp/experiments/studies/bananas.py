@@ -11,8 +11,8 @@ from torch import Tensor
 
 from streamgp.conditioning import ConditionedGP, SparseGP
 from streamgp.datasets import load_bananas
-from streamgp.experiments.rounding import rounded
-from streamgp.experiments.study import Outcome, Study
+from streamgp.experiments.schema.rounding import rounded
+from streamgp.experiments.schema.study import Study, UnitOutcome
 from streamgp.likelihoods import Bernoulli
 from streamgp.training import fit
 
@@ -37,7 +37,7 @@ class BananasSettings:
     grid_size: int
 
 
-def run(problem: str, method: str, seed: int, settings: BananasSettings) -> Outcome:
+def run(problem: str, method: str, seed: int, settings: BananasSettings) -> UnitOutcome:
     """Fit the first batch, and learn the others by a method.
 
     Returns:
@@ -54,7 +54,7 @@ def run(problem: str, method: str, seed: int, settings: BananasSettings) -> Outc
         for column in data.X_test.unbind(-1)
     ]
     grid = torch.stack(torch.meshgrid(axes[0], axes[1], indexing="xy"), -1).reshape(-1, 2)
-    outcome: Outcome = {
+    outcome: UnitOutcome = {
         "first": rounded(axes[0]),
         "second": rounded(axes[1]),
         "inputs": rounded(torch.cat([X for X, _ in batches]), num_digits=3),
@@ -99,7 +99,7 @@ def _fit(X: Tensor, y: Tensor, settings: BananasSettings) -> SparseGP:
     return fit(X, y, likelihood=_LIKELIHOOD, kernel=kernel, num_inducing=settings.num_inducing).gp
 
 
-def _note_maps(outcome: Outcome, gp: SparseGP | ConditionedGP, grid: Tensor, *, grid_size: int) -> None:
+def _note_maps(outcome: UnitOutcome, gp: SparseGP | ConditionedGP, grid: Tensor, *, grid_size: int) -> None:
     prediction = gp.predict(grid)
     variance = prediction.variance.clamp_min(0.0)
     probability = _LIKELIHOOD.predictive_mean(prediction.mean, variance)
@@ -107,7 +107,7 @@ def _note_maps(outcome: Outcome, gp: SparseGP | ConditionedGP, grid: Tensor, *, 
         outcome[name].append(rounded(values.reshape(grid_size, grid_size), num_digits=3))
 
 
-def _note_scores(outcome: Outcome, gp: SparseGP | ConditionedGP, X: Tensor, *, y: Tensor, strips: Tensor) -> None:
+def _note_scores(outcome: UnitOutcome, gp: SparseGP | ConditionedGP, X: Tensor, *, y: Tensor, strips: Tensor) -> None:
     prediction = gp.predict(X)
     variance = prediction.variance.clamp_min(0.0)
     is_right = ((prediction.mean > 0) == (y > 0.5)).double()

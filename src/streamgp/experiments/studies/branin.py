@@ -13,8 +13,8 @@ from torch import Tensor
 
 from streamgp.conditioning import SparseGP
 from streamgp.experiments.baselines.exact_gp import ExactGP, fit_exact
-from streamgp.experiments.rounding import rounded
-from streamgp.experiments.study import Outcome, Study
+from streamgp.experiments.schema.rounding import rounded
+from streamgp.experiments.schema.study import Study, UnitOutcome
 from streamgp.likelihoods import Gaussian
 from streamgp.problems import Branin
 from streamgp.training import fit
@@ -57,7 +57,7 @@ class _Belief(NamedTuple):
     look_ahead: _Lookahead
 
 
-def run(problem: str, method: str, seed: int, settings: BraninSettings) -> Outcome:
+def run(problem: str, method: str, seed: int, settings: BraninSettings) -> UnitOutcome:
     """Fit, and look one step ahead from every point of the grid.
 
     All methods share observations, candidates and the normal numbers behind the fantasies.

@@ -14,8 +14,8 @@ from streamgp.acquisition.lookahead_thompson import extend_paths, start_paths
 from streamgp.acquisition.samplers import read_sampler
 from streamgp.conditioning import SparseGP
 from streamgp.experiments.baselines.jittered_pseudo_data import jittered_pseudo_data
-from streamgp.experiments.rounding import rounded
-from streamgp.experiments.study import Outcome, Study
+from streamgp.experiments.schema.rounding import rounded
+from streamgp.experiments.schema.study import Study, UnitOutcome
 from streamgp.likelihoods import Gaussian
 from streamgp.models import OnlineGP
 from streamgp.optimizers import TurboOptimizer
@@ -68,7 +68,7 @@ class _Fitted:
         return gp
 
 
-def run(problem: str, method: str, seed: int, settings: ConditionSettings) -> Outcome:
+def run(problem: str, method: str, seed: int, settings: ConditionSettings) -> UnitOutcome:
     """Follow paths, and compute condition numbers along them.
 
     Returns:
@@ -79,7 +79,9 @@ def run(problem: str, method: str, seed: int, settings: ConditionSettings) -> Ou
     fitted = _fit("exact" if method == "exact" else "sparse", X, y, seed=seed, settings=settings)
     matrix = _MATRICES[method](fitted, X)
     paths = _paths(fitted, X, y, seed=seed, settings=settings)
-    outcome: Outcome = {"log10_condition": [[log10_condition(matrix(P[:t])) for t in range(len(P) + 1)] for P in paths]}
+    outcome: UnitOutcome = {
+        "log10_condition": [[log10_condition(matrix(P[:t])) for t in range(len(P) + 1)] for P in paths]
+    }
     if method == "conditioned":
         outcome["log10_inducing"] = log10_condition(_kernel_matrix(fitted.kernel, fitted.gp.inducing_points))
     return outcome

@@ -16,8 +16,8 @@ from streamgp.conditioning import ConditionedGP, SparseGP
 from streamgp.experiments.baselines.exact_gp import ExactPrediction, fit_exact
 from streamgp.experiments.baselines.jittered_pseudo_data import predict_through_pseudo_data
 from streamgp.experiments.baselines.sabr import Returns, simulate_sabr
-from streamgp.experiments.rounding import rounded
-from streamgp.experiments.study import Outcome, Study
+from streamgp.experiments.schema.rounding import rounded
+from streamgp.experiments.schema.study import Study, UnitOutcome
 from streamgp.likelihoods import Gaussian, Volatility
 from streamgp.likelihoods.quadrature import expectation
 from streamgp.training import FitResult, fit
@@ -74,7 +74,7 @@ def true_function(X: Tensor) -> Tensor:
     return torch.sin(2.0 * X.abs() + X.square() / 2.0).squeeze(-1)
 
 
-def run(problem: str, method: str, seed: int, settings: ConditioningSettings) -> Outcome:
+def run(problem: str, method: str, seed: int, settings: ConditioningSettings) -> UnitOutcome:
     """Fit, and condition on what comes after.
 
     Returns:
@@ -88,7 +88,7 @@ def run(problem: str, method: str, seed: int, settings: ConditioningSettings) ->
     return _run_volatility(method, generator, settings)
 
 
-def _run_function(method: str, generator: torch.Generator, settings: ConditioningSettings) -> Outcome:
+def _run_function(method: str, generator: torch.Generator, settings: ConditioningSettings) -> UnitOutcome:
     X = torch.randn(settings.num_first, 1, generator=generator, dtype=torch.float64)
     width = _NEW_RANGE[1] - _NEW_RANGE[0]
     X_new = _NEW_RANGE[0] + width * torch.rand(settings.num_new, 1, generator=generator, dtype=torch.float64)
@@ -136,7 +136,7 @@ def _sparse(data: _Observations, method: str, num_inducing: int) -> tuple[ExactP
     return ExactPrediction(first.mean, first.covariance), ExactPrediction(last.mean, last.covariance)
 
 
-def _run_volatility(method: str, generator: torch.Generator, settings: ConditioningSettings) -> Outcome:
+def _run_volatility(method: str, generator: torch.Generator, settings: ConditioningSettings) -> UnitOutcome:
     n = settings.num_first_returns
     returns = simulate_sabr(
         n + settings.num_new_returns, generator, volatility_of_volatility=settings.volatility_of_volatility
@@ -177,7 +177,9 @@ def _fit_returns(X: Tensor, y: Tensor, everywhere: Tensor, *, settings: Conditio
     )
 
 
-def _score(gp: SparseGP | ConditionedGP, fitted: FitResult, X: Tensor, *, returns: Returns, num_first: int) -> Outcome:
+def _score(
+    gp: SparseGP | ConditionedGP, fitted: FitResult, X: Tensor, *, returns: Returns, num_first: int
+) -> UnitOutcome:
     """Mean and standard deviation of the volatility, with errors on the first and on the new returns."""
     likelihood, prediction = fitted.likelihood, gp.predict(X)
     assert isinstance(likelihood, Volatility)

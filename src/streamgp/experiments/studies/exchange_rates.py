@@ -11,8 +11,8 @@ from torch import Tensor
 from streamgp.conditioning import SparseGP
 from streamgp.datasets import load_exchange_rates
 from streamgp.experiments.baselines.absorbing import absorb_row
-from streamgp.experiments.rounding import rounded
-from streamgp.experiments.study import Outcome, Study
+from streamgp.experiments.schema.rounding import rounded
+from streamgp.experiments.schema.study import Study, UnitOutcome
 from streamgp.likelihoods import AbstractLikelihood, Gaussian
 from streamgp.training import FitResult, fit
 
@@ -43,7 +43,7 @@ class ExchangeRatesSettings:
     grid_size: int
 
 
-def run(problem: str, method: str, seed: int, settings: ExchangeRatesSettings) -> Outcome:
+def run(problem: str, method: str, seed: int, settings: ExchangeRatesSettings) -> UnitOutcome:
     """Learn the series by a policy of inducing points.
 
     Returns:
@@ -103,13 +103,15 @@ def _noise(fitted: FitResult) -> float:
     return float(fitted.likelihood.noise_variance)
 
 
-def _empty_outcome(X: Tensor, y: Tensor, grid: Tensor) -> Outcome:
+def _empty_outcome(X: Tensor, y: Tensor, grid: Tensor) -> UnitOutcome:
     names = ("marks", "mean", "deviation", "points", "days", "rmse_first", "nll_first", "rmse_all")
     data = {"inputs": rounded(X.squeeze(-1)), "targets": rounded(y), "grid": rounded(grid.squeeze(-1))}
     return {**data, **{name: [] for name in names}}
 
 
-def _note_errors(outcome: Outcome, gp: SparseGP, X: Tensor, *, y: Tensor, fitted: FitResult, num_first: int) -> None:
+def _note_errors(
+    outcome: UnitOutcome, gp: SparseGP, X: Tensor, *, y: Tensor, fitted: FitResult, num_first: int
+) -> None:
     prediction = gp.predict(X)
     errors = (prediction.mean - y).square()
     losses = -fitted.likelihood.log_predictive_density(prediction.mean, prediction.variance.clamp_min(0.0), y)
@@ -119,7 +121,7 @@ def _note_errors(outcome: Outcome, gp: SparseGP, X: Tensor, *, y: Tensor, fitted
     outcome["rmse_all"].append(rounded(float(errors.mean().sqrt())))
 
 
-def _note_prediction(outcome: Outcome, gp: SparseGP, grid: Tensor, *, day: int, noise_variance: float) -> None:
+def _note_prediction(outcome: UnitOutcome, gp: SparseGP, grid: Tensor, *, day: int, noise_variance: float) -> None:
     prediction = gp.predict(grid)
     outcome["marks"].append(day)
     outcome["mean"].append(rounded(prediction.mean))

@@ -9,13 +9,13 @@ from gpytorch.kernels import Kernel, MaternKernel, ScaleKernel
 from gpytorch.priors import GammaPrior
 from torch import Tensor
 
-from streamgp.experiments.rounding import rounded
-from streamgp.experiments.study import Outcome, Study
+from streamgp.experiments.schema.rounding import rounded
+from streamgp.experiments.schema.study import Study, UnitOutcome
 from streamgp.likelihoods import AbstractLikelihood, Gaussian
 from streamgp.optimizers import Constraint, Optimizer, Search
 from streamgp.problems import Hartmann6, PoissonHartmann6
 
-__all__ = ["STUDY", "TASKS", "HartmannSettings", "Task", "make_optimizer"]
+__all__ = ["STUDY", "TASKS", "HartmannSettings", "HartmannTask", "make_optimizer"]
 
 
 @final
@@ -46,7 +46,7 @@ class HartmannSettings:
 
 @final
 @dataclass(frozen=True)
-class Task:
+class HartmannTask:
     """What is optimised.
 
     Attributes:
@@ -60,24 +60,24 @@ class Task:
     batch_size: int
 
 
-def _gaussian_task(noise: float, batch_size: int) -> Task:
-    return Task(Hartmann6(noise_variance=noise**2), _known_noise(noise**2), batch_size)
+def _gaussian_task(noise: float, batch_size: int) -> HartmannTask:
+    return HartmannTask(Hartmann6(noise_variance=noise**2), _known_noise(noise**2), batch_size)
 
 
 def _known_noise(variance: float) -> Gaussian:
     return Gaussian(variance, is_learned=False)
 
 
-TASKS: dict[str, Task] = {
+TASKS: dict[str, HartmannTask] = {
     "noise0.5-q3": _gaussian_task(0.5, 3),
     "noise0.1-q3": _gaussian_task(0.1, 3),
     "noise0.5-q1": _gaussian_task(0.5, 1),
     "noise0.1-q1": _gaussian_task(0.1, 1),
-    "poisson-q3": Task(PoissonHartmann6(), "poisson", 3),
+    "poisson-q3": HartmannTask(PoissonHartmann6(), "poisson", 3),
 }
 
 
-def run(problem: str, method: str, seed: int, settings: HartmannSettings) -> Outcome:
+def run(problem: str, method: str, seed: int, settings: HartmannSettings) -> UnitOutcome:
     """Optimise by a method.
 
     Returns:
@@ -108,7 +108,7 @@ def run(problem: str, method: str, seed: int, settings: HartmannSettings) -> Out
             return {"num_evaluations": counts, "best": best, "recommended": recommended, "seconds": seconds}
 
 
-def make_optimizer(task: Task, method: str, seed: int, *, settings: HartmannSettings) -> Optimizer:
+def make_optimizer(task: HartmannTask, method: str, seed: int, *, settings: HartmannSettings) -> Optimizer:
     """The optimizer of a method.
 
     Args:
@@ -145,7 +145,7 @@ def _paper_kernel(num_dims: int) -> Kernel:
     return ScaleKernel(base, outputscale_prior=GammaPrior(2.0, 0.15)).double()
 
 
-def _true_values(task: Task, X: Tensor) -> Tensor:
+def _true_values(task: HartmannTask, X: Tensor) -> Tensor:
     """Noise-free values of feasible points, and zero for others."""
     is_feasible = (task.problem.evaluate_constraints(X) <= 0.0).all(-1)
     return task.problem(X) * is_feasible

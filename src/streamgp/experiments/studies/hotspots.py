@@ -11,15 +11,15 @@ from torch import Tensor
 
 from streamgp.checks import check_choice
 from streamgp.datasets import Hotspots, load_hotspots
-from streamgp.experiments.baselines.forest_kriging import ForestSettings, Villages
-from streamgp.experiments.rounding import rounded
-from streamgp.experiments.study import Outcome, Study
-from streamgp.experiments.surveyors.villages import (
+from streamgp.experiments.active_learning.villages import (
     AbstractVillageSurveyor,
     ForestSurveyor,
     PoolSurveyor,
     Prevalences,
 )
+from streamgp.experiments.baselines.forest_kriging import ForestSettings, Villages
+from streamgp.experiments.schema.rounding import rounded
+from streamgp.experiments.schema.study import Study, UnitOutcome
 from streamgp.likelihoods import Binomial
 from streamgp.pools import PoolLearner, Training
 
@@ -81,7 +81,7 @@ class HotspotSettings:
     forest_interval: int
 
 
-def run(problem: str, method: str, seed: int, settings: HotspotSettings) -> Outcome:
+def run(problem: str, method: str, seed: int, settings: HotspotSettings) -> UnitOutcome:
     """Survey a country by a method, named by its model and its rule.
 
     All methods of a seed start with the same villages, and those that choose at random choose the same.
@@ -113,7 +113,11 @@ def run(problem: str, method: str, seed: int, settings: HotspotSettings) -> Outc
         _append(rows, choice_seconds=seconds)
         surveyor = surveyor.visit(chosen, counts[chosen])
         visited = torch.cat([visited, chosen])
-    outcome: Outcome = {"num_villages": list(range(settings.num_initial, n + 1)), **rows, "visited": visited.tolist()}
+    outcome: UnitOutcome = {
+        "num_villages": list(range(settings.num_initial, n + 1)),
+        **rows,
+        "visited": visited.tolist(),
+    }
     return outcome | ({"map": _map(beliefs, data, settings.predictor)} if seed == 0 else {})
 
 
@@ -212,7 +216,7 @@ def _prevalence(beliefs: Prevalences, predictor: str) -> Tensor:
     return beliefs.mean if predictor == "mean" else beliefs.median
 
 
-def _map(beliefs: Prevalences, data: Hotspots, predictor: str) -> Outcome:
+def _map(beliefs: Prevalences, data: Hotspots, predictor: str) -> UnitOutcome:
     return {
         "longitude": rounded(data.coordinates[:, 0], num_digits=5),
         "latitude": rounded(data.coordinates[:, 1], num_digits=5),

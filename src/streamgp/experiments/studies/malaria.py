@@ -7,15 +7,15 @@ import torch
 from torch import Tensor
 
 from streamgp.datasets import Malaria, load_malaria
-from streamgp.experiments.rounding import rounded
-from streamgp.experiments.study import Outcome, Study
-from streamgp.experiments.surveyors.pixels import (
+from streamgp.experiments.active_learning.pixels import (
     AbstractSurveyor,
     ExactSurveyor,
     PixelPool,
     SparseSurveyor,
     WiskiSurveyor,
 )
+from streamgp.experiments.schema.rounding import rounded
+from streamgp.experiments.schema.study import Study, UnitOutcome
 
 __all__ = ["STUDY", "MalariaSettings"]
 
@@ -54,7 +54,7 @@ class MalariaSettings:
     num_pixels: int
 
 
-def run(problem: str, method: str, seed: int, settings: MalariaSettings) -> Outcome:
+def run(problem: str, method: str, seed: int, settings: MalariaSettings) -> UnitOutcome:
     """Survey the map by a method, named by its model and its rule.
 
     All methods of a seed start with the same pixels, and those that choose at random choose the same.
@@ -80,7 +80,7 @@ def run(problem: str, method: str, seed: int, settings: MalariaSettings) -> Outc
         measured = torch.cat([measured, chosen])
         errors.append(_rmse(surveyor, data))
     numbers = [settings.num_initial + settings.batch_size * step for step in range(settings.num_steps + 1)]
-    outcome: Outcome = {"num_points": numbers, "rmse": errors}
+    outcome: UnitOutcome = {"num_points": numbers, "rmse": errors}
     if seed == 0:
         outcome["chosen"] = rounded(data.coordinates[members[measured]], num_digits=5)
         outcome["map"] = _map(surveyor, data, settings.num_pixels)
@@ -111,7 +111,7 @@ def _rmse(surveyor: AbstractSurveyor, data: Malaria) -> float:
     return rounded(float((mean - data.test_y).square().mean().sqrt()))
 
 
-def _map(surveyor: AbstractSurveyor, data: Malaria, num_pixels: int) -> Outcome:
+def _map(surveyor: AbstractSurveyor, data: Malaria, num_pixels: int) -> UnitOutcome:
     """Predictions at some of the held-out pixels, all over the country."""
     shown = torch.randperm(len(data.test_y), generator=torch.Generator().manual_seed(0))[:num_pixels]
     mean, variance = surveyor.predict(data.test_X[shown])

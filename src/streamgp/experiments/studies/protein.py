@@ -9,8 +9,8 @@ from torch import Tensor
 
 from streamgp.datasets import Regression, load_protein
 from streamgp.experiments.baselines.absorbing import absorb_row
-from streamgp.experiments.rounding import rounded
-from streamgp.experiments.study import Outcome, Study
+from streamgp.experiments.schema.rounding import rounded
+from streamgp.experiments.schema.study import Study, UnitOutcome
 from streamgp.likelihoods import Gaussian
 from streamgp.streaming.learner import StreamLearner
 from streamgp.streaming.settings import StreamSettings
@@ -39,7 +39,7 @@ class ProteinSettings:
     num_marks: int
 
 
-def run(problem: str, method: str, seed: int, settings: ProteinSettings) -> Outcome:
+def run(problem: str, method: str, seed: int, settings: ProteinSettings) -> UnitOutcome:
     """Learn the stream by a method.
 
     Returns:

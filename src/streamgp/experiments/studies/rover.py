@@ -6,8 +6,8 @@ from typing import Any, final
 
 import torch
 
-from streamgp.experiments.rounding import rounded
-from streamgp.experiments.study import Outcome, Study
+from streamgp.experiments.schema.rounding import rounded
+from streamgp.experiments.schema.study import Study, UnitOutcome
 from streamgp.optimizers import TurboOptimizer
 from streamgp.problems import Rover
 
@@ -40,7 +40,7 @@ class RoverSettings:
     num_paths: int
 
 
-def run(problem: str, method: str, seed: int, settings: RoverSettings) -> Outcome:
+def run(problem: str, method: str, seed: int, settings: RoverSettings) -> UnitOutcome:
     """Optimise by a method.
 
     Returns:

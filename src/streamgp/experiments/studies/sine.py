@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from streamgp.experiments.baselines.osgpr import StreamBlocks, stream_osgpr
-from streamgp.experiments.rounding import rounded
-from streamgp.experiments.study import Outcome, Study
+from streamgp.experiments.schema.rounding import rounded
+from streamgp.experiments.schema.study import Study, UnitOutcome
 from streamgp.streaming.learner import StreamLearner
 from streamgp.streaming.settings import StreamSettings
 from streamgp.training import fit
@@ -76,7 +76,7 @@ def noisy_sine(seed: int, num_rows: int) -> tuple[Tensor, Tensor]:
     return X, true_sine(X) + math.sqrt(_NOISE_VARIANCE) * noise
 
 
-def run(problem: str, method: str, seed: int, settings: SineSettings) -> Outcome:
+def run(problem: str, method: str, seed: int, settings: SineSettings) -> UnitOutcome:
     """Learn the stream by a method.
 
     Returns:

@@ -1,0 +1,63 @@
+import pytest
+
+from streamgp.experiments.engine.forecast import Forecast
+from streamgp.experiments.engine.plan import Plan
+from streamgp.experiments.schema.configuration import Configuration
+from streamgp.experiments.schema.record import Records, UnitRecord
+from streamgp.experiments.schema.unit import Unit
+from streamgp.testing.tiny_study import STUDY, TinySettings
+
+
+def make_record(method: str, seconds: float, problem: str = "left") -> UnitRecord:
+    return UnitRecord("tiny", problem, method, 0, "mine", {}, {}, seconds, "", {}, "")
+
+
+def units(method: str, count: int) -> list[Unit]:
+    return [Unit("tiny", "mine", "left", method, seed) for seed in range(count)]
+
+
+@pytest.fixture
+def forecast() -> Forecast:
+    records = Records(tuple(make_record("sum", seconds) for seconds in (2.0, 100.0, 4.0)))
+    configuration = Configuration("mine", 3, 10.0, TinySettings(0.0, (1,), "x"))
+    return Forecast.of([Plan(STUDY, configuration, (), records, ())])
+
+
+def test_a_method_that_has_run_takes_its_median_time(forecast):
+    assert forecast.seconds(units("sum", 5)) == 5 * 4.0
+
+
+def test_times_of_the_same_problem_count_more_than_those_of_others(forecast):
+    other = Unit("tiny", "mine", "right", "sum", 0)
+    assert forecast.seconds([other]) == 4.0
+    learned = forecast.learn([make_record("sum", 30.0, "right")])
+    assert learned.seconds([other]) == 30.0
+    assert learned.seconds(units("sum", 1)) == 4.0
+
+
+def test_a_method_that_has_not_run_takes_what_the_settings_guess(forecast):
+    assert forecast.seconds(units("raises", 5)) == 5 * 10.0
+    assert forecast.seconds([*units("raises", 5), *units("sum", 1)]) == 5 * 10.0 + 4.0
+
+
+def test_workers_share_the_time_until_there_are_too_many(forecast):
+    assert forecast.seconds(units("sum", 5), num_workers=2) == 10.0
+    assert forecast.seconds(units("sum", 5), num_workers=50) == 4.0
+    assert forecast.seconds([*units("sum", 1), *units("raises", 1)], num_workers=2) == 10.0
+
+
+def test_nothing_takes_no_time(forecast):
+    assert forecast.seconds([], num_workers=2) == 0.0
+
+
+def test_what_is_learned_leaves_the_old_forecast_alone(forecast):
+    learned = forecast.learn([make_record("raises", 1.0), make_record("sum", 6.0)])
+    assert learned.seconds(units("raises", 1)) == 1.0
+    assert learned.seconds(units("sum", 1)) == 5.0
+    assert forecast.seconds(units("raises", 1)) == 10.0
+
+
+def test_methods_may_have_guesses_of_their_own():
+    configuration = Configuration("mine", 3, 10.0, TinySettings(0.0, (1,), "x"), {"raises": 25.0})
+    forecast = Forecast.of([Plan(STUDY, configuration, (), Records(()), ())])
+    assert forecast.seconds([*units("raises", 2), *units("sum", 1)]) == 60.0

@@ -1,0 +1,38 @@
+import numpy as np
+import pytest
+
+from streamgp.experiments.figures.branin_knowledge_gradient import FIGURE
+
+
+def outcomes(weights):
+    """Maps that mix the exact one with another, by a weight for each method."""
+    rng = np.random.default_rng(0)
+
+    def trial(gain):
+        return {"first": [0.0, 1.0, 2.0], "second": [0.0, 1.0, 2.0], "gain": gain.tolist(), "inputs": [[0.5, 0.5]]}
+
+    found = {("branin", method): [] for method in FIGURE.methods}
+    for _ in range(4):
+        exact, other = rng.random((3, 3)), rng.random((3, 3))
+        for method in FIGURE.methods:
+            weight = weights.get(method, 0.0)
+            found["branin", method].append(trial((1 - weight) * exact + weight * other))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("weights", "verdict"),
+    [
+        ({"conditioned": 0.05, "absorbed": 0.05}, "reproduced"),
+        ({"conditioned": 0.05, "absorbed": 1.0}, "partly"),
+        ({"conditioned": 1.0, "absorbed": 1.0}, "not"),
+    ],
+)
+def test_the_verdict_follows_the_numbers(to_records, weights, verdict):
+    judgement = FIGURE.judge(to_records(outcomes(weights)))
+    assert judgement.verdict == verdict
+    assert "over 4 trials" in judgement.evidence
+
+
+def test_it_is_drawn_and_described(to_records, check_shown):
+    check_shown(FIGURE, to_records(outcomes({"conditioned": 0.1, "absorbed": 0.2})))

@@ -1,0 +1,40 @@
+"""Fig. 10 b on made records."""
+
+import pytest
+
+from streamgp.experiments.figures.fig10b_condition_numbers import FIGURE
+from streamgp.testing.figure_laws import FigureLaws
+from streamgp.testing.made_records import make_records
+
+AS_CLAIMED = {"exact": 8.0, "exact-shared": 7.0, "pseudo-data": 4.0, "pseudo-data-jittered": 3.5, "conditioned": 1.0}
+
+
+def records_of(ends, num_trials=5):
+    def outcome(problem, method, seed):
+        end = ends[method] + 0.1 * ((seed * 7 + len(method)) % 5)
+        table = {"log10_condition": [[0.0, 1.0, end], [0.0, 1.0, end + 0.2]]}
+        return table | ({"log10_inducing": 4.0} if method == "conditioned" else {})
+
+    return make_records(FIGURE, outcome, num_trials=num_trials)
+
+
+class TestFigure(FigureLaws):
+    figure = FIGURE
+
+    def records(self, num_trials):
+        return records_of(AS_CLAIMED, num_trials)
+
+
+@pytest.mark.parametrize(
+    ("changed", "verdict"),
+    [({}, "reproduced"), ({"exact-shared": 3.5}, "partly"), ({"exact": 3.5}, "not")],
+)
+def test_the_verdict_follows_from_the_records(changed, verdict):
+    assert FIGURE.judge(records_of(AS_CLAIMED | changed)).verdict == verdict
+
+
+def test_a_trial_is_the_mean_over_its_paths():
+    (table,) = FIGURE.tables(records_of(AS_CLAIMED, 1))
+    offset = 0.1 * (len("exact") % 5)
+    assert table.rows[0][2].startswith(f"{8.0 + offset + 0.1:.2f}")
+    assert table.header == ("matrix", "depth 0", "depth 2")

@@ -1,0 +1,38 @@
+import pytest
+
+from streamgp.experiments.figures.fig1_conditioning import FIGURE
+
+
+def outcomes(*, shift=0.0, after_first=0.1, after_new=0.1):
+    def function(shift):
+        moments = {"mean": [[shift] * 3] * 2, "deviation": [[1.0] * 3] * 2}
+        data = {"inputs": [0.0, 1.0], "targets": [0.0, 0.5], "num_first": 1, "noise_variance": 0.0}
+        return {"x": [0.0, 1.0, 2.0], "truth": [0.0] * 3, **moments, **data}
+
+    volatility = {
+        **function(0.1),
+        "truth": [0.1] * 3,
+        "rmse": [[0.1, 1.0], [after_first, after_new]],
+        "nll": [[0.0, 1.0], [0.0, 0.5]],
+    }
+    found = {("function", method): [function(shift * (method != "reference"))] for method in FIGURE.methods}
+    return found | {("volatility", method): [volatility] for method in FIGURE.methods}
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ({}, "reproduced"),
+        ({"after_first": 0.2}, "partly"),
+        ({"after_new": 2.0}, "partly"),
+        ({"shift": 0.5}, "not"),
+    ],
+)
+def test_the_verdict_follows_the_numbers(to_records, changes, verdict):
+    judgement = FIGURE.judge(to_records(outcomes(**changes)))
+    assert judgement.verdict == verdict
+    assert "at most" in judgement.evidence
+
+
+def test_it_is_drawn_and_described(to_records, check_shown):
+    check_shown(FIGURE, to_records(outcomes(shift=0.05)))

@@ -1,0 +1,44 @@
+import pytest
+
+from streamgp.experiments.figures.fig4c_prevalence import FIGURE
+
+GOOD = (0.011, 0.010, 0.014, 0.016, 0.018)
+
+
+def outcomes(ends):
+    """Three trials whose errors differ by the same shift for all methods."""
+
+    def trial(seed, end):
+        error = [value + 0.0001 * seed for value in (0.02, 0.02, 0.015, end, end)]
+        numbers = list(range(100, 105))
+        return {"num_villages": numbers, "error": error, "fit_seconds": [1.0] * 5, "choice_seconds": [0.5] * 4}
+
+    return {
+        ("civ", method): [trial(seed, end) for seed in range(3)]
+        for method, end in zip(FIGURE.methods, ends, strict=True)
+    }
+
+
+@pytest.mark.parametrize(
+    ("ends", "verdict"),
+    [
+        (GOOD, "reproduced"),
+        # Forests with random choice predict better than the SVGP with it.
+        ((*GOOD[:4], 0.012), "partly"),
+        # Random choice is better.
+        ((0.015, *GOOD[1:]), "not"),
+    ],
+)
+def test_the_verdict_follows_the_curves(to_records, ends, verdict):
+    assert FIGURE.judge(to_records(outcomes(ends))).verdict == verdict
+
+
+def test_it_is_drawn_and_described(to_records, check_shown):
+    records = to_records(outcomes(GOOD))
+    check_shown(FIGURE, records)
+    assert "after 103 villages: SVGP, hotspot entropy 0.0111" in FIGURE.describe(records)
+
+
+def test_the_table_shows_the_published_errors(to_records):
+    (table,) = FIGURE.tables(to_records(outcomes(GOOD)))
+    assert [row[3] for row in table.rows[-3:]] == ["0.01664", "0.01391", "0.01193"]
