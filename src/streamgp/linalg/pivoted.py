@@ -12,6 +12,7 @@ from torch import Tensor
 
 from streamgp.linalg.cholesky import cholesky
 from streamgp.linalg.triangular import solve_lower
+from streamgp.threads import few_threads
 
 __all__ = ["PivotedCholesky", "pivoted_cholesky"]
 
@@ -113,7 +114,8 @@ def _factorise_whole(K: Tensor, num_pivots: int, floor: Tensor) -> PivotedCholes
     is_chosen = np.zeros(pivots.shape, dtype=bool)
     residual = np.empty((len(matrices), n))
     for i, (matrix, stop) in enumerate(zip(matrices, floor.double().reshape(-1).tolist(), strict=True)):
-        factor, order, rank, _ = dpstrf(matrix, tol=stop, lower=1)
+        with few_threads():
+            factor, order, rank, _ = dpstrf(matrix, tol=stop, lower=1)
         rank = min(rank, num_pivots)
         order = order - 1
         pivots[i], is_chosen[i, :rank] = order[0], True

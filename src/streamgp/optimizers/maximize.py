@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.optimizers.settings import Search
+from streamgp.threads import few_threads
 
 __all__ = ["maximize"]
 
@@ -38,7 +39,7 @@ def maximize(
     """
     bounds = torch.stack([torch.zeros(num_dims), torch.ones(num_dims)]).double()
     options: Any = {"maxiter": search.max_iterations, "batch_limit": search.num_restarts, "seed": seed}
-    with warnings.catch_warnings(), manual_seed(seed):
+    with few_threads(), warnings.catch_warnings(), manual_seed(seed):
         warnings.simplefilter("ignore", BotorchWarning)
         warnings.filterwarnings("ignore", "Optimization failed", RuntimeWarning)
         points, _ = optimize_acqf(

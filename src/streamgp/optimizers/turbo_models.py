@@ -22,6 +22,7 @@ from torch import Tensor
 from streamgp.conditioning import SparseGP
 from streamgp.likelihoods import AbstractLikelihood, Gaussian
 from streamgp.models import OnlineGP
+from streamgp.threads import few_threads
 from streamgp.training import fit
 from streamgp.training.inducing import pivoted_points
 
@@ -122,7 +123,7 @@ def fit_exact(
     model = _exact_model(X, y, likelihood, start)
     mll = ExactMarginalLogLikelihood(model.likelihood, model)
     most = _COLD_ITERATIONS if start is None else _WARM_ITERATIONS
-    with manual_seed(seed), gpytorch.settings.max_cholesky_size(_ALWAYS_CHOLESKY):
+    with few_threads(len(X) ** 3), manual_seed(seed), gpytorch.settings.max_cholesky_size(_ALWAYS_CHOLESKY):
         fit_gpytorch_mll(mll, optimizer_kwargs={"options": {"maxiter": most}})
     model.requires_grad_(False)
     learned = {"noise_variance": model.likelihood.noise.reshape(()).log()} if likelihood.is_learned else {}

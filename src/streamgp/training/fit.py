@@ -17,6 +17,7 @@ from streamgp.conditioning import SparseGP
 from streamgp.errors import NumericalError, StreamGPWarning, UnsupportedError
 from streamgp.gp import SparseProcess
 from streamgp.likelihoods import AbstractLikelihood, Gaussian
+from streamgp.threads import few_threads
 from streamgp.training.batches import AbstractSource, read_source
 from streamgp.training.carried import read_carried
 from streamgp.training.data import Rows, check_points, read_rows, to_observed
@@ -138,10 +139,13 @@ def fit(
         if carried is not None:
             _check_supported(request, options, is_in_parts=sizes is not None)
         if sizes is None:
-            result = _fit_at_once(read_rows(X, y, given), request, options)
+            rows = read_rows(X, y, given)
+            with few_threads(len(rows.targets) * options.usual_inducing**2):
+                result = _fit_at_once(rows, request, options)
         else:
             source = read_source(X, y, given, options=sizes, generator=options.generator)
-            result = _fit_in_parts(source, request, options, sizes=sizes)
+            with few_threads(sizes.batch_size * options.usual_inducing**2):
+                result = _fit_in_parts(source, request, options, sizes=sizes)
     for message in result.info.warnings:
         warnings.warn(message, StreamGPWarning, stacklevel=2)
     return replace(result, info=replace(result.info, seconds=time.perf_counter() - began))

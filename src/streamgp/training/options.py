@@ -15,6 +15,7 @@ from streamgp.training.priors import PRIORS
 __all__ = ["Minibatches", "Options"]
 
 _COLD_ITERATIONS, _WARM_ITERATIONS = 200, 10
+_USUAL_AUTO = 128
 
 
 @final
@@ -89,6 +90,11 @@ class Options:
         for name in ("beta", "tolerance", "slack_tolerance"):
             if not 0 < getattr(self, name) < math.inf:
                 raise ValueRangeError(f"{name} must be positive and finite, but is {getattr(self, name)!r}.")
+
+    @property
+    def usual_inducing(self) -> int:
+        """The number of inducing points, or what it often is where the data decides."""
+        return self.num_inducing if isinstance(self.num_inducing, int) else _USUAL_AUTO
 
     @property
     def most_iterations(self) -> int:

@@ -12,6 +12,7 @@ from streamgp.checks import check_inputs, check_noise_variance, check_targets
 from streamgp.experiments.baselines.cubic_interpolation import Grid, Weights
 from streamgp.experiments.baselines.grid_evidence import Evidence, GridKernel, Statistics
 from streamgp.linalg import cholesky, solve_lower
+from streamgp.threads import few_threads
 from streamgp.training.lbfgs import maximize
 
 __all__ = ["Wiski"]
@@ -101,14 +102,15 @@ class Wiski:
         start = self.kernel.pack()
         lower, upper = (torch.full_like(start, bound) for bound in _LOG_BOUNDS)
         lower[-1], upper[-1] = -math.inf, math.inf  # the constant is not a logarithm
-        ascent = maximize(
-            objective,
-            start,
-            bounds=(lower, upper),
-            max_iterations=max_iterations,
-            tolerance=tolerance,
-            scale=max(self.statistics.num_observations, 1),
-        )
+        with few_threads():
+            ascent = maximize(
+                objective,
+                start,
+                bounds=(lower, upper),
+                max_iterations=max_iterations,
+                tolerance=tolerance,
+                scale=max(self.statistics.num_observations, 1),
+            )
         kernel = GridKernel.unpack(ascent.x)
         mean, covariance = evidence.belief(kernel, points)
         return replace(self, kernel=kernel, mean=mean, covariance=covariance)

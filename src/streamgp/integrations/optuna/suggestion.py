@@ -18,6 +18,7 @@ from streamgp.optimizers.design import apart, derived_seed, sobol_points
 from streamgp.optimizers.lookahead import knowledge_gradient_on
 from streamgp.optimizers.settings import Search, Settings
 from streamgp.optimizers.state import State
+from streamgp.threads import few_threads
 
 __all__ = ["suggest_point"]
 
@@ -88,7 +89,7 @@ def _searches(name: str, decision: Decision, search: Search, *, seed: int) -> tu
             return function(X.unsqueeze(-2))
 
     def polished(point: Tensor) -> Tensor:
-        with warnings.catch_warnings():
+        with few_threads(), warnings.catch_warnings():
             # A line search that finds nothing better leaves the point where it is.
             warnings.simplefilter("ignore", OptimizationWarning)
             X, _ = gen_candidates_scipy(
