@@ -14,6 +14,8 @@ __all__ = ["LEAST_WEIGHT", "choose_inducing_points", "input_precision", "site_in
 
 # The weight of an old point about which nothing is known, relative to that of a new input: still a candidate.
 LEAST_WEIGHT = 1e-6
+# An observation of no curvature is still a candidate, behind all others.
+_LEAST_CURVATURE = 1e-6
 
 
 def choose_inducing_points(
@@ -86,7 +88,9 @@ def input_precision(observation: Observation, seen: NystromPredictive | None) ->
         return 1.0 / observation.noise.variances(X.shape[-2])
     assert observation.likelihood is not None
     assert seen is not None
+    if y.numel() == 1 and H is None:
+        _, number = observation.likelihood.expected_derivatives_of_one(float(seen.mean), float(seen.variance()), y)
+        return y.new_full(y.shape, max(-number, _LEAST_CURVATURE))
     _, curvature = observation.likelihood.expected_derivatives(seen.mean, seen.variance(), y)
-    # An observation of no curvature is still a candidate, behind all others.
-    precision = (-curvature).clamp_min(1e-6)
+    precision = (-curvature).clamp_min(_LEAST_CURVATURE)
     return precision if H is None else apply(H.abs().mT, precision)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from streamgp.checks import check_choice, check_count
 from streamgp.likelihoods.binary import AbstractBinaryLikelihood
-from streamgp.likelihoods.logistic import logistic_derivatives
+from streamgp.likelihoods.logistic import expected_logistic_derivatives, logistic_derivatives
 from streamgp.likelihoods.marginal import log_concave_marginal
 from streamgp.likelihoods.parameters import check_support, to_float
 from streamgp.likelihoods.probit import log_probit, probit_derivatives, signs
@@ -63,6 +63,15 @@ class Bernoulli(AbstractBinaryLikelihood):
             return logistic_derivatives(f, y, 1.0 - y)
         first, second = probit_derivatives(signs(y) * f)
         return signs(y) * first, second
+
+    def expected_derivatives_of_one(self, mean: float, variance: float, y: Tensor) -> tuple[float, float]:
+        """Evaluate the expectations of both derivatives, in numbers for the logit link."""
+        if self.link == "probit":
+            return super().expected_derivatives_of_one(mean, variance, y)
+        success = float(y)
+        return expected_logistic_derivatives(
+            mean, variance, successes=success, failures=1.0 - success, num_nodes=self.num_nodes
+        )
 
     def log_predictive_density(
         self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]

@@ -11,6 +11,7 @@ from torch import Tensor
 from streamgp.checks import check_count
 from streamgp.errors import ValueRangeError
 from streamgp.likelihoods.logistic import (
+    expected_logistic_derivatives,
     expected_sigmoid,
     log_beta,
     logistic_derivatives,
@@ -74,6 +75,13 @@ class Binomial(AbstractQuadratureLikelihood):
         r"""Evaluate $y - N \sigma$ and $-N \sigma (1 - \sigma)$."""
         y = y.to(f)
         return logistic_derivatives(f, y, self.total_count.to(f) - y)
+
+    def expected_derivatives_of_one(self, mean: float, variance: float, y: Tensor) -> tuple[float, float]:
+        """Evaluate the expectations of both derivatives in numbers."""
+        successes, total = float(y), float(self.total_count)
+        return expected_logistic_derivatives(
+            mean, variance, successes=successes, failures=total - successes, num_nodes=self.num_nodes
+        )
 
     def log_predictive_density(
         self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]

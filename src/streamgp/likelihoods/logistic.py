@@ -1,12 +1,21 @@
 r"""The logistic curve $\sigma(f) = 1 / (1 + e^{-f})$, as binary, binomial and negative binomial targets use it."""
 
+import math
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.likelihoods.marginal import log_concave_marginal
+from streamgp.likelihoods.quadrature import gauss_hermite_pairs
 
-__all__ = ["expected_sigmoid", "log_beta", "logistic_derivatives", "logistic_log_density"]
+__all__ = [
+    "expected_logistic_derivatives",
+    "expected_sigmoid",
+    "log_beta",
+    "logistic_derivatives",
+    "logistic_log_density",
+]
 
 
 def logistic_log_density(
@@ -53,6 +62,23 @@ def logistic_derivatives(
     r"""Evaluate both derivatives of $a \log \sigma(f) + b \log \sigma(-f)$."""
     up, down = torch.sigmoid(f), torch.sigmoid(-f)
     return successes * down - failures * up, -(successes + failures) * up * down
+
+
+def expected_logistic_derivatives(
+    mean: float, variance: float, *, successes: float, failures: float, num_nodes: int
+) -> tuple[float, float]:
+    r"""Evaluate the expectations of both derivatives under $f \sim \mathcal{N}(m, v)$, in numbers.
+
+    In $t = \tanh(f / 2)$ they are those of $\frac12 (a - b) - \frac12 (a + b) t$ and $-\frac14 (a + b)(1 - t^2)$.
+    """
+    center, deviation = 0.5 * mean, 0.5 * math.sqrt(variance)
+    average = square = 0.0
+    for node, weight in gauss_hermite_pairs(num_nodes):
+        t = math.tanh(center + deviation * node)
+        average += weight * t
+        square += weight * t * t
+    total = successes + failures
+    return 0.5 * (successes - failures - total * average), -0.25 * total * (1.0 - square)
 
 
 def expected_sigmoid(mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:

@@ -1,5 +1,6 @@
 """Counts that vary more than a Poisson distribution allows."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, final
@@ -9,7 +10,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.checks import check_count
-from streamgp.likelihoods.logistic import log_beta, logistic_derivatives, logistic_log_density
+from streamgp.likelihoods.logistic import (
+    expected_logistic_derivatives,
+    log_beta,
+    logistic_derivatives,
+    logistic_log_density,
+)
 from streamgp.likelihoods.marginal import log_concave_marginal
 from streamgp.likelihoods.parameters import finite_exp, to_float, to_parameter
 from streamgp.likelihoods.poisson import check_counts, sample_counts
@@ -65,6 +71,13 @@ class NegativeBinomial(AbstractQuadratureLikelihood):
         r"""Evaluate $y \sigma(-\delta) - r \sigma(\delta)$ and $-(y + r) \sigma(\delta) \sigma(-\delta)$."""
         r = self.dispersion.to(f)
         return logistic_derivatives(f - r.log(), y.to(f), r)
+
+    def expected_derivatives_of_one(self, mean: float, variance: float, y: Tensor) -> tuple[float, float]:
+        """Evaluate the expectations of both derivatives in numbers."""
+        r = float(self.dispersion)
+        return expected_logistic_derivatives(
+            mean - math.log(r), variance, successes=float(y), failures=r, num_nodes=self.num_nodes
+        )
 
     def log_predictive_density(
         self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]

@@ -15,6 +15,7 @@ __all__ = [
     "AbstractQuadratureLikelihood",
     "expectation",
     "gauss_hermite",
+    "gauss_hermite_pairs",
     "gauss_legendre",
     "nodes_first",
     "standard_deviation",
@@ -28,6 +29,13 @@ def gauss_hermite(
     r"""Return nodes $x_k$ and weights $w_k$ with $\mathbb{E}[g(x)] \approx \sum_k w_k g(x_k)$, $x \sim N(0, 1)$."""
     nodes, weights = np.polynomial.hermite.hermgauss(num_nodes)
     return _frozen(nodes * math.sqrt(2.0), dtype, device), _frozen(weights / math.sqrt(math.pi), dtype, device)
+
+
+@lru_cache(maxsize=64)
+def gauss_hermite_pairs(num_nodes: int) -> tuple[tuple[float, float], ...]:
+    """Return the same nodes and weights as pairs of numbers."""
+    nodes, weights = gauss_hermite(num_nodes, torch.float64, torch.device("cpu"))
+    return tuple(zip(nodes.tolist(), weights.tolist(), strict=True))
 
 
 @lru_cache(maxsize=64)
@@ -108,6 +116,12 @@ class AbstractQuadratureLikelihood(AbstractLikelihood):
         num_axes = max(variance.dim(), self._num_axes(mean, y))
         first, second = self.derivatives(mean + standard_deviation(variance) * nodes_first(nodes, num_axes), y)
         return torch.tensordot(weights, first, dims=1), torch.tensordot(weights, second, dims=1)
+
+    def expected_derivatives_of_one(self, mean: float, variance: float, y: Tensor) -> tuple[float, float]:
+        """Evaluate the expectations of both derivatives by quadrature, all nodes on one axis."""
+        nodes, weights = gauss_hermite(self.num_nodes, torch.float64, y.device)
+        first, second = self.derivatives(torch.add(mean, nodes, alpha=math.sqrt(variance)), y.double())
+        return float(weights @ first.reshape(-1)), float(weights @ second.reshape(-1))
 
     def _num_axes(self, mean: Float[Tensor, "..."], y: Float[Tensor, "..."]) -> int:
         # One evaluation more than there are nodes; it also counts the axes of per-observation constants.

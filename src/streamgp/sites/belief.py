@@ -20,15 +20,17 @@ class Updated(NamedTuple):
 
     Attributes:
         shift: $e = C' r$, how far the mean moved.
-        force: $C^{-1} e = r - \tau e$.
+        gradient: $C^{-1} e = r - \tau e$, the negative gradient of the belief's log density there.
         variance: The diagonal of $C' = (C^{-1} + \operatorname{diag} \tau)^{-1}$.
+        spread: The same with the slack.
         log_determinant: $\log \lvert C \rvert - \log \lvert C' \rvert$.
         quadratic: $e^\top C^{-1} e$.
     """
 
     shift: Float[Tensor, "*s k"]
-    force: Float[Tensor, "*s k"]
+    gradient: Float[Tensor, "*s k"]
     variance: Float[Tensor, "*s k"]
+    spread: Float[Tensor, "*s k"]
     log_determinant: Float[Tensor, "*s"]
     quadratic: Float[Tensor, "*s"]
 
@@ -51,6 +53,11 @@ class AbstractBelief(ABC):
     def variance(self) -> Float[Tensor, "*b k"]:
         """The diagonal of $C$."""
 
+    @final
+    def with_slack(self, variance: Float[Tensor, "*s k"]) -> Float[Tensor, "*s k"]:
+        """A variance of what sites can reduce, and the slack."""
+        return variance if self.slack is None else variance + self.slack
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -62,16 +69,28 @@ class DenseBelief(AbstractBelief):
     slack: Float[Tensor, "*b k"] | None = None
 
     def update(self, pull: Tensor, precision: Tensor) -> Updated:
+        if self.covariance.shape[-1] == 1:
+            return self._update_single(pull, precision)
         C, root = self.covariance, precision.sqrt()
         eye = torch.eye(C.shape[-1], dtype=C.dtype, device=C.device)
         L, _ = cholesky(eye + root.unsqueeze(-1) * C * root.unsqueeze(-2), name=_NAME)
         V = solve_lower(L, root.unsqueeze(-1) * C)
         # With the factor on both sides nothing cancels, however large pull and precision are.
-        force = root * solve_vector(L, solve_vector(L, pull / root), is_transposed=True)
-        shift = (C @ force.unsqueeze(-1)).squeeze(-1)
-        variance = C.diagonal(dim1=-2, dim2=-1) - V.square().sum(-2)
+        gradient = root * solve_vector(L, solve_vector(L, pull / root), is_transposed=True)
+        shift = (C @ gradient.unsqueeze(-1)).squeeze(-1)
+        variance = (C.diagonal(dim1=-2, dim2=-1) - V.square().sum(-2)).clamp_min(0.0)
         log_determinant = 2.0 * L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-        return Updated(shift, force, variance.clamp_min(0.0), log_determinant, (force * shift).sum(-1))
+        quadratic = (gradient * shift).sum(-1)
+        return Updated(shift, gradient, variance, self.with_slack(variance), log_determinant, quadratic)
+
+    def _update_single(self, pull: Tensor, precision: Tensor) -> Updated:
+        """The same for a single latent value, where all matrices are numbers."""
+        C = self.covariance.squeeze(-1)
+        excess = precision * C
+        gradient = pull / (1.0 + excess)
+        shift, variance = C * gradient, C / (1.0 + excess)
+        quadratic, log_determinant = (gradient * shift).squeeze(-1), excess.log1p().squeeze(-1)
+        return Updated(shift, gradient, variance, self.with_slack(variance), log_determinant, quadratic)
 
     def variance(self) -> Tensor:
         return self.covariance.diagonal(dim1=-2, dim2=-1)
@@ -95,8 +114,9 @@ class FactoredBelief(AbstractBelief):
         shift = (U.mT @ pulled).squeeze(-1)
         whitened = solve_lower_transpose(L, pulled).squeeze(-1)
         log_determinant = 2.0 * L.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-        force = pull - precision * shift
-        return Updated(shift, force, U.square().sum(-2), log_determinant, whitened.square().sum(-1))
+        gradient, variance = pull - precision * shift, U.square().sum(-2)
+        quadratic = whitened.square().sum(-1)
+        return Updated(shift, gradient, variance, self.with_slack(variance), log_determinant, quadratic)
 
     def variance(self) -> Tensor:
         return self.root.square().sum(-2)

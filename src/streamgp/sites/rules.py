@@ -1,6 +1,5 @@
 """Gaussian sites: observations of any likelihood as Gaussian ones."""
 
-import warnings
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
@@ -8,53 +7,15 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from streamgp.checks import check_choice, check_count
-from streamgp.errors import ConvergenceError, StreamGPWarning, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.shapes import broadcast_shapes
-from streamgp.sites.belief import AbstractBelief
+from streamgp.sites.belief import AbstractBelief, Updated
 from streamgp.sites.implicit import attach_fixed_point_gradient
+from streamgp.sites.single import find_single_site
+from streamgp.sites.site_rule import CLEAR_GAIN, LARGEST_GAIN, LEAST_PRECISION, ROUNDING, SiteRule
 from streamgp.storage import register
 
-__all__ = ["SiteInfo", "SiteRule", "Sites", "find_sites"]
-
-RULES = ("variational", "laplace", "paper")
-# The residual of the fixed point, in units of posterior standard deviations, at which the iteration stops. In single
-# precision the residual itself carries rounding of that order for counts of 1e5.
-_TOLERANCE = {torch.float64: 1e-7, torch.float32: 5e-3}
-# The least precision of a site, relative to that of the belief: it keeps targets finite and changes no prediction.
-_LEAST_PRECISION = {torch.float64: 1e-8, torch.float32: 1e-5}
-# The residual beyond which sites that did not converge are refused instead of returned with a warning.
-_WORTHLESS = 1.0
-# How many times its variance a site may explain away in one step.
-_LARGEST_GAIN = 1e3
-# A step may lower the objective by rounding, relative to its size.
-_ROUNDING = {torch.float64: 1e-12, torch.float32: 1e-5}
-
-
-@final
-@dataclass(frozen=True)
-class SiteRule:
-    """How observations become Gaussian sites.
-
-    Attributes:
-        rule: `"variational"` (expectations under the belief, the fixed point of natural-gradient steps), `"laplace"`
-            (the mode under the belief) or `"paper"` (the mode under the prior, as printed; shrinks twice).
-        tolerance: Residual, in posterior standard deviations, below which the iteration has converged; 1e-7 in double
-            and 5e-3 in single precision by default.
-        max_iterations: Steps after which it gives up, with a warning.
-    """
-
-    rule: str = "variational"
-    tolerance: float | None = None
-    max_iterations: int = 200
-
-    def __post_init__(self) -> None:
-        """Check the options."""
-        check_choice(self.rule, RULES, "sites")
-        check_count(self.max_iterations, "max_iterations")
-        if self.tolerance is not None and not self.tolerance > 0:
-            raise ValueRangeError(f"tolerance must be positive, but is {self.tolerance!r}.")
+__all__ = ["SiteInfo", "Sites", "find_sites"]
 
 
 class Sites(NamedTuple):
@@ -126,8 +87,11 @@ def find_sites(
         Khan, Lin (2017), Conjugate-computation variational inference.
         Rasmussen, Williams (2006), Gaussian processes for machine learning, algorithm 3.1.
     """
+    is_tracked = torch.is_grad_enabled() and _requires_grad(belief, likelihood, y)
+    if not is_tracked and y.numel() == 1 and belief.mean.numel() == 1:
+        return _find_single(belief, likelihood, y, rule)
     state, ending = _iterate(belief, likelihood, y, rule)
-    if torch.is_grad_enabled() and _requires_grad(belief, likelihood, y):
+    if is_tracked:
         state = attach_fixed_point_gradient(lambda x: _improve(belief, likelihood, y, rule, x).state, state)
     pull, precision = state.unbind(0)
     targets = belief.mean + pull / precision
@@ -137,13 +101,27 @@ def find_sites(
     return sites, SiteInfo(Sites(targets.detach(), sites.variance.detach()), *ending)
 
 
+def _find_single(
+    belief: AbstractBelief, likelihood: AbstractLikelihood, y: Tensor, rule: SiteRule
+) -> tuple[Sites, SiteInfo]:
+    """The same for a single observation, whose fixed point is that of two numbers."""
+    shape = broadcast_shapes(y.shape, belief.mean.shape)
+    mean, found = float(belief.mean), find_single_site(belief, likelihood, y, rule)
+    shift = found.shift if rule.rule == "paper" else found.pull / found.precision
+    sites = Sites(*y.new_tensor([mean + shift, 1.0 / found.precision]).view(2, *shape).unbind(0))
+    residual = y.new_full(shape[:-1], found.residual)
+    is_converged = torch.full_like(residual, found.is_converged, dtype=torch.bool)
+    return sites, SiteInfo(sites, found.num_iterations, is_converged, residual, int(found.is_negative))
+
+
 class _Step(NamedTuple):
     """What one evaluation at a state (pull, precision) tells."""
 
     state: Tensor  # where the fixed-point map leads
-    objective: Tensor
+    mean: Tensor  # of the belief at this state
+    updated: Updated
     residual: Tensor
-    reach: Tensor  # the largest share of the way there that a step may go
+    step_limit: Tensor  # the largest share of the way there that a step may go
     num_negative: Tensor
 
 
@@ -152,7 +130,7 @@ def _iterate(
 ) -> tuple[Tensor, tuple[int, Tensor, Tensor, int]]:
     """Find the fixed point; returns it and what `SiteInfo` tells of the iteration."""
     with torch.no_grad():
-        tolerance = _TOLERANCE[y.dtype] if rule.tolerance is None else rule.tolerance
+        tolerance = rule.tolerance_in(y.dtype)
         shape = broadcast_shapes(y.shape, belief.mean.shape)
         least = _least_precision(belief).expand(shape)
         x = torch.stack([torch.zeros_like(least), least])
@@ -165,74 +143,105 @@ def _iterate(
                 break
             num_iterations += 1
             # Members of the batch that have converged keep their sites.
-            share = torch.where(is_open, torch.minimum(length, step.reach), 0.0)
+            share = torch.where(is_open, torch.minimum(length, step.step_limit), 0.0)
             x_new = x + share.unsqueeze(-1) * (step.state - x)
             new = _improve(belief, likelihood, y, rule, x_new)
-            slack = _ROUNDING[y.dtype] * step.objective.abs().clamp_min(1.0)
-            # Close to the fixed point the objective is flat to rounding, and the residual is the better judge.
-            is_closer = (new.residual < step.residual) & (step.residual < 1.0)
-            is_better = (new.objective >= step.objective - slack) | is_closer
+            is_better = _is_better(likelihood, y, rule, x=x, x_new=x_new, step=step, new=new)
+            if bool(is_better.all()):
+                x, step, length = x_new, new, (2.0 * length).clamp_max(1.0)
+                continue
             x = torch.where(is_better.unsqueeze(-1), x_new, x)
             step = _choose(is_better, new, step)
             length = torch.where(is_better, (2.0 * length).clamp_max(1.0), 0.5 * length)
         is_converged = step.residual <= tolerance
     if not bool(is_converged.all()):
-        message = (
-            f"The {rule.rule} sites of {int((~is_converged).sum())} of {is_converged.numel()} batches did not converge "
-            f"in {num_iterations} steps: their residual is {float(step.residual.max()):.1e} posterior standard "
-            f"deviations, and {tolerance:.1e} was asked for. Raise max_iterations of SiteRule, check the scale of "
-            "kernel and targets, or use more inducing points."
+        rule.report(
+            num_open=int((~is_converged).sum()),
+            num_batches=is_converged.numel(),
+            num_iterations=num_iterations,
+            residual=float(step.residual.max()),
+            tolerance=tolerance,
         )
-        if bool((step.residual > _WORTHLESS).any()):
-            raise ConvergenceError(message)
-        warnings.warn(message, StreamGPWarning, stacklevel=2)
     return x, (num_iterations, is_converged, step.residual, int(step.num_negative.sum()))
 
 
 def _improve(belief: AbstractBelief, likelihood: AbstractLikelihood, y: Tensor, rule: SiteRule, x: Tensor) -> _Step:
-    """One step of the fixed-point map, and the objective at its start."""
+    """One step of the fixed-point map."""
     pull, precision = x.unbind(0)
     updated = belief.update(pull, precision)
     mean = belief.mean + updated.shift
     if rule.rule == "variational":
-        variance = updated.variance if belief.slack is None else updated.variance + belief.slack
-        first, second = likelihood.expected_derivatives(mean, variance, y)
-        log_density = likelihood.expected_log_density(mean, variance, y)
-        shrinkage = (precision * updated.variance).sum(-1)
-        divergence = 0.5 * (updated.quadratic - shrinkage + updated.log_determinant)
+        first, second = likelihood.expected_derivatives(mean, updated.spread, y)
     else:
         first, second = likelihood.derivatives(mean, y)
-        log_density, divergence = likelihood.log_density(mean, y), 0.5 * updated.quadratic
     new_precision = torch.maximum(-second, _least_precision(belief))
     new_pull = first + new_precision * updated.shift
     size = updated.variance.detach()
-    residual = torch.maximum((first - updated.force).abs() * size.sqrt(), (new_precision - precision).abs() * size)
-    objective = log_density.sum(-1) - divergence
-    # An overflow makes the objective NaN or infinite; such a step is never better.
-    objective = torch.where(torch.isfinite(objective), objective, -torch.inf)
+    residual = torch.maximum((first - updated.gradient).abs() * size.sqrt(), (new_precision - precision).abs() * size)
     if not y.shape[-1]:
-        nothing = torch.zeros_like(objective)
-        return _Step(x, objective, nothing, torch.ones_like(objective), nothing.long())
+        nothing = y.new_zeros(x.shape[1:-1])
+        return _Step(x, mean, updated, nothing, torch.ones_like(nothing), nothing.long())
     # Expectations under a wide belief may be astronomical. At the fixed point precision times variance is at most
     # one, so who wants far more takes a small part of the step, and looks again from there.
     gain = (new_precision * updated.variance).detach().amax(-1)
-    reach = _LARGEST_GAIN / gain.clamp_min(_LARGEST_GAIN)
+    step_limit = LARGEST_GAIN / gain.clamp_min(LARGEST_GAIN)
     largest = residual.detach().nan_to_num(nan=torch.inf).amax(-1)
-    return _Step(torch.stack([new_pull, new_precision]), objective, largest, reach, (second > 0).sum(-1))
+    return _Step(torch.stack([new_pull, new_precision]), mean, updated, largest, step_limit, (second > 0).sum(-1))
+
+
+def _is_better(
+    likelihood: AbstractLikelihood, y: Tensor, rule: SiteRule, *, x: Tensor, x_new: Tensor, step: _Step, new: _Step
+) -> Bool[Tensor, "*s"]:
+    """Which members of the batch are to take their step.
+
+    The objective may not fall, but by rounding. It need not be known where it is concave, so that there is one fixed
+    point, and the residual falls clearly; nor close to the fixed point, where the objective is flat to rounding and the
+    residual the better judge.
+    """
+    is_closer = (new.residual < step.residual) & (step.residual < 1.0)
+    if likelihood.is_log_concave:
+        is_closer = is_closer | (new.residual <= CLEAR_GAIN * step.residual)
+    if bool(is_closer.all()):
+        return is_closer
+    before, after = _objective(likelihood, y, rule, x, step), _objective(likelihood, y, rule, x_new, new)
+    return (after >= before - ROUNDING[y.dtype] * before.abs().clamp_min(1.0)) | is_closer
+
+
+def _objective(
+    likelihood: AbstractLikelihood, y: Tensor, rule: SiteRule, x: Tensor, step: _Step
+) -> Float[Tensor, "*s"]:
+    """The variational bound, or the log posterior density."""
+    updated = step.updated
+    if rule.rule == "variational":
+        log_density = likelihood.expected_log_density(step.mean, updated.spread, y)
+        shrinkage = (x[1] * updated.variance).sum(-1)
+        divergence = 0.5 * (updated.quadratic - shrinkage + updated.log_determinant)
+    else:
+        log_density, divergence = likelihood.log_density(step.mean, y), 0.5 * updated.quadratic
+    objective = log_density.sum(-1) - divergence
+    # An overflow makes the objective NaN or infinite; such a step is never better.
+    return torch.where(torch.isfinite(objective), objective, -torch.inf)
 
 
 def _least_precision(belief: AbstractBelief) -> Tensor:
     variance = belief.variance().detach()
-    return _LEAST_PRECISION[variance.dtype] / variance.clamp_min(torch.finfo(variance.dtype).eps)
+    return LEAST_PRECISION[variance.dtype] / variance.clamp_min(torch.finfo(variance.dtype).eps)
 
 
-def _choose(is_new: Tensor, new: _Step, old: _Step) -> _Step:
+def _choose(is_new: Bool[Tensor, "*s"], new: _Step, old: _Step) -> _Step:
     """Take the new step for some members of the batch."""
+    many = is_new.unsqueeze(-1)
     return _Step(
-        torch.where(is_new.unsqueeze(-1), new.state, old.state),
-        torch.where(is_new, new.objective, old.objective),
+        torch.where(many, new.state, old.state),
+        torch.where(many, new.mean, old.mean),
+        Updated(
+            *(
+                torch.where(is_new if a.dim() == is_new.dim() else many, a, b)
+                for a, b in zip(new.updated, old.updated, strict=True)
+            )
+        ),
         torch.where(is_new, new.residual, old.residual),
-        torch.where(is_new, new.reach, old.reach),
+        torch.where(is_new, new.step_limit, old.step_limit),
         torch.where(is_new, new.num_negative, old.num_negative),
     )
 

@@ -1,0 +1,132 @@
+import math
+
+import gpytorch
+import pytest
+import torch
+from torch.testing import assert_close
+
+from streamgp.errors import ConvergenceError, StreamGPWarning
+from streamgp.likelihoods import (
+    Bernoulli,
+    Binomial,
+    Gaussian,
+    NegativeBinomial,
+    Poisson,
+    Preference,
+    StudentT,
+    Volatility,
+    from_gpytorch,
+)
+from streamgp.sites import DenseBelief, FactoredBelief, SiteRule, find_sites
+from streamgp.testing.conditioning_laws import DTYPES
+from streamgp.testing.tolerances import tolerance
+
+LIKELIHOODS = {
+    "gaussian": (Gaussian(0.3), (-1.0, 4.0)),
+    "logit": (Bernoulli(), (0.0, 1.0)),
+    "probit": (Bernoulli("probit"), (0.0, 1.0)),
+    "binomial": (Binomial(torch.tensor([7.0])), (0.0, 3.0, 7.0)),
+    "poisson": (Poisson(2.0), (0.0, 3.0, 1e5)),
+    "negative binomial": (NegativeBinomial(0.7), (0.0, 3.0, 200.0)),
+    "preference": (Preference(0.5), (0.0, 1.0)),
+    "student t": (StudentT(), (0.1, 9.0)),
+    "volatility": (Volatility(), (0.0, 3.0)),
+    "wrapped": (from_gpytorch(gpytorch.likelihoods.BetaLikelihood()), (0.2, 0.9)),
+}
+RULES = ("variational", "laplace", "paper")
+# How far sites that both end at their tolerance may lie apart, in standard deviations and shares of the precision.
+APART = {torch.float64: 1e-5, torch.float32: 0.05}
+
+
+def single_belief(mean, variance, slack, dtype):
+    values = torch.tensor([mean, variance, slack], dtype=dtype)
+    return DenseBelief(values[:1], values[1:2].unsqueeze(-1), values[2:] if slack else None)
+
+
+@pytest.mark.filterwarnings("ignore:.*did not converge")
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("name", LIKELIHOODS)
+@pytest.mark.parametrize(("mean", "variance", "slack"), [(0.3, 0.8, 0.0), (-2.0, 6.0, 0.4), (1.0, 1e-6, 0.1)])
+def test_the_site_of_one_equals_that_of_the_vectorised_iteration(name, rule, dtype, mean, variance, slack):
+    likelihood, outcomes = LIKELIHOODS[name]
+    # With several fixed points, which of them is found may depend on rounding: the one of double precision counts.
+    reference_dtype = dtype if likelihood.is_log_concave else torch.float64
+    for outcome in outcomes:
+        one, many = (
+            find_sites(
+                single_belief(mean, variance, slack, each),
+                likelihood,
+                torch.full(shape, outcome, dtype=each),
+                SiteRule(rule),
+            )[0]
+            for each, shape in ((dtype, (1,)), (reference_dtype, (2, 1)))
+        )
+        assert one.targets.shape == one.variance.shape == (1,)
+        assert one.targets.dtype == dtype
+        moments = [moments_after(mean, variance, sites) for sites in (one, many)]
+        assert abs(moments[0][0] - moments[1][0]) < APART[dtype] * math.sqrt(moments[1][1])
+        assert moments[0][1] == pytest.approx(moments[1][1], rel=APART[dtype])
+
+
+def moments_after(mean, variance, sites):
+    """Mean and variance of a latent value after the first of some sites, by Kalman's formula."""
+    target, noise = sites.targets.flatten()[0].item(), sites.variance.flatten()[0].item()
+    gain = variance / (variance + noise)
+    return mean + gain * (target - mean), (1.0 - gain) * variance
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", LIKELIHOODS)
+def test_expected_derivatives_of_one_are_those_of_tensors(name, dtype):
+    likelihood, outcomes = LIKELIHOODS[name]
+    for outcome in outcomes:
+        y = torch.tensor([outcome], dtype=dtype)
+        for mean, variance in ((0.2, 0.5), (-3.0, 4.0), (1.5, 0.0)):
+            numbers = likelihood.expected_derivatives_of_one(mean, variance, y)
+            tensors = likelihood.expected_derivatives(
+                torch.tensor([mean], dtype=torch.float64), torch.tensor([variance], dtype=torch.float64), y.double()
+            )
+            assert all(isinstance(number, float) for number in numbers)
+            assert_close(torch.tensor(numbers, dtype=torch.float64), torch.cat(tensors), **tolerance(torch.float64))
+
+
+def test_a_gaussian_site_is_the_observation(rng):
+    belief = single_belief(0.3, 2.0, 0.0, torch.float64)
+    sites, info = find_sites(belief, Gaussian(0.3), torch.tensor([1.7], dtype=torch.float64), SiteRule())
+    assert_close(sites.targets, torch.tensor([1.7], dtype=torch.float64))
+    assert_close(sites.variance, torch.tensor([0.3], dtype=torch.float64))
+    assert info.num_iterations == 1
+
+
+def test_axes_of_a_single_observation_stay():
+    belief = single_belief(0.3, 2.0, 0.0, torch.float64)
+    y = torch.ones(1, 1, 1, dtype=torch.float64)
+    sites, info = find_sites(belief, Bernoulli(), y, SiteRule())
+    assert sites.targets.shape == (1, 1, 1)
+    assert info.residual.shape == info.is_converged.shape == (1, 1)
+
+
+def test_a_factored_belief_of_one_value_gives_the_same_site():
+    root = torch.tensor([[0.5], [1.0]], dtype=torch.float64)
+    mean, y = torch.tensor([0.2], dtype=torch.float64), torch.tensor([3.0], dtype=torch.float64)
+    dense, _ = find_sites(DenseBelief(mean, root.mT @ root), Poisson(), y, SiteRule())
+    factored, _ = find_sites(FactoredBelief(mean, root), Poisson(), y, SiteRule())
+    assert_close(dense.targets, factored.targets)
+    assert_close(dense.variance, factored.variance)
+
+
+def test_a_site_that_does_not_converge_warns_and_a_worthless_one_is_refused():
+    belief = single_belief(0.0, 4.0, 0.0, torch.float64)
+    y = torch.tensor([30.0], dtype=torch.float64)
+    with pytest.warns(StreamGPWarning, match="sites of 1 of 1 batches did not converge in 4 steps"):
+        find_sites(belief, Poisson(), y, SiteRule(max_iterations=4, tolerance=1e-13))
+    with pytest.raises(ConvergenceError, match="did not converge in 1 steps"):
+        find_sites(belief, Poisson(), 1e6 * y, SiteRule(max_iterations=1))
+
+
+def test_a_very_wide_belief_still_converges():
+    belief = single_belief(0.0, 1e4, 0.0, torch.float64)
+    sites, info = find_sites(belief, Poisson(), torch.tensor([50.0], dtype=torch.float64), SiteRule())
+    assert bool(info.is_converged.all())
+    assert float(sites.targets) == pytest.approx(math.log(50.0), abs=0.1)
