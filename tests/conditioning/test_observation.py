@@ -2,7 +2,8 @@ import pytest
 import torch
 
 from streamgp.conditioning.observation import Observation
-from streamgp.errors import DTypeError
+from streamgp.errors import DTypeError, OptionError
+from streamgp.likelihoods import Gaussian, Poisson
 
 LIKE = torch.zeros(1, 2, dtype=torch.float64)
 X, Y = torch.rand(3, 2, dtype=torch.float64), torch.ones(3, dtype=torch.float64)
@@ -28,5 +29,18 @@ def test_what_is_no_tensor_is_refused_with_a_remedy():
 
 
 def test_a_foreign_likelihood_is_refused_with_a_remedy():
-    with pytest.raises(DTypeError, match=r"likelihood must be one of streamgp.likelihoods, but is a str"):
-        read(X, Y, likelihood="poisson")
+    with pytest.raises(DTypeError, match=r"likelihood must be a name or one of streamgp.likelihoods, but is a float"):
+        read(X, Y, likelihood=1.0)
+
+
+def test_a_likelihood_by_name_is_that_of_the_registry():
+    assert isinstance(read(X, Y.abs().round(), likelihood="poisson").likelihood, Poisson)
+    with pytest.raises(OptionError, match=r"likelihood must be one of .*'poisson'.* but is 'fish'"):
+        read(X, Y, likelihood="fish")
+
+
+def test_a_gaussian_likelihood_is_known_noise():
+    observation = read(X, Y, likelihood=Gaussian(0.3))
+    assert observation.likelihood is None
+    assert observation.noise is not None
+    assert float(observation.noise.values) == pytest.approx(0.3)

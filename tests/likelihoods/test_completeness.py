@@ -20,7 +20,8 @@ def covered_names():
 
 
 def test_every_public_likelihood_has_a_law_suite():
-    public = set(streamgp.likelihoods.__all__) - {"AbstractLikelihood"}
+    functions = {"from_name", "names", "read_likelihood", "register"}
+    public = set(streamgp.likelihoods.__all__) - {"AbstractLikelihood"} - functions
     assert public <= covered_names()
 
 

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from streamgp.checks import check_batch, check_finite, check_float, check_inputs, check_matches, check_targets
 from streamgp.conditioning.noise import Noise
-from streamgp.errors import DTypeError, OptionError, ShapeError
+from streamgp.errors import OptionError, ShapeError
 from streamgp.gp import Prior
-from streamgp.likelihoods import AbstractLikelihood
+from streamgp.likelihoods import AbstractLikelihood, read_likelihood
 from streamgp.linalg import apply
 from streamgp.shapes import broadcast_shapes
 from streamgp.sites import AbstractBelief, DenseBelief, SiteInfo, SiteRule, find_sites
@@ -29,7 +29,7 @@ class Observation:
         inputs: $X$, pairs of inputs already laid out in rows.
         targets: What was observed.
         projection: $H$; None for the identity.
-        noise: The noise of Gaussian observations; None where there is a likelihood.
+        noise: The noise of Gaussian observations, also of a Gaussian likelihood; None where there is another one.
         likelihood: The likelihood of others.
         rule: How those become Gaussian sites.
     """
@@ -64,11 +64,7 @@ class Observation:
             raise OptionError(
                 "Both noise_variance and likelihood were given, but a likelihood brings its own noise. Pass one."
             )
-        if not isinstance(likelihood, AbstractLikelihood):
-            raise DTypeError(
-                f"likelihood must be one of streamgp.likelihoods, but is a {type(likelihood).__name__}. "
-                "Wrap one of GPyTorch's with streamgp.likelihoods.from_gpytorch."
-            )
+        likelihood = read_likelihood(likelihood)
         projection = None
         if likelihood.num_inputs == 1:
             X = check_inputs(X, num_dims=like.shape[-1], like=like, batch_shape=batch_shape)
@@ -80,6 +76,9 @@ class Observation:
             rows = rows[..., 0, :]
         y = check_targets(_support(likelihood, y, like), rows)
         check_batch(y.shape[:-1], batch_shape, "y")
+        noise = likelihood.gaussian_noise_variance
+        if noise is not None:  # exact, whatever the rule
+            return cls(X, _broadcast(y, rows), projection, Noise.read(noise.to(X), X), None, rule)
         return cls(X, _broadcast(y, rows), projection, None, likelihood, rule)
 
     def detach_and_expand(self, batch_shape: torch.Size) -> "Observation":

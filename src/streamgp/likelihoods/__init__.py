@@ -7,6 +7,7 @@ from streamgp.likelihoods.gaussian import Gaussian
 from streamgp.likelihoods.negative_binomial import NegativeBinomial
 from streamgp.likelihoods.poisson import Poisson
 from streamgp.likelihoods.preference import Preference
+from streamgp.likelihoods.registry import from_name, names, read_likelihood, register
 from streamgp.likelihoods.student_t import StudentT
 from streamgp.likelihoods.volatility import Volatility
 from streamgp.likelihoods.wrapped import from_gpytorch
@@ -22,4 +23,8 @@ __all__ = [
     "StudentT",
     "Volatility",
     "from_gpytorch",
+    "from_name",
+    "names",
+    "read_likelihood",
+    "register",
 ]

@@ -1,19 +1,29 @@
-"""What every likelihood of one observation given one latent value can do."""
+"""What every likelihood can do: a log density, a support and a response, and all that follows from them."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, TypeVar, final
+from dataclasses import replace
+from typing import Any, ClassVar, TypeVar, final
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from streamgp.errors import OptionError
+from streamgp.errors import OptionError, UnsupportedError, ValueRangeError
+from streamgp.likelihoods.autograd import differentiate_twice
+from streamgp.likelihoods.marginal import log_concave_marginal, log_marginal
+from streamgp.likelihoods.outcomes import outcome_quantiles, outcome_variance
+from streamgp.likelihoods.parameters import check_broadcasts, check_support, to_float, to_probabilities
+from streamgp.likelihoods.quadrature import expectation, gauss_hermite, nodes_first, standard_deviation
 
 __all__ = ["AbstractLikelihood"]
 
 # Not typing.Self, which beartype refuses on the methods of a class that it does not decorate.
 Likelihood = TypeVar("Likelihood", bound="AbstractLikelihood")
+
+# Latent values between which a response is inverted, and halvings of that range: enough for the digits of a double.
+_LATENT_RANGE, _NUM_HALVINGS = 1e3, 70
 
 
 class AbstractLikelihood(ABC):
@@ -23,43 +33,184 @@ class AbstractLikelihood(ABC):
     `variance`, `y` and the constants of the likelihood (noise, totals, exposure) may have any axes
     that broadcast. Results have the dtype and device of `f` or `mean`.
 
+    A new likelihood needs `log_density`, `response`, the class attributes `outcome_kind` and `support`, and its fields.
+    All else has a numerical default, by quadrature and automatic differentiation, that a closed form may replace.
+
     Targets are trusted everywhere but in `check_targets`; call that once, where data enters.
 
     Attributes:
+        name: The name by which `from_name` makes it; empty for one that has none.
+        outcome_kind: `"real"`, `"count"` or `"class"`.
+        support: Ends of what can be observed: of an open interval of real numbers, or the first and last whole number.
+        response_range: Ends of the open interval of responses.
         num_inputs: How many inputs one observation looks at. With 2, the likelihood is one of the
             difference $g = f(x_1) - f(x_2)$, and every `f` and `mean` here is that difference.
         is_log_concave: Whether $\log p(y \mid f)$ is concave in $f$ for every $y$, so that second
             derivatives are never positive.
+        is_location_scale: Whether targets are latent values with noise, so that both may be shifted and scaled.
+        is_robust: Whether outliers are expected.
+        has_response: Whether the mean of an observation depends on the latent value.
+        row_data: Name of the field that may hold data of each observation: a number of trials, an exposure, a known
+            noise variance. None if there is none.
+        num_nodes: Number of Gauss–Hermite nodes of expectations.
     """
 
+    name: ClassVar[str] = ""
+    outcome_kind: ClassVar[str]
+    support: ClassVar[tuple[float, float]]
+    response_range: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
     num_inputs: ClassVar[int] = 1
-    is_log_concave: ClassVar[bool]
+    is_log_concave: ClassVar[bool] = False
+    is_location_scale: ClassVar[bool] = False
+    is_robust: ClassVar[bool] = False
+    has_response: ClassVar[bool] = True
+    row_data: ClassVar[str | None] = None
+    num_nodes: int = 32
 
-    @abstractmethod
-    def check_targets(self, y: object) -> Tensor:
-        """Return `y` as floating-point numbers if all of it can be observed.
-
-        Raises:
-            SupportError: If a target is NaN, infinite or outside the support; names the first one.
-        """
+    # What a likelihood is.
 
     @abstractmethod
     def log_density(self, f: Float[Tensor, "..."], y: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         r"""Evaluate $\log p(y \mid f)$, with all constants."""
 
     @abstractmethod
+    def response(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        r"""Evaluate the response $g(f)$: the mean of $y$, for one trial or a unit of exposure. It rises with $f$."""
+
+    @classmethod
+    def starting(cls: type[Likelihood]) -> Likelihood:
+        """Make one with parameters to start learning from, for targets of unit variance if they can be scaled."""
+        return cls()
+
+    @property
+    def gaussian_noise_variance(self) -> Float[Tensor, "..."] | None:
+        r"""The noise variance, where $y = f + \varepsilon$ with Gaussian noise and conditioning is exact; else None."""
+        return None
+
+    # Observations.
+
+    def check_targets(self, y: object) -> Tensor:
+        """Return `y` as floating-point numbers if all of it can be observed.
+
+        Raises:
+            SupportError: If a target is NaN, infinite or outside the support; names the first one.
+        """
+        y = to_float(y, "y")
+        for name, constant in self.constants().items():
+            check_broadcasts(y, constant, name)
+        what, is_inside = _describe_support(y, self.outcome_kind, self.support)
+        return check_support(
+            y,
+            is_inside,
+            expected=f"{type(self).__name__} targets must be {what}",
+            advice="Drop those observations, or correct them.",
+        )
+
+    @final
+    def constants(self) -> dict[str, Tensor]:
+        """Return the fields that may have a value for each observation, by name."""
+        return {name: value for name, value in vars(self).items() if name in self._broadcast_fields()}
+
+    def _broadcast_fields(self) -> tuple[str, ...]:
+        """Names of fields that broadcast with observations: all tensors."""
+        return tuple(name for name, value in vars(self).items() if isinstance(value, Tensor))
+
+    @final
+    def with_row_data(self: Likelihood, values: Tensor | float | None) -> Likelihood:
+        """Return the likelihood of observations with data of their own: totals, exposures, noise variances.
+
+        Args:
+            values: One number for each observation, or one for all; None for what the likelihood has.
+        """
+        if values is None:
+            return self
+        if self.row_data is None:
+            raise OptionError(
+                f"A {type(self).__name__} likelihood has no number of trials, exposure or known noise for each "
+                "observation, but some were given. Leave them out."
+            )
+        changed: Any = replace(self, **{self.row_data: values})  # type: ignore[type-var]
+        return changed
+
+    @final
+    def at_rows(self: Likelihood, index: Int[Tensor, " k"], num_axes: int = 0) -> Likelihood:
+        """Return the likelihood of some of the observations.
+
+        Args:
+            index: Which; constants that are the same for all stay as they are.
+            num_axes: How many axes to put after that of the observations.
+        """
+        chosen: Any = {
+            name: value[index.to(value.device)].reshape(-1, *[1] * num_axes)
+            for name, value in self.constants().items()
+            if value.dim()
+        }
+        return replace(self, **chosen) if chosen else self  # type: ignore[type-var]
+
+    def per_unit(self: Likelihood) -> Likelihood:
+        """Return the likelihood of one trial, or of a unit of exposure, whose mean is the response."""
+        return self
+
+    def rescaled(self: Likelihood, scale: Tensor | float) -> Likelihood:
+        """Return the likelihood of targets and latent values that are both divided by `scale`."""
+        raise UnsupportedError(
+            f"Targets of a {type(self).__name__} likelihood are not latent values with noise, so they cannot be "
+            "scaled. Leave them in their own units."
+        )
+
+    # Responses.
+
+    def inverse_response(self, response: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """Find the latent value of a response, by bisection."""
+        response = self.check_response(response)
+        low, high = (torch.full_like(response.double(), side * _LATENT_RANGE) for side in (-1.0, 1.0))
+        for _ in range(_NUM_HALVINGS):
+            middle = 0.5 * (low + high)
+            is_short = self.response(middle) < response
+            low, high = torch.where(is_short, middle, low), torch.where(is_short, high, middle)
+        return (0.5 * (low + high)).to(response)
+
+    @final
+    def check_response(self, response: object, name: str = "response") -> Tensor:
+        """Return responses as floating-point numbers if all can be means of an observation."""
+        if not self.has_response:
+            raise UnsupportedError(
+                f"A {type(self).__name__} likelihood has no response: the mean of an observation is the same for all "
+                "latent values. Use a likelihood of the quantity of interest itself."
+            )
+        value = to_float(response, name)
+        low, high = self.response_range
+        is_inside = torch.isfinite(value) & (value > low) & (value < high)
+        if not bool(is_inside.all()):
+            what = "finite" if low == -math.inf else "positive" if high == math.inf else f"between {low:g} and {high:g}"
+            raise ValueRangeError(
+                f"{name} of a {type(self).__name__} likelihood must be {what}, but is {value[~is_inside][0].item():g}. "
+                "Counts become prevalences or rates when divided by their totals or exposures."
+            )
+        return value
+
+    def response_variance(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        r"""Evaluate the variance of the response $g(f)$, without the noise of an observation."""
+        center = expectation(self.response, mean, variance, num_nodes=self.num_nodes)
+        return expectation(lambda f: (self.response(f) - center).square(), mean, variance, num_nodes=self.num_nodes)
+
+    # Derivatives and expectations.
+
     def derivatives(
         self, f: Float[Tensor, "..."], y: Float[Tensor, "..."]
     ) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]]:
         r"""Evaluate the first and second derivative of $\log p(y \mid f)$ in $f$."""
+        return differentiate_twice(lambda g: self.log_density(g, y), f)
 
-    @abstractmethod
     def expected_log_density(
         self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]
     ) -> Float[Tensor, "..."]:
         r"""Evaluate $\mathbb{E}[\log p(y \mid f)]$ under $f \sim \mathcal{N}(m, v)$."""
+        num_axes = self._num_axes(mean, variance, y)
+        return expectation(
+            lambda f: self.log_density(f, y), mean, variance, num_nodes=self.num_nodes, num_axes=num_axes
+        )
 
-    @abstractmethod
     def expected_derivatives(
         self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]
     ) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]]:
@@ -67,6 +218,10 @@ class AbstractLikelihood(ABC):
 
         They are also $\partial_m$ and $2 \partial_v$ of the expected log density.
         """
+        nodes, weights = gauss_hermite(self.num_nodes, mean.dtype, mean.device)
+        f = mean + standard_deviation(variance) * nodes_first(nodes, self._num_axes(mean, variance, y))
+        first, second = self.derivatives(f, y)
+        return torch.tensordot(weights, first, dims=1), torch.tensordot(weights, second, dims=1)
 
     def expected_derivatives_of_one(self, mean: float, variance: float, y: Tensor) -> tuple[float, float]:
         """Evaluate `expected_derivatives` of one observation, in numbers of double precision.
@@ -83,21 +238,57 @@ class AbstractLikelihood(ABC):
         first, second = self.expected_derivatives(point[:1], point[1:], y.double())
         return float(first), float(second)
 
-    @abstractmethod
+    def expected_curvature(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        r"""Evaluate the precision with which an observation to come is expected to tell of its latent value.
+
+        $$
+        W = -\mathbb{E}_{\hat y} \, \mathbb{E}_{f \sim \mathcal N(m, v)} [\partial_f^2 \log p(\hat y \mid f)],
+        $$
+
+        where $\hat y$ takes the values $M \pm \sqrt V$ with equal probability, $M$ and $V$ being the predicted mean and
+        variance of $y$. Counts and logit classes have a curvature that does not depend on $\hat y$.
+        """
+        m, v = torch.broadcast_tensors(mean, variance)
+        M = self.predictive_mean(m, v)
+        spread = self.predictive_variance(m, v).clamp_min(0.0).sqrt()
+        curvatures = [self.expected_derivatives(m, v, y.detach())[1] for y in (M - spread, M + spread)]
+        return -0.5 * (curvatures[0] + curvatures[1])
+
+    # Predictions of observations.
+
     def log_predictive_density(
         self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]
     ) -> Float[Tensor, "..."]:
         r"""Evaluate $\log \int p(y \mid f) \, \mathcal{N}(f \mid m, v) \, df$."""
+        if self.is_log_concave:
+            return log_concave_marginal(
+                lambda f: self.log_density(f, y), lambda f: self.derivatives(f, y), mean, variance
+            )
+        num_axes = self._num_axes(mean, variance, y)
+        return log_marginal(lambda f: self.log_density(f, y), mean, variance, num_axes=num_axes)
 
-    @abstractmethod
     def predictive_mean(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         r"""Evaluate the mean of $y$ when $f \sim \mathcal{N}(m, v)$."""
+        num_axes = self._num_axes(mean, variance)
+        return expectation(self.response, mean, variance, num_nodes=self.num_nodes, num_axes=num_axes)
 
-    @abstractmethod
     def predictive_variance(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         r"""Evaluate the variance of $y$ when $f \sim \mathcal{N}(m, v)$."""
+        center = self.predictive_mean(mean, variance)
 
-    @abstractmethod
+        def square(f: Tensor) -> Tensor:
+            return self.conditional_variance(f) + (self.response(f) - center).square()
+
+        return expectation(square, mean, variance, num_nodes=self.num_nodes, num_axes=self._num_axes(mean, variance))
+
+    def conditional_variance(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """Evaluate the variance of $y$ given $f$, by summation over outcomes; without gradient."""
+        with torch.no_grad():
+            like = f + sum((torch.zeros_like(each.to(f)) for each in self.constants().values()), torch.zeros_like(f))
+            return outcome_variance(
+                lambda y: self.log_density(like.double(), y), kind=self.outcome_kind, support=self.support, like=like
+            )
+
     def predictive_quantiles(
         self,
         mean: Float[Tensor, "..."],
@@ -107,16 +298,37 @@ class AbstractLikelihood(ABC):
         r"""Find quantiles of $y$ when $f \sim \mathcal{N}(m, v)$, along a new last axis.
 
         For counts and classes a quantile is the smallest value whose cumulative probability
-        reaches the given one. Quantiles found by bisection carry no gradient.
+        reaches the given one. Quantiles found by search carry no gradient.
         """
+        with torch.no_grad():
+            like = self.predictive_mean(mean, variance)
+            wanted = nodes_first(to_probabilities(probabilities, mean), like.dim())
+            m, v = mean.double().expand(like.shape), variance.double().expand(like.shape)
+            quantiles = outcome_quantiles(
+                lambda y: self.log_predictive_density(m, v, y),
+                wanted,
+                kind=self.outcome_kind,
+                support=self.support,
+                like=like,
+            )
+        return quantiles.movedim(0, -1)
 
-    @abstractmethod
     def sample(self, f: Float[Tensor, "..."], *, generator: torch.Generator | None = None) -> Float[Tensor, "..."]:
         """Draw one $y$ for each latent value; the same generator state gives the same draw."""
+        with torch.no_grad():
+            like = f + sum((torch.zeros_like(each.to(f)) for each in self.constants().values()), torch.zeros_like(f))
+            uniform = torch.rand(1, *like.shape, dtype=torch.float64, device=f.device, generator=generator)
+            latent = like.double()
+            drawn = outcome_quantiles(
+                lambda y: self.log_density(latent, y), uniform, kind=self.outcome_kind, support=self.support, like=like
+            )
+        return drawn.squeeze(0)
 
-    @abstractmethod
+    # Learning.
+
     def learnable(self) -> dict[str, Tensor]:
         """Return the parameters to be learned, by name, as values that may take any real number."""
+        return {}
 
     @final
     def with_learnable(self: Likelihood, values: Mapping[str, Tensor]) -> Likelihood:
@@ -133,12 +345,29 @@ class AbstractLikelihood(ABC):
             )
         return self._from_unconstrained(values)
 
-    @abstractmethod
     def _from_unconstrained(self: Likelihood, values: Mapping[str, Tensor]) -> Likelihood:
         """Return a copy with these values, whose names have been checked."""
+        return self
+
+    @final
+    def _num_axes(self, *tensors: Tensor) -> int:
+        """The number of axes of what these tensors and the constants broadcast to."""
+        return max(tensor.dim() for tensor in (*tensors, *self.constants().values()))
 
     @final
     def _freeze(self, **fields: object) -> None:
         """Set the fields of a frozen dataclass, once, from its constructor."""
         for name, value in fields.items():
             object.__setattr__(self, name, value)
+
+
+def _describe_support(y: Tensor, kind: str, support: tuple[float, float]) -> tuple[str, Bool[Tensor, "..."]]:
+    """What targets must be, and which of them are."""
+    low, high = support
+    if kind != "real":
+        what = f"whole numbers of at least {low:g}" if high == math.inf else f"whole numbers from {low:g} to {high:g}"
+        return what, torch.isfinite(y) & (y == y.round()) & (y >= low) & (y <= high)
+    if low == -math.inf:
+        return "finite numbers", torch.isfinite(y)
+    what = f"numbers above {low:g}" if high == math.inf else f"numbers between {low:g} and {high:g}"
+    return what, torch.isfinite(y) & (y > low) & (y < high)

@@ -1,6 +1,5 @@
 """Two classes."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, final
 
@@ -11,7 +10,6 @@ from torch import Tensor
 from streamgp.checks import check_choice, check_count
 from streamgp.likelihoods.binary import AbstractBinaryLikelihood
 from streamgp.likelihoods.logistic import expected_logistic_derivatives, logistic_derivatives
-from streamgp.likelihoods.marginal import log_concave_marginal
 from streamgp.likelihoods.parameters import check_support, to_float
 from streamgp.likelihoods.probit import log_probit, probit_derivatives, signs
 
@@ -28,7 +26,7 @@ class Bernoulli(AbstractBinaryLikelihood):
         num_nodes: Number of Gauss–Hermite nodes.
     """
 
-    is_log_concave: ClassVar[bool] = True
+    name: ClassVar[str] = "bernoulli"
 
     link: str
     num_nodes: int
@@ -53,6 +51,17 @@ class Bernoulli(AbstractBinaryLikelihood):
         r"""Evaluate $\log \sigma(\pm f)$ or $\log \Phi(\pm f)$."""
         signed = signs(y.to(f)) * f
         return torch.nn.functional.logsigmoid(signed) if self.link == "logit" else log_probit(signed)
+
+    def response(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        r"""Evaluate $\sigma(f)$ or $\Phi(f)$, the probability of 1."""
+        probability: Tensor = torch.sigmoid(f) if self.link == "logit" else torch.special.ndtr(f)
+        return probability
+
+    def inverse_response(self, response: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        r"""Evaluate the logit or $\Phi^{-1}$ of a probability."""
+        response = self.check_response(response)
+        latent: Tensor = torch.logit(response) if self.link == "logit" else torch.special.ndtri(response)
+        return latent
 
     def derivatives(
         self, f: Float[Tensor, "..."], y: Float[Tensor, "..."]
@@ -79,16 +88,8 @@ class Bernoulli(AbstractBinaryLikelihood):
         r"""Evaluate $\log \Phi(\pm m / \sqrt{1 + v})$ for the probit link, an integral for the logit link."""
         if self.link == "probit":
             return log_probit(signs(y.to(mean)) * mean / (1.0 + variance).sqrt())
-        return log_concave_marginal(lambda f: self.log_density(f, y), lambda f: self.derivatives(f, y), mean, variance)
+        return super().log_predictive_density(mean, variance, y)
 
     def sample(self, f: Float[Tensor, "..."], *, generator: torch.Generator | None = None) -> Float[Tensor, "..."]:
         """Draw classes."""
-        probability = torch.sigmoid(f) if self.link == "logit" else torch.special.ndtr(f)
-        return torch.bernoulli(probability.detach(), generator=generator)
-
-    def learnable(self) -> dict[str, Tensor]:
-        """Return nothing: there is no parameter."""
-        return {}
-
-    def _from_unconstrained(self, values: Mapping[str, Tensor]) -> "Bernoulli":
-        return self
+        return torch.bernoulli(self.response(f).detach(), generator=generator)

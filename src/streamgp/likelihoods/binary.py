@@ -1,19 +1,35 @@
 """What likelihoods of two outcomes have in common."""
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.likelihoods.quadrature import AbstractQuadratureLikelihood
+from streamgp.likelihoods.base import AbstractLikelihood
 from streamgp.likelihoods.quantiles import binary_quantiles
 
 __all__ = ["AbstractBinaryLikelihood"]
 
 
-class AbstractBinaryLikelihood(AbstractQuadratureLikelihood):
+class AbstractBinaryLikelihood(AbstractLikelihood):
     """Outcomes 0 and 1, of which a change of sign of the latent value makes the other."""
+
+    outcome_kind: ClassVar[str] = "class"
+    support: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    response_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    is_log_concave: ClassVar[bool] = True
+
+    def expected_curvature(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """Average the curvature over both outcomes, with their predicted probabilities."""
+        m, v = torch.broadcast_tensors(mean, variance)
+        success = self.predictive_mean(m, v)
+        (_, zero), (_, one) = (
+            self.expected_derivatives(m, v, outcome)
+            for outcome in (torch.zeros_like(success), torch.ones_like(success))
+        )
+        return -((1.0 - success) * zero + success * one)
 
     def predictive_mean(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """Evaluate the probability of 1."""

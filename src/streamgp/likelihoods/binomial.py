@@ -1,7 +1,8 @@
 """Successes out of a known number of trials."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar, final
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from streamgp.checks import check_count
 from streamgp.errors import ValueRangeError
+from streamgp.likelihoods.base import AbstractLikelihood
 from streamgp.likelihoods.logistic import (
     expected_logistic_derivatives,
     expected_sigmoid,
@@ -17,9 +19,8 @@ from streamgp.likelihoods.logistic import (
     logistic_derivatives,
     logistic_log_density,
 )
-from streamgp.likelihoods.marginal import log_concave_marginal
 from streamgp.likelihoods.parameters import check_broadcasts, check_support, to_float, to_parameter
-from streamgp.likelihoods.quadrature import AbstractQuadratureLikelihood, expectation
+from streamgp.likelihoods.quadrature import expectation
 from streamgp.likelihoods.quantiles import count_quantiles, threshold_cumulative
 
 __all__ = ["Binomial"]
@@ -27,7 +28,7 @@ __all__ = ["Binomial"]
 
 @final
 @dataclass(frozen=True, eq=False, init=False)
-class Binomial(AbstractQuadratureLikelihood):
+class Binomial(AbstractLikelihood):
     r"""Counts $y \sim \mathrm{Binomial}(N, \sigma(f))$.
 
     Attributes:
@@ -35,7 +36,12 @@ class Binomial(AbstractQuadratureLikelihood):
         num_nodes: Number of Gauss–Hermite nodes.
     """
 
+    name: ClassVar[str] = "binomial"
+    outcome_kind: ClassVar[str] = "count"
+    support: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    response_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     is_log_concave: ClassVar[bool] = True
+    row_data: ClassVar[str | None] = "total_count"
 
     total_count: Float[Tensor, "..."]
     num_nodes: int
@@ -50,6 +56,15 @@ class Binomial(AbstractQuadratureLikelihood):
                 "Pass the number of trials of each observation, not a proportion."
             )
         self._freeze(total_count=total, num_nodes=check_count(num_nodes, "num_nodes"))
+
+    @classmethod
+    def starting(cls) -> "Binomial":
+        """Make one of single trials; `with_row_data` sets how many each observation had."""
+        return cls(1)
+
+    def per_unit(self) -> "Binomial":
+        """Return the likelihood of one trial."""
+        return replace(self, total_count=torch.ones((), dtype=torch.float64))
 
     def check_targets(self, y: object) -> Tensor:
         """Return `y` as floating-point numbers if all are whole and at most the number of trials."""
@@ -69,6 +84,14 @@ class Binomial(AbstractQuadratureLikelihood):
         log_choices = -torch.log1p(successes + failures) - log_beta(successes + 1.0, failures + 1.0)
         return logistic_log_density(f, successes, failures, log_constant=log_choices)
 
+    def response(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        r"""Evaluate $\sigma(f)$, the probability that a trial succeeds."""
+        return torch.sigmoid(f)
+
+    def inverse_response(self, response: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """Evaluate the logit of a probability."""
+        return torch.logit(self.check_response(response))
+
     def derivatives(
         self, f: Float[Tensor, "..."], y: Float[Tensor, "..."]
     ) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]]:
@@ -82,12 +105,6 @@ class Binomial(AbstractQuadratureLikelihood):
         return expected_logistic_derivatives(
             mean, variance, successes=successes, failures=total - successes, num_nodes=self.num_nodes
         )
-
-    def log_predictive_density(
-        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]
-    ) -> Float[Tensor, "..."]:
-        """Integrate over the peak of the integrand."""
-        return log_concave_marginal(lambda f: self.log_density(f, y), lambda f: self.derivatives(f, y), mean, variance)
 
     def predictive_mean(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         r"""Evaluate $N \, \mathbb{E}[\sigma(f)]$."""
@@ -128,10 +145,3 @@ class Binomial(AbstractQuadratureLikelihood):
         """Draw numbers of successes."""
         total, probability = torch.broadcast_tensors(self.total_count.to(f), torch.sigmoid(f.detach()))
         return torch.binomial(total.contiguous(), probability.contiguous(), generator=generator)
-
-    def learnable(self) -> dict[str, Tensor]:
-        """Return nothing: there is no parameter."""
-        return {}
-
-    def _from_unconstrained(self, values: Mapping[str, Tensor]) -> "Binomial":
-        return self

@@ -8,34 +8,22 @@ from torch import Tensor
 
 from streamgp.errors import FileFormatError, UnsupportedError
 from streamgp.likelihoods.base import AbstractLikelihood
-from streamgp.likelihoods.bernoulli import Bernoulli
-from streamgp.likelihoods.binomial import Binomial
-from streamgp.likelihoods.gaussian import Gaussian
-from streamgp.likelihoods.negative_binomial import NegativeBinomial
-from streamgp.likelihoods.poisson import Poisson
-from streamgp.likelihoods.preference import Preference
-from streamgp.likelihoods.student_t import StudentT
-from streamgp.likelihoods.volatility import Volatility
+from streamgp.likelihoods.registry import known_classes
 
 __all__ = ["describe_likelihood", "rebuild_likelihood"]
 
-# Their fields are the arguments of their constructors.
-_CLASSES: dict[str, type[Any]] = {
-    cls.__name__: cls
-    for cls in (Bernoulli, Binomial, Gaussian, NegativeBinomial, Poisson, Preference, StudentT, Volatility)
-}
 _DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
 def describe_likelihood(likelihood: AbstractLikelihood) -> dict[str, Any]:
     """Describe a likelihood with its parameters, to the last bit."""
-    name = type(likelihood).__name__
-    if type(likelihood) is not _CLASSES.get(name):
+    name, classes = type(likelihood).__name__, known_classes()
+    if type(likelihood) is not classes.get(name):
         raise UnsupportedError(
             f"A likelihood of class {name} cannot be saved, as it cannot be rebuilt by name. "
-            f"Those that can are {', '.join(sorted(_CLASSES))}."
+            f"Those that can are {', '.join(sorted(classes))}."
         )
-    values = {field.name: getattr(likelihood, field.name) for field in fields(_CLASSES[name])}
+    values = {field.name: getattr(likelihood, field.name) for field in fields(likelihood)}  # type: ignore[arg-type]
     return {"class": name, "values": {key: _describe_value(value) for key, value in values.items()}}
 
 
@@ -43,7 +31,7 @@ def rebuild_likelihood(described: dict[str, Any]) -> AbstractLikelihood:
     """Build a described likelihood."""
     try:
         values = {key: _rebuild_value(value) for key, value in described["values"].items()}
-        likelihood: AbstractLikelihood = _CLASSES[described["class"]](**values)
+        likelihood = known_classes()[described["class"]](**values)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise FileFormatError(f"The file's description of the likelihood is not complete: {error!r}.") from error
     return likelihood

@@ -35,7 +35,12 @@ class Gaussian(AbstractLikelihood):
         is_learned: Whether training may change it.
     """
 
+    name: ClassVar[str] = "gaussian"
+    outcome_kind: ClassVar[str] = "real"
+    support: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
     is_log_concave: ClassVar[bool] = True
+    is_location_scale: ClassVar[bool] = True
+    row_data: ClassVar[str | None] = "noise_variance"
 
     noise_variance: Float[Tensor, "..."]
     is_learned: bool
@@ -51,6 +56,20 @@ class Gaussian(AbstractLikelihood):
         variance = to_parameter(noise_variance, "noise_variance", above=0.0)
         self._freeze(noise_variance=variance, is_learned=is_learned and variance.dim() == 0)
 
+    @classmethod
+    def starting(cls) -> "Gaussian":
+        """Make one for targets of unit variance, most of which is signal."""
+        return cls(0.05)
+
+    @property
+    def gaussian_noise_variance(self) -> Float[Tensor, "..."]:
+        """The noise variance."""
+        return self.noise_variance
+
+    def rescaled(self, scale: Tensor | float) -> "Gaussian":
+        """Return the likelihood of targets and latent values that are both divided by `scale`."""
+        return replace(self, noise_variance=self.noise_variance / scale**2)
+
     def check_targets(self, y: object) -> Tensor:
         """Return `y` as floating-point numbers if all are finite."""
         y = to_float(y, "y")
@@ -65,6 +84,18 @@ class Gaussian(AbstractLikelihood):
     def log_density(self, f: Float[Tensor, "..."], y: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         r"""Evaluate $\log \mathcal{N}(y \mid f, \sigma^2)$."""
         return _log_normal(y.to(f) - f, self.noise_variance.to(f))
+
+    def response(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """Return the latent value."""
+        return f
+
+    def inverse_response(self, response: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """Return the response, which is the latent value."""
+        return self.check_response(response)
+
+    def response_variance(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """Return the variance of the latent value."""
+        return variance.expand(broadcast_shapes(mean.shape, variance.shape))
 
     def derivatives(
         self, f: Float[Tensor, "..."], y: Float[Tensor, "..."]

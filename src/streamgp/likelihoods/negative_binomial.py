@@ -10,16 +10,15 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.checks import check_count
+from streamgp.likelihoods.base import AbstractLikelihood
 from streamgp.likelihoods.logistic import (
     expected_logistic_derivatives,
     log_beta,
     logistic_derivatives,
     logistic_log_density,
 )
-from streamgp.likelihoods.marginal import log_concave_marginal
 from streamgp.likelihoods.parameters import finite_exp, to_float, to_parameter
 from streamgp.likelihoods.poisson import check_counts, sample_counts
-from streamgp.likelihoods.quadrature import AbstractQuadratureLikelihood
 from streamgp.likelihoods.quantiles import count_quantiles, threshold_cumulative
 from streamgp.shapes import broadcast_shapes
 
@@ -28,7 +27,7 @@ __all__ = ["NegativeBinomial"]
 
 @final
 @dataclass(frozen=True, eq=False, init=False)
-class NegativeBinomial(AbstractQuadratureLikelihood):
+class NegativeBinomial(AbstractLikelihood):
     r"""Counts with mean $\mu = \exp(f)$ and variance $\mu + \mu^2 / r$.
 
     They are Poisson counts whose rate is $\mu$ times a Gamma variable of mean 1 and shape $r$; a large
@@ -41,6 +40,10 @@ class NegativeBinomial(AbstractQuadratureLikelihood):
         num_nodes: Number of Gauss–Hermite nodes.
     """
 
+    name: ClassVar[str] = "negative_binomial"
+    outcome_kind: ClassVar[str] = "count"
+    support: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    response_range: ClassVar[tuple[float, float]] = (0.0, math.inf)
     is_log_concave: ClassVar[bool] = True
 
     dispersion: Float[Tensor, "..."]
@@ -65,6 +68,14 @@ class NegativeBinomial(AbstractQuadratureLikelihood):
         constant = torch.lgamma(count + r) - torch.lgamma(r) - torch.lgamma(count + 1.0)
         return logistic_log_density(f - r.log().to(f), count, r, log_constant=constant)
 
+    def response(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        r"""Evaluate the rate $\exp(f)$, held constant near overflow."""
+        return finite_exp(f)
+
+    def inverse_response(self, response: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """Evaluate the logarithm of a rate."""
+        return self.check_response(response).log()
+
     def derivatives(
         self, f: Float[Tensor, "..."], y: Float[Tensor, "..."]
     ) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]]:
@@ -78,12 +89,6 @@ class NegativeBinomial(AbstractQuadratureLikelihood):
         return expected_logistic_derivatives(
             mean - math.log(r), variance, successes=float(y), failures=r, num_nodes=self.num_nodes
         )
-
-    def log_predictive_density(
-        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]
-    ) -> Float[Tensor, "..."]:
-        """Integrate over the peak of the integrand."""
-        return log_concave_marginal(lambda f: self.log_density(f, y), lambda f: self.derivatives(f, y), mean, variance)
 
     def predictive_mean(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         r"""Evaluate $M = \exp(m + v / 2)$, held constant near overflow."""

@@ -1,8 +1,8 @@
 """Counts."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar, final
 
 import torch
@@ -10,7 +10,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.likelihoods.base import AbstractLikelihood
-from streamgp.likelihoods.marginal import log_concave_marginal
 from streamgp.likelihoods.parameters import (
     check_broadcasts,
     check_support,
@@ -39,13 +38,22 @@ class Poisson(AbstractLikelihood):
         exposure: The exposure $e$ (area, time, population), one for all observations or one for each.
     """
 
+    name: ClassVar[str] = "poisson"
+    outcome_kind: ClassVar[str] = "count"
+    support: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    response_range: ClassVar[tuple[float, float]] = (0.0, math.inf)
     is_log_concave: ClassVar[bool] = True
+    row_data: ClassVar[str | None] = "exposure"
 
     exposure: Float[Tensor, "..."]
 
     def __init__(self, exposure: Tensor | float = 1.0) -> None:
         """Check and keep the exposure, which must be positive."""
         self._freeze(exposure=to_parameter(exposure, "exposure", above=0.0))
+
+    def per_unit(self) -> "Poisson":
+        """Return the likelihood of a unit of exposure."""
+        return replace(self, exposure=torch.ones((), dtype=torch.float64))
 
     def check_targets(self, y: object) -> Tensor:
         """Return `y` as floating-point numbers if all are whole and not negative."""
@@ -56,6 +64,14 @@ class Poisson(AbstractLikelihood):
     def log_density(self, f: Float[Tensor, "..."], y: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         r"""Evaluate $y (f + \log e) - e \exp(f) - \log y!$."""
         return self.expected_log_density(f, torch.zeros_like(f), y)
+
+    def response(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        r"""Evaluate the rate $\exp(f)$ of a unit of exposure, held constant near overflow."""
+        return finite_exp(f)
+
+    def inverse_response(self, response: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """Evaluate the logarithm of a rate."""
+        return self.check_response(response).log()
 
     def derivatives(
         self, f: Float[Tensor, "..."], y: Float[Tensor, "..."]
@@ -96,12 +112,6 @@ class Poisson(AbstractLikelihood):
         rate = math.exp(min(exponent, largest_exponent(torch.float64)))
         return count - rate, -rate
 
-    def log_predictive_density(
-        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]
-    ) -> Float[Tensor, "..."]:
-        """Integrate over the peak of the integrand."""
-        return log_concave_marginal(lambda f: self.log_density(f, y), lambda f: self.derivatives(f, y), mean, variance)
-
     def predictive_mean(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         r"""Evaluate $M = e \exp(m + v / 2)$."""
         return self._rate(mean + 0.5 * variance)
@@ -135,13 +145,6 @@ class Poisson(AbstractLikelihood):
     def sample(self, f: Float[Tensor, "..."], *, generator: torch.Generator | None = None) -> Float[Tensor, "..."]:
         """Draw counts; rates above 1e18 are taken as 1e18."""
         return sample_counts(self._rate(f.detach()), generator=generator)
-
-    def learnable(self) -> dict[str, Tensor]:
-        """Return nothing: there is no parameter."""
-        return {}
-
-    def _from_unconstrained(self, values: Mapping[str, Tensor]) -> "Poisson":
-        return self
 
     def _rate(self, f: Tensor) -> Tensor:
         return finite_exp(f + self.exposure.to(f).log())

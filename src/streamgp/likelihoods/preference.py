@@ -34,8 +34,8 @@ class Preference(AbstractBinaryLikelihood):
         Chu and Ghahramani (2005), Preference learning with Gaussian processes.
     """
 
+    name: ClassVar[str] = "preference"
     num_inputs: ClassVar[int] = 2
-    is_log_concave: ClassVar[bool] = True
 
     noise_scale: Float[Tensor, "..."]
     is_learned: bool
@@ -70,6 +70,17 @@ class Preference(AbstractBinaryLikelihood):
         r"""Evaluate $\log \Phi(\pm g / (\sqrt{2} s))$."""
         return log_probit(signs(y.to(f)) * f / self._width(f))
 
+    def response(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """Evaluate the probability that the first of the pair is preferred."""
+        probability: Tensor = torch.special.ndtr(f / self._width(f))
+        return probability
+
+    def inverse_response(self, response: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """Find the difference of utilities at which the first is preferred with a probability."""
+        response = self.check_response(response)
+        score: Tensor = torch.special.ndtri(response)
+        return self._width(response) * score
+
     def derivatives(
         self, f: Float[Tensor, "..."], y: Float[Tensor, "..."]
     ) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]]:
@@ -86,7 +97,7 @@ class Preference(AbstractBinaryLikelihood):
 
     def sample(self, f: Float[Tensor, "..."], *, generator: torch.Generator | None = None) -> Float[Tensor, "..."]:
         """Draw choices."""
-        return torch.bernoulli(torch.special.ndtr(f / self._width(f)).detach(), generator=generator)
+        return torch.bernoulli(self.response(f).detach(), generator=generator)
 
     def learnable(self) -> dict[str, Tensor]:
         """Return the logarithm of the noise scale, if it is learned."""

@@ -9,10 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.likelihoods.base import AbstractLikelihood
-
 __all__ = [
-    "AbstractQuadratureLikelihood",
     "expectation",
     "gauss_hermite",
     "gauss_hermite_pairs",
@@ -88,42 +85,3 @@ def expectation(
     values = function(mean + standard_deviation(variance) * nodes_first(nodes, num_axes))
     average: Tensor = torch.tensordot(weights, values, dims=1)
     return average
-
-
-class AbstractQuadratureLikelihood(AbstractLikelihood):
-    """A likelihood whose expectations have no closed form.
-
-    Attributes:
-        num_nodes: Number of Gauss–Hermite nodes.
-    """
-
-    num_nodes: int
-
-    def expected_log_density(
-        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]
-    ) -> Float[Tensor, "..."]:
-        r"""Evaluate $\mathbb{E}[\log p(y \mid f)]$ by quadrature."""
-        num_axes = self._num_axes(mean, y)
-        return expectation(
-            lambda f: self.log_density(f, y), mean, variance, num_nodes=self.num_nodes, num_axes=num_axes
-        )
-
-    def expected_derivatives(
-        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]
-    ) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]]:
-        """Evaluate the expectations of both derivatives by quadrature on the same nodes."""
-        nodes, weights = gauss_hermite(self.num_nodes, mean.dtype, mean.device)
-        num_axes = max(variance.dim(), self._num_axes(mean, y))
-        first, second = self.derivatives(mean + standard_deviation(variance) * nodes_first(nodes, num_axes), y)
-        return torch.tensordot(weights, first, dims=1), torch.tensordot(weights, second, dims=1)
-
-    def expected_derivatives_of_one(self, mean: float, variance: float, y: Tensor) -> tuple[float, float]:
-        """Evaluate the expectations of both derivatives by quadrature, all nodes on one axis."""
-        nodes, weights = gauss_hermite(self.num_nodes, torch.float64, y.device)
-        first, second = self.derivatives(torch.add(mean, nodes, alpha=math.sqrt(variance)), y.double())
-        return float(weights @ first.reshape(-1)), float(weights @ second.reshape(-1))
-
-    def _num_axes(self, mean: Float[Tensor, "..."], y: Float[Tensor, "..."]) -> int:
-        # One evaluation more than there are nodes; it also counts the axes of per-observation constants.
-        with torch.no_grad():
-            return self.log_density(mean, y).dim()

@@ -47,7 +47,12 @@ class StudentT(AbstractLikelihood):
         is_learned: Whether training may change both.
     """
 
+    name: ClassVar[str] = "student_t"
+    outcome_kind: ClassVar[str] = "real"
+    support: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
     is_log_concave: ClassVar[bool] = False
+    is_location_scale: ClassVar[bool] = True
+    is_robust: ClassVar[bool] = True
 
     degrees_of_freedom: Float[Tensor, "..."]
     scale: Float[Tensor, "..."]
@@ -62,6 +67,15 @@ class StudentT(AbstractLikelihood):
             scale=to_parameter(scale, "scale", above=0.0),
             is_learned=is_learned,
         )
+
+    @classmethod
+    def starting(cls) -> "StudentT":
+        """Make one for targets of unit variance, most of which is signal."""
+        return cls(4.0, 0.2)
+
+    def rescaled(self, scale: Tensor | float) -> "StudentT":
+        """Return the likelihood of targets and latent values that are both divided by `scale`."""
+        return replace(self, scale=self.scale / torch.as_tensor(scale).abs().to(self.scale))
 
     def check_targets(self, y: object) -> Tensor:
         """Return `y` as floating-point numbers if all are finite."""
@@ -78,6 +92,18 @@ class StudentT(AbstractLikelihood):
         nu, s = self.degrees_of_freedom.to(f), self.scale.to(f)
         constant = torch.lgamma(0.5 * (nu + 1.0)) - torch.lgamma(0.5 * nu) - 0.5 * torch.log(math.pi * nu)
         return constant - s.log() - 0.5 * (nu + 1.0) * torch.log1p(((y.to(f) - f) / s).square() / nu)
+
+    def response(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """Return the latent value."""
+        return f
+
+    def inverse_response(self, response: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """Return the response, which is the latent value."""
+        return self.check_response(response)
+
+    def response_variance(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """Return the variance of the latent value."""
+        return variance.expand(broadcast_shapes(mean.shape, variance.shape))
 
     def derivatives(
         self, f: Float[Tensor, "..."], y: Float[Tensor, "..."]

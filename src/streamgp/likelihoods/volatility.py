@@ -11,14 +11,9 @@ from torch import Tensor
 
 from streamgp.checks import check_count
 from streamgp.errors import ShapeError
-from streamgp.likelihoods.marginal import log_marginal
+from streamgp.likelihoods.base import AbstractLikelihood
 from streamgp.likelihoods.parameters import check_support, finite_exp, to_float, to_parameter
-from streamgp.likelihoods.quadrature import (
-    AbstractQuadratureLikelihood,
-    expectation,
-    gauss_hermite,
-    standard_deviation,
-)
+from streamgp.likelihoods.quadrature import expectation, gauss_hermite, standard_deviation
 from streamgp.likelihoods.quantiles import continuous_quantiles
 
 __all__ = ["Volatility"]
@@ -32,7 +27,7 @@ _LARGEST_TANH = 1.0 - 1e-6
 
 @final
 @dataclass(frozen=True, eq=False, init=False)
-class Volatility(AbstractQuadratureLikelihood):
+class Volatility(AbstractLikelihood):
     r"""Targets $y \sim \mathcal{N}(0, s(f)^2)$ with a learned scale function.
 
     $$
@@ -52,7 +47,11 @@ class Volatility(AbstractQuadratureLikelihood):
         Wilson and Ghahramani (2010), Copula processes.
     """
 
+    name: ClassVar[str] = "volatility"
+    outcome_kind: ClassVar[str] = "real"
+    support: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
     is_log_concave: ClassVar[bool] = False
+    has_response: ClassVar[bool] = False
 
     weights: Float[Tensor, " j"]
     slopes: Float[Tensor, " j"]
@@ -121,6 +120,10 @@ class Volatility(AbstractQuadratureLikelihood):
         s = self.scale(f)
         return -0.5 * (y.to(f) / s).square() - s.log() - 0.5 * math.log(2.0 * math.pi)
 
+    def response(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """Return zero, the mean of all returns."""
+        return torch.zeros_like(f)
+
     def derivatives(
         self, f: Float[Tensor, "..."], y: Float[Tensor, "..."]
     ) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]]:
@@ -135,13 +138,6 @@ class Volatility(AbstractQuadratureLikelihood):
         h = (a * b.square() * up * torch.sigmoid(-z)).sum(-1) / s
         rho = (y.to(f) / s).square()
         return g * (rho - 1.0), (h - g.square()) * (rho - 1.0) - 2.0 * rho * g.square()
-
-    def log_predictive_density(
-        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]
-    ) -> Float[Tensor, "..."]:
-        """Integrate over all peaks."""
-        num_axes = max(mean.dim(), variance.dim(), y.dim())
-        return log_marginal(lambda f: self.log_density(f, y), mean, variance, num_axes=num_axes)
 
     def predictive_mean(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """Return zero."""
@@ -193,6 +189,9 @@ class Volatility(AbstractQuadratureLikelihood):
             slopes=_RANGE * torch.tanh(values["slopes"]).clamp(-_LARGEST_TANH, _LARGEST_TANH),
             offsets=_RANGE * torch.tanh(values["offsets"]).clamp(-_LARGEST_TANH, _LARGEST_TANH),
         )
+
+    def _broadcast_fields(self) -> tuple[str, ...]:
+        return ()
 
     def _terms(self, f: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return weights, slopes and the arguments $b_j f + c_j$, with the terms on a new last axis."""

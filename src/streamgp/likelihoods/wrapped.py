@@ -1,5 +1,6 @@
 """Likelihoods of GPyTorch, by automatic differentiation and quadrature."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from copy import deepcopy
@@ -16,7 +17,6 @@ from streamgp.errors import UnsupportedError
 from streamgp.likelihoods.base import AbstractLikelihood
 from streamgp.likelihoods.bernoulli import Bernoulli
 from streamgp.likelihoods.gaussian import Gaussian
-from streamgp.likelihoods.marginal import log_marginal
 from streamgp.likelihoods.parameters import check_support, to_float, to_probabilities
 from streamgp.likelihoods.quadrature import expectation, gauss_hermite, nodes_first, standard_deviation
 from streamgp.likelihoods.quantiles import continuous_quantiles
@@ -81,7 +81,7 @@ class WrappedLikelihood(AbstractLikelihood):
         num_nodes: Number of Gauss–Hermite nodes.
     """
 
-    is_log_concave: ClassVar[bool] = False
+    support: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
 
     module: torch.nn.Module
     values: Mapping[str, Tensor]
@@ -94,6 +94,12 @@ class WrappedLikelihood(AbstractLikelihood):
         """
         values = {name: value.to(f.device).double() for name, value in self.values.items()}
         return cast(Distribution, torch.func.functional_call(self.module, values, (f.double(),)))
+
+    @property
+    def outcome_kind(self) -> str:  # type: ignore[override]
+        """The kind of outcomes that the distribution has."""
+        support = self.conditional(torch.zeros(1)).support
+        return "count" if support is not None and support.is_discrete else "real"
 
     def check_targets(self, y: object) -> Tensor:
         """Return `y` as floating-point numbers if the distribution at $f = 0$ gives each a finite log density."""
@@ -118,29 +124,9 @@ class WrappedLikelihood(AbstractLikelihood):
         """Evaluate the log density that the distribution gives."""
         return self._evaluate(lambda conditional: conditional.log_prob(y.to(f.device).double()), f, y)
 
-    def derivatives(
-        self, f: Float[Tensor, "..."], y: Float[Tensor, "..."]
-    ) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]]:
-        """Differentiate the log density twice."""
-        is_tracked = torch.is_grad_enabled()
-        with torch.enable_grad():
-            point = (f + torch.zeros_like(self.log_density(f, y))).clone()
-            point = point if is_tracked and point.requires_grad else point.detach().requires_grad_()
-            (first,) = torch.autograd.grad(self.log_density(point, y).sum(), point, create_graph=True)
-            second = torch.zeros_like(first)
-            if first.requires_grad:
-                (slope,) = torch.autograd.grad(first.sum(), point, create_graph=is_tracked, allow_unused=True)
-                second = second if slope is None else slope
-        return (first, second) if is_tracked else (first.detach(), second.detach())
-
-    def expected_log_density(
-        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]
-    ) -> Float[Tensor, "..."]:
-        """Evaluate the expectation by quadrature."""
-        num_axes = max(mean.dim(), variance.dim(), y.dim())
-        return expectation(
-            lambda f: self.log_density(f, y), mean, variance, num_nodes=self.num_nodes, num_axes=num_axes
-        )
+    def response(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """Evaluate the mean that the distribution gives."""
+        return self._evaluate(lambda conditional: conditional.mean, f)
 
     def expected_derivatives(
         self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]
@@ -159,16 +145,9 @@ class WrappedLikelihood(AbstractLikelihood):
         second = torch.where(variance > _SMALLEST_VARIANCE, slope, torch.tensordot(weights, second, dims=1))
         return torch.tensordot(weights, first, dims=1), second
 
-    def log_predictive_density(
-        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]
-    ) -> Float[Tensor, "..."]:
-        """Integrate over all peaks."""
-        num_axes = max(mean.dim(), variance.dim(), y.dim())
-        return log_marginal(lambda f: self.log_density(f, y), mean, variance, num_axes=num_axes)
-
     def predictive_mean(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """Average the conditional mean."""
-        return expectation(self._mean, mean, variance, num_nodes=self.num_nodes)
+        return expectation(self.response, mean, variance, num_nodes=self.num_nodes)
 
     def predictive_variance(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """Average the conditional variance and add the variance of the conditional mean."""
@@ -216,9 +195,6 @@ class WrappedLikelihood(AbstractLikelihood):
 
     def _from_unconstrained(self, values: Mapping[str, Tensor]) -> "WrappedLikelihood":
         return replace(self, values=dict(values))
-
-    def _mean(self, f: Tensor) -> Tensor:
-        return self._evaluate(lambda conditional: conditional.mean, f)
 
     def _evaluate(self, function: Callable[[Distribution], Tensor], f: Tensor, *others: Tensor) -> Tensor:
         """Apply a function to the conditional distribution, in the dtype of `f`; none of it if there is no `f`.

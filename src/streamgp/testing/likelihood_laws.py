@@ -26,7 +26,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from streamgp.errors import DTypeError, OptionError, SupportError, ValueRangeError
+from streamgp.errors import DTypeError, OptionError, SupportError, UnsupportedError, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.testing.tolerances import tolerance
 
@@ -266,6 +266,73 @@ class LikelihoodLaws(ABC):
         )
         for gradient in torch.autograd.grad(value.sum(), (mean, variance)):
             assert bool(torch.isfinite(gradient).all())
+
+    # Responses and rows
+
+    @both_dtypes
+    def test_the_response_is_the_mean_without_variance(self, rng: torch.Generator, dtype: torch.dtype) -> None:
+        mean, _, _ = self._problem(rng, dtype)
+        unit = self.likelihood().per_unit()
+        _assert_close(unit.response(mean), unit.predictive_mean(mean, torch.zeros_like(mean)), dtype)
+
+    def test_the_inverse_response_takes_back_the_response(self, rng: torch.Generator) -> None:
+        likelihood = self.likelihood()
+        if not likelihood.has_response:
+            with pytest.raises(UnsupportedError, match="has no response"):
+                likelihood.inverse_response(torch.zeros(2))
+            return
+        mean, _, _ = self._problem(rng, torch.float64)
+        _assert_close(likelihood.inverse_response(likelihood.response(mean)), mean, torch.float64)
+
+    def test_the_variance_of_the_response_equals_a_dense_reference(self, rng: torch.Generator) -> None:
+        mean, variance, _ = self._problem(rng, torch.float64)
+        likelihood = self.likelihood()
+        center = _dense(likelihood.response, mean, variance)
+        expected = _dense(lambda f: (likelihood.response(f) - center).square(), mean, variance)
+        _assert_close(likelihood.response_variance(mean, variance), expected, torch.float64)
+
+    def test_responses_out_of_range_raise_a_sentence(self) -> None:
+        likelihood = self.likelihood()
+        for end in likelihood.response_range if likelihood.has_response else ():
+            with pytest.raises(ValueRangeError, match=r"response of a .* must be .* but is"):
+                likelihood.inverse_response(torch.tensor([end]))
+
+    def test_the_likelihood_of_some_rows_has_their_constants(self, rng: torch.Generator) -> None:
+        mean, _, y = self._problem(rng, torch.float64, n=4)
+        index = torch.tensor([2, 0])
+        likelihood = self.likelihood()
+        _assert_close(
+            likelihood.at_rows(index).log_density(mean[index], y[index]),
+            likelihood.log_density(mean, y)[index],
+            y.dtype,
+        )
+
+    def test_data_of_rows_is_kept_or_refused(self, rng: torch.Generator) -> None:
+        likelihood, data = self.likelihood(), torch.tensor([3.0, 5.0], dtype=torch.float64)
+        assert likelihood.with_row_data(None) is likelihood
+        if likelihood.row_data is None:
+            with pytest.raises(OptionError, match="has no number of trials, exposure or known noise"):
+                likelihood.with_row_data(data)
+        else:
+            assert torch.equal(getattr(likelihood.with_row_data(data), likelihood.row_data), data)
+
+    def test_scaled_targets_have_the_density_of_a_change_of_units(self, rng: torch.Generator) -> None:
+        likelihood = self.likelihood()
+        if not likelihood.is_location_scale:
+            with pytest.raises(UnsupportedError, match="cannot be scaled"):
+                likelihood.rescaled(2.0)
+            return
+        mean, _, y = self._problem(rng, torch.float64)
+        scaled = likelihood.rescaled(2.0).log_density(mean / 2.0, y / 2.0)
+        _assert_close(scaled - math.log(2.0), likelihood.log_density(mean, y), torch.float64)
+
+    def test_the_kind_of_outcomes_is_that_of_samples(self, rng: torch.Generator) -> None:
+        likelihood = self.likelihood()
+        low, high = likelihood.support
+        y = likelihood.sample(torch.linspace(-1.0, 1.0, 50, dtype=torch.float64), generator=rng)
+        assert likelihood.outcome_kind in ("real", "count", "class")
+        assert (likelihood.outcome_kind != "real") == self.is_discrete
+        assert bool(((y >= low) & (y <= high)).all())
 
     # Targets
 
