@@ -1,12 +1,14 @@
 """Gaussian processes: priors, sparse posteriors, and what they predict."""
 
-from streamgp.gp.kernels import AbstractKernelFunction, ModuleKernel, StationaryKernel, read_kernel
+from streamgp.gp.kernel_function import AbstractKernelFunction
+from streamgp.gp.kernels import ModuleKernel, read_kernel
 from streamgp.gp.paths import SamplePaths, sample_paths
 from streamgp.gp.prior import Prior
 from streamgp.gp.process import AbstractProcess, Prediction
 from streamgp.gp.pseudo_data import PseudoData, pseudo_data
 from streamgp.gp.reading import read_gpytorch
 from streamgp.gp.sparse import InducingFactor, SparseProcess
+from streamgp.gp.stationary import StationaryKernel
 
 __all__ = [
     "AbstractKernelFunction",

@@ -10,9 +10,10 @@ from torch import Tensor
 
 from streamgp.checks import check_inputs
 from streamgp.errors import UnsupportedError
-from streamgp.gp.kernels import StationaryKernel
+from streamgp.gp.kernel_function import origin_of
 from streamgp.gp.prior import Prior
 from streamgp.gp.sparse import SparseProcess
+from streamgp.gp.stationary import StationaryKernel
 from streamgp.linalg import apply, solve_vector
 
 __all__ = ["SamplePaths", "sample_paths"]
@@ -45,7 +46,8 @@ class SamplePaths:
         """Evaluate all paths."""
         X = check_inputs(X, num_dims=self.inducing_points.shape[-1], like=self.inducing_points)
         update = _dot(self.prior.covariance(X, self.inducing_points), self.update_weights, X.dim())
-        return self.prior.mean(X) + _dot(_features(X, self.frequencies), self.feature_weights, X.dim()) + update
+        features = _features(X - origin_of(self.inducing_points), self.frequencies)
+        return self.prior.mean(X) + _dot(features, self.feature_weights, X.dim()) + update
 
 
 def sample_paths(
@@ -85,7 +87,7 @@ def sample_paths(
     feature_weights = normal(num_samples, *batch, 2 * num_features) * amplitude
     m = Z.shape[-2]
     belief = process.whitened_mean + apply(process.whitened_root, normal(num_samples, *batch, m))
-    at_inducing = _dot(_features(Z, frequencies), feature_weights, Z.dim())
+    at_inducing = _dot(_features(Z - origin_of(Z), frequencies), feature_weights, Z.dim())
     whitened_prior = solve_vector(process.factor, at_inducing)
     update = solve_vector(process.factor, belief - whitened_prior, is_transposed=True)
     return SamplePaths(process.prior, Z, frequencies, feature_weights, update)

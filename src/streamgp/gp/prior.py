@@ -11,7 +11,8 @@ from gpytorch.means import ConstantMean, Mean, ZeroMean
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.gp.kernels import AbstractKernelFunction, read_kernel
+from streamgp.gp.kernel_function import AbstractKernelFunction
+from streamgp.gp.kernels import read_kernel
 from streamgp.shapes import broadcast_shapes
 
 __all__ = ["Prior"]

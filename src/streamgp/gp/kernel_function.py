@@ -1,0 +1,33 @@
+"""Kernels as functions of two sets of inputs."""
+
+from abc import ABC, abstractmethod
+
+from jaxtyping import Float
+from torch import Tensor
+
+__all__ = ["AbstractKernelFunction", "origin_of"]
+
+
+class AbstractKernelFunction(ABC):
+    """A kernel with its hyperparameters, ready to be evaluated."""
+
+    @abstractmethod
+    def matrix(self, first: Float[Tensor, "*b n d"], second: Float[Tensor, "*c m d"]) -> Float[Tensor, "*e n m"]:
+        """Evaluate all pairs of rows."""
+
+    @abstractmethod
+    def diagonal(self, inputs: Float[Tensor, "*b n d"]) -> Float[Tensor, "*e n"]:
+        """Evaluate each row with itself."""
+
+
+def origin_of(inputs: Float[Tensor, "*b n d"]) -> Float[Tensor, " d"]:
+    """What a stationary kernel moves all inputs by before it scales them, so that offsets cost no digits.
+
+    In each dimension the point of the data that is closest to zero, or zero among them: no input loses more digits by
+    the subtraction than its distance to the data has lost already, not even where another input is a fill value.
+    """
+    rows = inputs.detach().reshape(-1, inputs.shape[-1])
+    if not len(rows):
+        return rows.new_zeros(inputs.shape[-1])
+    low, high = rows.aminmax(dim=0)
+    return low.clamp_min(0.0) + high.clamp_max(0.0)

@@ -1,0 +1,172 @@
+"""The common stationary kernels, evaluated in one fused step with their gradient."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, final
+
+import torch
+from gpytorch.kernels import Kernel, MaternKernel, RBFKernel
+from jaxtyping import Float
+from torch import Tensor
+
+from streamgp.gp.kernel_function import AbstractKernelFunction, origin_of
+from streamgp.shapes import broadcast_shapes
+
+__all__ = ["StationaryKernel", "read_stationary"]
+
+# Maps scaled distances s = c r, with r in units of the lengthscale, to k(s) and to its slope k'(s) / s. Without
+# gradients it may use up s.
+Profile = Callable[[Tensor], tuple[Tensor, Tensor]]
+
+# Beyond this scaled distance a kernel is zero in every precision, and its polynomial factors are still finite.
+_FAR = 1e4
+
+
+@final
+@dataclass(frozen=True)
+class StationaryKernel(AbstractKernelFunction):
+    r"""A kernel $\sigma^2 k(\lVert (x - x') / \ell \rVert)$, evaluated in one fused step with its gradient.
+
+    Attributes:
+        profile: The function $k$ of distance, itself times `factor`.
+        lengthscale: Lengthscales $\ell$, one or one for each dimension.
+        outputscale: Variance $\sigma^2$.
+        smoothness: The Matérn $\nu$ that tells how frequencies are drawn; infinite for the squared exponential.
+    """
+
+    profile: Profile
+    lengthscale: Float[Tensor, "*k 1 d"]
+    outputscale: Float[Tensor, "*k"]
+    smoothness: float
+
+    def matrix(self, first: Tensor, second: Tensor) -> Tensor:
+        amplitude = self.outputscale[..., None, None]
+        if not _is_tracked(first, second, self.lengthscale, self.outputscale):
+            # The bookkeeping of a gradient takes longer than one row of the matrix.
+            with torch.no_grad():
+                x, z = _scaled(first, second, self.lengthscale, origin_of(second))
+                value, _ = self.profile(_distance(x, z, self.factor))
+                return value * amplitude if amplitude.dim() > 2 else value.mul_(amplitude)
+        fused: Any = _FusedStationary  # torch leaves `apply` untyped
+        return fused.apply(first, second, self.lengthscale, amplitude, self.profile, self.factor)
+
+    @property
+    def factor(self) -> float:
+        """What multiplies distances before the profile sees them."""
+        return math.sqrt(2.0 * self.smoothness) if math.isfinite(self.smoothness) else 1.0
+
+    def diagonal(self, inputs: Tensor) -> Tensor:
+        shape = broadcast_shapes(inputs.shape[:-1], (*self.outputscale.shape, 1))
+        return self.outputscale.unsqueeze(-1).expand(shape)
+
+
+def read_stationary(base: Kernel, outputscale: Tensor | None) -> StationaryKernel | None:
+    """Read a Matérn or squared-exponential kernel, whatever its active dimensions; None for any other."""
+    if type(base) not in (RBFKernel, MaternKernel):
+        return None
+    profiles: dict[float, Profile] = {0.5: _matern_half, 1.5: _matern_three_halves, 2.5: _matern_five_halves}
+    smoothness = base.nu if type(base) is MaternKernel else math.inf
+    lengthscale = base.lengthscale
+    if outputscale is None:
+        outputscale = torch.ones(lengthscale.shape[:-2], dtype=lengthscale.dtype, device=lengthscale.device)
+    return StationaryKernel(profiles.get(smoothness, _squared_exponential), lengthscale, outputscale, smoothness)
+
+
+def _squared_exponential(s: Tensor) -> tuple[Tensor, Tensor]:
+    k = torch.exp(-0.5 * s.square())
+    return k, -k
+
+
+def _matern_half(s: Tensor) -> tuple[Tensor, Tensor]:
+    k = torch.exp(-s)
+    # The kink at zero has no gradient; zero is the symmetric choice.
+    return k, torch.where(s > 0, -k / torch.where(s > 0, s, 1.0), 0.0)
+
+
+def _matern_three_halves(s: Tensor) -> tuple[Tensor, Tensor]:
+    e = s.neg().exp_()
+    return torch.addcmul(e, s, e), -e
+
+
+def _matern_five_halves(s: Tensor) -> tuple[Tensor, Tensor]:
+    e = s.neg().exp_()
+    t = torch.addcmul(e, s, e)
+    if torch.is_grad_enabled():
+        return torch.addcmul(t, s.square(), e, value=1 / 3), (-1 / 3) * t
+    # The same in the memory of three matrices: for large ones, taking fresh memory costs more than the arithmetic.
+    value = e.mul_(s).mul_(s).mul_(1 / 3).add_(t)
+    return value, t.mul_(-1 / 3)
+
+
+def _is_tracked(*tensors: Tensor) -> bool:
+    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+
+
+def _scaled(x: Tensor, z: Tensor, lengthscale: Tensor, origin: Tensor) -> tuple[Tensor, Tensor]:
+    """Both sets in units of the lengthscale. Subtracted before divided, so that offsets cost no digits."""
+    # A quarter of what the dtype holds: differences of two such numbers are finite.
+    most = 0.25 * torch.finfo(x.dtype).max
+    return ((x - origin) / lengthscale).clamp(-most, most), ((z - origin) / lengthscale).clamp(-most, most)
+
+
+def _distance(x: Tensor, z: Tensor, factor: float) -> Tensor:
+    s = torch.cdist(x, z, compute_mode="donot_use_mm_for_euclid_dist")
+    return (s if factor == 1.0 else s.mul_(factor)).clamp_max_(_FAR)
+
+
+class _FusedStationary(torch.autograd.Function):
+    r"""Value of a stationary kernel, with a gradient that costs one matrix product.
+
+    With $h_{ij} = g_{ij} k'(r_{ij}) / r_{ij}$, the gradient in $x_i$ is $\sum_j h_{ij} (x_i - z_j) / \ell^2$: finite at
+    coinciding points, and no intermediate of the forward pass is kept but the slope.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, z: Tensor, lengthscale: Tensor, amplitude: Tensor, profile: Profile, factor: float
+    ) -> Tensor:
+        value, slope = profile(_distance(*_scaled(x, z, lengthscale, origin_of(z)), factor))
+        ctx.profile, ctx.factor = profile, factor
+        needs_value = ctx.needs_input_grad[3]
+        ctx.save_for_backward(x, z, lengthscale, amplitude, slope, value if needs_value else None)
+        return value * amplitude if needs_value or amplitude.dim() > 2 else value.mul_(amplitude)
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
+        (g,) = grad_outputs
+        raw_x, raw_z, lengthscale, amplitude, slope, value = ctx.saved_tensors
+        x, z = _scaled(raw_x, raw_z, lengthscale, origin_of(raw_z))
+        if torch.is_grad_enabled():  # a second derivative was asked for: make the slope a function of x and z
+            value, slope = ctx.profile((ctx.factor * _differentiable_distance(x, z)).clamp_max(_FAR))
+        needs_x, needs_z, needs_lengthscale, needs_amplitude, *_ = ctx.needs_input_grad
+        h, scale = g * slope, ctx.factor**2 * amplitude
+        grad_x: Any = None
+        grad_z: Any = None
+        grad_lengthscale = grad_amplitude = None
+        if needs_x or needs_lengthscale:
+            grad_x = scale * (h.sum(-1, keepdim=True) * x - h @ z) / lengthscale
+        if needs_z or needs_lengthscale:
+            grad_z = scale * (h.sum(-2).unsqueeze(-1) * z - h.mT @ x) / lengthscale
+        if needs_lengthscale:
+            grad_lengthscale = -_sum_rows(grad_x * x, lengthscale) - _sum_rows(grad_z * z, lengthscale)
+        if needs_amplitude:
+            grad_amplitude = (g * value).sum_to_size(amplitude.shape)
+        return (
+            grad_x.sum_to_size(raw_x.shape) if needs_x else None,
+            grad_z.sum_to_size(raw_z.shape) if needs_z else None,
+            grad_lengthscale,
+            grad_amplitude,
+            None,
+            None,
+        )
+
+
+def _sum_rows(values: Tensor, lengthscale: Tensor) -> Tensor:
+    return values.sum(-2, keepdim=True).sum_to_size(lengthscale.shape)
+
+
+def _differentiable_distance(x: Tensor, z: Tensor) -> Tensor:
+    squared = (x.unsqueeze(-2) - z.unsqueeze(-3)).square().sum(-1)
+    # The square root has no derivative at zero, where the gradient in x and z does not depend on it.
+    return torch.where(squared > 0, squared.clamp_min(torch.finfo(x.dtype).tiny).sqrt(), 0.0)

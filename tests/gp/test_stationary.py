@@ -1,0 +1,97 @@
+import pytest
+import torch
+from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
+from torch.testing import assert_close
+
+from streamgp.gp import StationaryKernel, read_kernel
+from streamgp.testing.conditioning_laws import BATCH_SHAPES, DTYPES
+from streamgp.testing.tolerances import tolerance
+
+MAKERS = {
+    "rbf": lambda **options: RBFKernel(**options),
+    "matern 1/2": lambda **options: MaternKernel(0.5, **options),
+    "matern 3/2": lambda **options: MaternKernel(1.5, **options),
+    "matern 5/2": lambda **options: MaternKernel(2.5, **options),
+}
+
+
+def make(name, batch_shape, dtype, rng, *, is_scaled=True, ard=True):
+    base = MAKERS[name](ard_num_dims=3 if ard else None, batch_shape=torch.Size(batch_shape))
+    base.lengthscale = 0.3 + torch.rand(base.lengthscale.shape, generator=rng)
+    if not is_scaled:
+        return base.to(dtype)
+    kernel = ScaleKernel(base, batch_shape=torch.Size(batch_shape))
+    kernel.outputscale = 0.5 + torch.rand(batch_shape, generator=rng)
+    return kernel.to(dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("batch_shape", BATCH_SHAPES)
+@pytest.mark.parametrize("is_scaled", [True, False])
+@pytest.mark.parametrize("ard", [True, False])
+@pytest.mark.parametrize("name", MAKERS)
+def test_fused_kernels_equal_gpytorch(rng, name, batch_shape, dtype, is_scaled, ard):
+    kernel = make(name, batch_shape, dtype, rng, is_scaled=is_scaled, ard=ard)
+    fused = read_kernel(kernel)
+    assert isinstance(fused, StationaryKernel)
+    X = torch.rand(*batch_shape, 5, 3, generator=rng, dtype=torch.float64).to(dtype)
+    Y = torch.rand(4, 3, generator=rng, dtype=torch.float64).to(dtype)
+    assert_close(fused.matrix(X, Y), kernel(X, Y.expand(*batch_shape, 4, 3)).to_dense(), **tolerance(dtype))
+    assert_close(fused.diagonal(X), kernel(X, diag=True), **tolerance(dtype))
+    exact_diagonal = fused.matrix(X, X).diagonal(dim1=-2, dim2=-1)
+    assert torch.equal(exact_diagonal, fused.diagonal(X))
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_gradients_reach_inputs_and_hyperparameters(rng, name):
+    X = torch.rand(2, 3, 2, generator=rng, dtype=torch.float64, requires_grad=True)
+    Y = torch.rand(4, 2, generator=rng, dtype=torch.float64, requires_grad=True)
+    lengthscale = torch.tensor([[0.5, 0.8]], dtype=torch.float64, requires_grad=True)
+    outputscale = torch.tensor(1.5, dtype=torch.float64, requires_grad=True)
+    profile = read_kernel(MAKERS[name]()).profile
+
+    def value(X, Y, lengthscale, outputscale):
+        return StationaryKernel(profile, lengthscale, outputscale, 2.5).matrix(X, Y)
+
+    assert torch.autograd.gradcheck(value, [X, Y, lengthscale, outputscale])
+    assert torch.autograd.gradgradcheck(value, [X, Y, lengthscale, outputscale])
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_gradients_are_finite_at_coinciding_points(name):
+    X = torch.zeros(2, 2, dtype=torch.float64, requires_grad=True)
+    read_kernel(MAKERS[name]().double()).matrix(X, X).sum().backward()
+    assert torch.equal(X.grad, torch.zeros(2, 2, dtype=torch.float64))
+
+
+@pytest.mark.parametrize(("dtype", "far"), [(torch.float32, 1e20), (torch.float32, 3e38), (torch.float64, 1e300)])
+@pytest.mark.parametrize("name", MAKERS)
+def test_far_inputs_have_nothing_in_common_and_disturb_no_others(name, dtype, far):
+    kernel = read_kernel(ScaleKernel(MAKERS[name]()).to(dtype).requires_grad_(False))
+    X = torch.tensor([[far], [0.2], [-far], [0.5]], dtype=dtype, requires_grad=True)
+    K = kernel.matrix(X, X)
+    K.sum().backward()
+    assert torch.isfinite(X.grad).all()
+    near = kernel.matrix(X[1::2], X[1::2])
+    assert_close(K[1::2, 1::2], near, **tolerance(dtype))
+    assert torch.equal(K.diagonal(), kernel.diagonal(X))
+    assert K[0, 1:].abs().max() == K[2, 3].abs() == 0
+
+
+@pytest.mark.parametrize(("dtype", "offset"), [(torch.float32, 1e6), (torch.float64, 1e14)])
+@pytest.mark.parametrize("name", MAKERS)
+def test_offsets_cost_no_digits_in_value_and_gradient(name, dtype, offset):
+    steps = torch.tensor([[0.0], [0.0625], [0.1875], [0.25]], dtype=dtype)
+    base = MAKERS[name]().to(dtype)
+    base.lengthscale = 0.1
+    kernel = read_kernel(base.requires_grad_(False))
+
+    def value_and_gradient(shift):
+        X = (steps + shift).requires_grad_(True)
+        K = kernel.matrix(X, X[1:])
+        K.square().sum().backward()
+        return K.detach(), X.grad
+
+    # The steps are multiples of what the dtype resolves at the offset, so both problems are the same.
+    for at_offset, at_zero in zip(value_and_gradient(offset), value_and_gradient(0.0), strict=True):
+        assert_close(at_offset, at_zero, rtol=1e-5 if dtype == torch.float32 else 1e-13, atol=0.0)
