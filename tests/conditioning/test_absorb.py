@@ -246,3 +246,38 @@ def test_a_belief_without_spread_cannot_be_moved_but_can_be_kept(rng):
     assert torch.equal(kept.whitened_mean, delta.whitened_mean)
     with pytest.raises(NumericalError, match="has no spread in some direction"):
         absorb(delta, new, inducing=new.inputs)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("inducing", ["pivoted", "keep"])
+@pytest.mark.parametrize("noise", [1e-30, 1e-308])
+def test_observations_of_almost_no_noise_are_believed(rng, dtype, inducing, noise):
+    if dtype == torch.float32 and noise < 1e-30:
+        noise = 1e-44
+    gp = random_sparse_gp(rng, dtype=dtype).gp
+    X = gp.inducing_points[:3]
+    y = torch.tensor([1.0, 2.0, -1.0], dtype=dtype)
+    absorbed, info = gp.absorb(X, y, noise_variance=noise, inducing=inducing)
+    assert info.num_floored == 3
+    assert_close(absorbed.predict(X).mean, y, rtol=0, atol=1e-2 if dtype == torch.float32 else 1e-4)
+    again, _ = absorbed.absorb(X[:1], y[:1], noise_variance=noise, inducing=inducing)
+    assert_close(again.predict(X).mean, y, rtol=0, atol=1e-2 if dtype == torch.float32 else 1e-4)
+
+
+def test_precise_observations_leave_others_their_weight(rng):
+    gp = random_sparse_gp(rng).gp
+    new = random_observations(rng, num_observations=4)
+    noise = torch.tensor([1e-30, 0.1, 0.1, 0.1], dtype=torch.float64)
+    at_once, info = gp.absorb(new.inputs, new.targets, noise_variance=noise, inducing="keep")
+    one, _ = gp.absorb(new.inputs[:1], new.targets[:1], noise_variance=1e-30, inducing="keep")
+    two, _ = one.absorb(new.inputs[1:], new.targets[1:], noise_variance=0.1, inducing="keep")
+    assert info.num_floored == 1
+    assert_close(at_once.predict(new.inputs).mean, two.predict(new.inputs).mean, rtol=1e-5, atol=1e-5)
+
+
+def test_contradictions_of_almost_no_noise_are_averaged(rng):
+    gp = random_sparse_gp(rng).gp
+    x = gp.inducing_points[:1]
+    y = torch.tensor([0.0, 1.0], dtype=torch.float64)
+    absorbed, _ = gp.absorb(x.repeat(2, 1), y, noise_variance=1e-20, inducing="keep")
+    assert abs(float(absorbed.predict(x).mean) - 0.5) < 1e-3

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from gpytorch.kernels import MaternKernel
+from torch.testing import assert_close
 
 from streamgp.testing.conditioning_laws import ConditioningLaws, assert_same_prediction, condition
 from streamgp.testing.problems import Observations, SparseProblem, random_observations, random_sparse_gp
@@ -137,3 +138,61 @@ def test_batches_that_broadcast_give_the_product_of_their_axes(rng):
         limits = expected.limits(torch.float64)
         assert_within((prediction.mean[s, i, j] - expected.mean).abs(), limits.mean, "mean")
         assert_within((prediction.covariance[s, i, j] - expected.covariance).abs(), limits.covariance, "covariance")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "noise", "error"),
+    [(torch.float64, 0.0, 1e-3), (torch.float64, 1e-17, 1e-3), (torch.float32, 0.0, 0.05), (torch.float32, 1e-8, 0.05)],
+)
+def test_contradictions_without_noise_are_averaged_and_the_jitter_is_reported(rng, dtype, noise, error):
+    for _ in range(20):
+        gp = random_sparse_gp(rng, dtype=dtype).gp
+        x = torch.rand(1, 2, generator=rng, dtype=torch.float64).to(dtype)
+        conditioned = gp.condition(x.repeat(2, 1), torch.tensor([0.0, 1.0], dtype=dtype), noise_variance=noise)
+        assert conditioned.jitter > 0
+        assert abs(float(conditioned.predict(x).mean) - 0.5) < error
+        first = gp.condition(x, torch.zeros(1, dtype=dtype), noise_variance=noise)
+        chained = first.condition(x, torch.ones(1, dtype=dtype), noise_variance=noise)
+        assert -error <= float(chained.predict(x).mean) <= 1 + error
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_consistent_repetition_without_noise_changes_nothing(rng, dtype):
+    gp = random_sparse_gp(rng, dtype=dtype).gp
+    new = random_observations(rng, num_observations=2, dtype=dtype)
+    once = gp.condition(new.inputs, new.targets, noise_variance=0.0)
+    twice = gp.condition(new.inputs.repeat(2, 1), new.targets.repeat(2), noise_variance=0.0)
+    W = torch.rand(5, 2, generator=rng, dtype=torch.float64).to(dtype)
+    tolerances = {"rtol": 1e-2, "atol": 1e-2} if dtype == torch.float32 else {"rtol": 1e-3, "atol": 1e-3}
+    assert_close(twice.predict(W).mean, once.predict(W).mean, **tolerances)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_variances_are_never_negative_in_either_form(rng, dtype):
+    for _ in range(30):
+        gp = random_sparse_gp(rng, dtype=dtype).gp
+        X = torch.rand(6, 2, generator=rng, dtype=torch.float64).to(dtype)
+        known = gp.condition(X, X[:, 0], noise_variance=1e-10)
+        assert (known.predict(X).covariance.diagonal() >= 0).all()
+        assert (known.predict(X).variance >= 0).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_what_is_known_exactly_can_be_sampled(rng, dtype):
+    gp = random_sparse_gp(rng, dtype=dtype).gp
+    X = torch.rand(4, 2, generator=rng, dtype=torch.float64).to(dtype)
+    known = gp.condition(X, X[:, 0], noise_variance=0.0)
+    samples = known.sample(X, 5, generator=rng)
+    assert_close(samples, X[:, 0].expand(5, 4), rtol=0, atol=0.02 if dtype == torch.float32 else 1e-4)
+
+
+@pytest.mark.parametrize(("dtype", "far"), [(torch.float32, 1e20), (torch.float64, 1e300)])
+def test_far_inputs_are_predicted_by_the_prior(rng, dtype, far):
+    gp = random_sparse_gp(rng, dtype=dtype).gp
+    X = torch.tensor([[0.2, 0.3], [far, far]], dtype=dtype)
+    conditioned = gp.condition(X, torch.zeros(2, dtype=dtype), noise_variance=0.1)
+    for each in (gp, gp.condition(X[:1], torch.zeros(1, dtype=dtype), noise_variance=0.1)):
+        prediction = each.predict(X)
+        assert_close(prediction.mean[1], gp.mean.constant)
+        assert_close(prediction.variance[1], gp.kernel.outputscale)
+    assert torch.isfinite(conditioned.predict(X).mean).all()

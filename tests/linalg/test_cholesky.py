@@ -68,3 +68,30 @@ def test_a_shared_factor_grows_with_a_batch_of_blocks(rng):
     A = A + 10 * torch.eye(5, dtype=A.dtype)
     grown, _ = grow_cholesky(cholesky(A[0, :3, :3])[0], A[..., 3:, :3], A[..., 3:, 3:])
     assert_close(grown @ grown.mT, A.tril() + A.tril(-1).mT, **tolerance(A.dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_pivot_below_the_rounding_of_what_was_subtracted_is_not_trusted(dtype):
+    eps = torch.finfo(dtype).eps
+    A = torch.tensor([[1.0, 1.0], [1.0, 1.0 + 2 * eps]], dtype=dtype)
+    assert cholesky(A)[1] == 0
+    L, jitter = cholesky(A, scale=torch.ones(2, dtype=dtype))
+    assert 0 < jitter <= 1e-5
+    assert_close(L @ L.mT, A + jitter * torch.eye(2, dtype=dtype), rtol=0, atol=10 * eps)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_jitter_is_relative_to_the_scale_of_what_was_subtracted(dtype):
+    # All that is left of a matrix of ones is rounding, of either sign.
+    A = torch.finfo(dtype).eps * torch.tensor([[-1.0, 0.5], [0.5, 1.0]], dtype=dtype)
+    with pytest.raises(NumericalError, match="not positive definite"):
+        cholesky(A)
+    _, jitter = cholesky(A, scale=torch.ones(2, dtype=dtype))
+    assert jitter > 0
+
+
+def test_members_of_a_batch_are_judged_by_their_own_scale():
+    A = torch.eye(2, dtype=torch.float64).expand(2, 2, 2) * 1e-10
+    _, jitter = cholesky(A, scale=torch.tensor([[1e-10, 1e-10], [1e10, 1e10]], dtype=torch.float64))
+    assert jitter[0] == 0
+    assert jitter[1] > 0

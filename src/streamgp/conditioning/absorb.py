@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.conditioning.noise import Noise
+from streamgp.conditioning.noise import LEAST_RELATIVE_NOISE, Noise
 from streamgp.conditioning.nystrom import NystromPredictive
 from streamgp.conditioning.observation import Observation, prior_belief
 from streamgp.conditioning.transport import TransportInfo
@@ -19,6 +19,9 @@ from streamgp.sites import AbstractBelief, DenseBelief, FactoredBelief, SiteInfo
 from streamgp.storage import register
 
 __all__ = ["AbsorbInfo", "absorb"]
+
+# Noise below this share of the explained variance is lost to rounding where several observations are factorised.
+_LEAST_NOISE = 1e-12
 
 
 @register
@@ -34,6 +37,8 @@ class AbsorbInfo:
             new observations. Large values mean that there are too few of them.
         lost_trace: The same for the old belief, when inducing points moved.
         num_swapped: How many inducing points are new.
+        num_floored: Observations so precise that their noise had to be raised to where numbers can hold the result:
+            1e-12 of what the inducing points leave open of the observed value.
         site_info: Diagnostics of the sites; None for Gaussian observations.
     """
 
@@ -42,6 +47,7 @@ class AbsorbInfo:
     residual_trace: Float[Tensor, "*b"]
     lost_trace: Float[Tensor, "*b"]
     num_swapped: int
+    num_floored: int
     site_info: SiteInfo | None
 
 
@@ -77,18 +83,25 @@ def absorb(
     targets, noise, site_info = observation.to_gaussian(
         lambda: _nystrom_belief(seen), lambda: prior_belief(process.prior, X, H)
     )
-    update = _update_by_one if seen.spread.dim() == 2 and seen.spread.shape[-1] == 1 else _update
-    absorbed = update(process, seen, targets - seen.mean, noise)
+    is_one = seen.spread.dim() == 2 and seen.spread.shape[-1] == 1
+    # The square root of one observation's update has a closed form that holds for any noise.
+    floored, num_floored = (noise, 0) if is_one else noise.raised_to(_LEAST_NOISE * seen.spread.square().sum(-2))
+    absorbed = (_update_by_one if is_one else _update)(process, seen, targets - seen.mean, floored)
     if not math.isfinite(float(absorbed.whitened_mean.sum())):
         raise NumericalError(
             "The observations moved the belief beyond what numbers can hold. "
             "Check the scale of targets, noise and kernel."
         )
     trace = (seen.slack / noise.variances(seen.slack.shape[-1])).sum(-1)
-    info = AbsorbInfo(
-        process.total_jitter, carried.num_clipped, trace, carried.lost_trace, carried.num_swapped, site_info
+    return absorbed, AbsorbInfo(
+        jitter=process.total_jitter,
+        num_clipped=carried.num_clipped,
+        residual_trace=trace,
+        lost_trace=carried.lost_trace,
+        num_swapped=carried.num_swapped,
+        num_floored=num_floored,
+        site_info=site_info,
     )
-    return absorbed, info
 
 
 def _update_by_one(process: SparseProcess, seen: NystromPredictive, residual: Tensor, noise: Noise) -> SparseProcess:
@@ -101,14 +114,16 @@ def _update_by_one(process: SparseProcess, seen: NystromPredictive, residual: Te
     information = process.information
     if information is not None:
         weights = _weights(process, seen).squeeze(-1)
-        information = torch.addcmul(information, weights, weights, value=1.0 / v)
+        least = LEAST_RELATIVE_NOISE[w.dtype] * (float(w @ w) + float(seen.slack))
+        information = torch.addcmul(information, weights, weights, value=1.0 / max(v, least))
     return process.with_belief(mean, root, information)
 
 
 def _update(process: SparseProcess, seen: NystromPredictive, residual: Tensor, noise: Noise) -> SparseProcess:
     """The update by any number of observations."""
     e = noise.whiten(residual.unsqueeze(-1)).squeeze(-1)
-    root, step = _update_root(process.whitened_root, noise.whiten(seen.spread.mT).mT, e)
+    W = noise.whiten(seen.spread.mT).mT
+    root, step = (value.to(W.dtype) for value in _update_root(process.whitened_root.double(), W.double(), e.double()))
     information = process.information
     if information is not None:
         information = information + noise.whiten(_weights(process, seen).mT).square().sum(-2)
@@ -131,13 +146,11 @@ def _update_root(R: Tensor, W: Tensor, e: Tensor) -> tuple[Tensor, Tensor]:
     r"""The root of $R (I + W W^\top)^{-1} R^\top$, and the step of the mean $R (I + W W^\top)^{-1} W e$."""
     m, n = W.shape[-2:]
     if n < m:
-        # Andrews: with I + W'W = M M', the root is R (I - W M^-T (I + M)^-1 W').
+        # Andrews: with I + W'W = M M', the root is R (I - W M^-T (I + M)^-1 W'). From left to right, as m > n.
         eye = torch.eye(n, dtype=W.dtype, device=W.device)
         M, _ = cholesky(eye + W.mT @ W, name="the information of the observations")
-        half = solve_lower(M, W.mT)
-        correction = half.mT @ solve_lower(M + eye, W.mT)
-        step = apply(R @ half.mT, solve_vector(M, e))
-        return R - R @ correction, step
+        half = R @ solve_lower(M, W.mT).mT
+        return R - half @ solve_lower(M + eye, W.mT), apply(half, solve_vector(M, e))
     eye = torch.eye(m, dtype=W.dtype, device=W.device)
     M, _ = cholesky(eye + W @ W.mT, name="the information of the observations")
     root = solve_lower(M, R.mT).mT

@@ -54,13 +54,8 @@ def exchange(
         return moved, predict_nystrom(moved, observation), carried
     process = process.with_belief(process.whitened_mean, process.whitened_root, site_information(process))
     weights = solve_lower_transpose(process.factor, seen.features)
-    weakest = _weakest(
-        process,
-        seen.slack,
-        weights.squeeze(-1),
-        precision=float(input_precision(observation, seen)),
-        retention=retention,
-    )
+    precision = float(input_precision(observation, seen, process.prior))
+    weakest = _weakest(process, seen.slack, weights.squeeze(-1), precision=precision, retention=retention)
     if weakest is None:
         return process, seen._replace(weights=weights), nothing
     moved, carried = _swap(process, observation.inputs, weakest)

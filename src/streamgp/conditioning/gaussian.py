@@ -79,6 +79,9 @@ class ConditionedProcess(AbstractProcess):
         before = self.base.prior.variance(X) - (phi * (self.base.variance_reduction @ phi)).sum(-2)
         return before - V.square().sum(-2)
 
+    def prior_variance(self, X: Tensor) -> Tensor:
+        return self.base.prior.variance(X)
+
     def covariance(self, X: Tensor) -> Tensor:
         phi = self.base.features(X)
         V = self.whitened_cross(X, phi)
@@ -102,6 +105,7 @@ class JointPredictive:
         projection: $H$; None for the identity.
         mean: Mean of the values.
         covariance: Their covariance, without noise.
+        scale: Their prior variances, whose rounding the covariance carries.
         reduction_features: The new columns of $P$.
         whitened_cross: $L_A^{-1}$ times their covariance with the observations held already; None if there are none.
     """
@@ -110,6 +114,7 @@ class JointPredictive:
     projection: Float[Tensor, "k n"] | None
     mean: Float[Tensor, "*s k"]
     covariance: Float[Tensor, "*c k k"]
+    scale: Float[Tensor, "*e k"]
     reduction_features: Float[Tensor, "*e m k"]
     whitened_cross: Float[Tensor, "*e h k"] | None
 
@@ -124,14 +129,16 @@ def predict_jointly(
     phi = _project_columns(base.features(X), projection)
     P = base.variance_reduction @ phi
     prior_mean, Kxx = base.prior.mean(X), base.prior.covariance(X, X)
+    scale = Kxx.detach().diagonal(dim1=-2, dim2=-1)
     if projection is not None:
         prior_mean, Kxx = apply(projection, prior_mean), projection @ Kxx @ projection.mT
+        scale = apply(projection.square(), scale)
     mean, covariance = prior_mean + apply(phi.mT, base.whitened_mean), Kxx - phi.mT @ P
     if isinstance(process, SparseProcess):
-        return JointPredictive(X, projection, mean, covariance, P, None)
+        return JointPredictive(X, projection, mean, covariance, scale, P, None)
     V = process.whitened_cross(X, phi, projection)
     mean = mean + apply(V.mT, process.whitened_residual)
-    return JointPredictive(X, projection, mean, covariance - V.mT @ V, P, V)
+    return JointPredictive(X, projection, mean, covariance - V.mT @ V, scale, P, V)
 
 
 def observe(
@@ -150,7 +157,9 @@ def observe(
     Returns:
         Belief after the observations.
     """
-    last, jitter = cholesky(noise.add_to(predictive.covariance), name="the covariance of the observations")
+    last, jitter = cholesky(
+        noise.add_to(predictive.covariance), scale=predictive.scale, name="the covariance of the observations"
+    )
     residual = solve_vector(last, y - predictive.mean)
     if isinstance(process, SparseProcess):
         P = predictive.reduction_features

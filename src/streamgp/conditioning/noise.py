@@ -11,7 +11,11 @@ from streamgp.checks import check_noise_variance
 from streamgp.errors import OptionError, ValueRangeError
 from streamgp.linalg import cholesky, solve_lower
 
-__all__ = ["Noise"]
+__all__ = ["LEAST_RELATIVE_NOISE", "Noise"]
+
+# Relative to the prior variance, noise below this counts as this where its reciprocal weighs observations: products of
+# two such weights stay finite.
+LEAST_RELATIVE_NOISE = {torch.float64: 1e-60, torch.float32: 1e-12}
 
 
 @final
@@ -53,6 +57,25 @@ class Noise:
     def variances(self, num_observations: int) -> Float[Tensor, "*b n"]:
         """The diagonal."""
         return self.values.diagonal(dim1=-2, dim2=-1) if self.is_matrix else self._per_observation(num_observations)
+
+    def precisions(self, prior_variance: Float[Tensor, "*b n"]) -> Float[Tensor, "*c n"]:
+        """Reciprocal variances, as weights of observations of values with known prior variance."""
+        least = LEAST_RELATIVE_NOISE[prior_variance.dtype] * prior_variance
+        return 1.0 / torch.maximum(self.variances(prior_variance.shape[-1]), least)
+
+    def raised_to(self, least: Float[Tensor, "*b n"]) -> tuple["Noise", int]:
+        """Noise that is nowhere less than given variances, and how many observations that changes."""
+        raised = (least - self.variances(least.shape[-1])).clamp_min(0.0)
+        if self.is_matrix:
+            # Correlated noise can be small in directions between observations, too.
+            smallest = torch.linalg.eigvalsh(self.values)[..., :1]
+            raised = (least.amax(-1, keepdim=True) - smallest).clamp_min(0.0).expand_as(least)
+        num_raised = int((raised > 0).sum())
+        if not num_raised:
+            return self, 0
+        if self.is_matrix:
+            return Noise(self.values + torch.diag_embed(raised), is_matrix=True), num_raised
+        return Noise(self.values + raised), num_raised
 
     def check_positive(self) -> "Noise":
         """Refuse noise-free observations, whose information is infinite."""

@@ -45,7 +45,7 @@ def choose_inducing_points(
     num_old = Z.shape[-2]
     candidates = torch.cat([Z.expand(*batch, *Z.shape[-2:]), X.expand(*batch, *X.shape[-2:])], dim=-2)
     seen = None if observation.likelihood is None else predict_nystrom(process, observation)
-    precision = input_precision(observation, seen).expand(*batch, X.shape[-2])
+    precision = input_precision(observation, seen, prior).expand(*batch, X.shape[-2])
     typical = precision.mean(-1, keepdim=True)
     old_precision = retention * (site_information(process).clamp_min(0.0) * typical).sqrt() + LEAST_WEIGHT * typical
     chosen = pivoted_cholesky(
@@ -76,16 +76,17 @@ def site_information(process: SparseProcess) -> Float[Tensor, "*b m"]:
     return information.nan_to_num(nan=most, posinf=most).clamp_max(most).to(process.whitened_mean.dtype)
 
 
-def input_precision(observation: Observation, seen: NystromPredictive | None) -> Float[Tensor, "*b n"]:
+def input_precision(observation: Observation, seen: NystromPredictive | None, prior: Prior) -> Float[Tensor, "*b n"]:
     """How much each input's observation tells, before its site is known: the expected curvature under the belief.
 
     Args:
         observation: What was observed.
         seen: What is believed of it; not needed for Gaussian observations.
+        prior: Whose variances tell how small a noise is.
     """
     X, H, y = observation.inputs, observation.projection, observation.targets
     if observation.noise is not None:
-        return 1.0 / observation.noise.variances(X.shape[-2])
+        return observation.noise.precisions(prior.variance(X))
     assert observation.likelihood is not None
     assert seen is not None
     if y.numel() == 1 and H is None:

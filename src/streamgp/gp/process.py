@@ -40,12 +40,17 @@ class AbstractProcess(ABC):
     def covariance(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*c n n"]:
         """Joint covariance of the latent function."""
 
+    @abstractmethod
+    def prior_variance(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*c n"]:
+        """Variances before any data: the scale whose rounding all moments carry."""
+
     def sample(
         self, X: Float[Tensor, "*b n d"], num_samples: int, generator: torch.Generator | None
     ) -> Float[Tensor, "s *c n"]:
         """Draw joint samples by a factor of the covariance."""
         mean = self.mean(X)
-        factor, _ = cholesky(self.covariance(X), name="the covariance of the sampled inputs")
+        scale = self.prior_variance(X)
+        factor, _ = cholesky(self.covariance(X), scale=scale, name="the covariance of the sampled inputs")
         shape = broadcast_shapes(mean.shape, factor.shape[:-1])
         noise = torch.randn(num_samples, *shape, generator=generator, dtype=mean.dtype, device=mean.device)
         return mean + (factor @ noise.unsqueeze(-1)).squeeze(-1)
@@ -78,8 +83,11 @@ class Prediction:
 
     @cached_property
     def covariance(self) -> Float[Tensor, "*c n n"]:
-        """Joint covariance."""
-        return self.process.covariance(self.inputs)
+        """Joint covariance, whose diagonal is never negative."""
+        covariance = self.process.covariance(self.inputs)
+        below = covariance.detach().diagonal(dim1=-2, dim2=-1).clamp_max(0.0)
+        # Rounding can leave variances of known values slightly negative; rarely, so look before paying for a copy.
+        return covariance - torch.diag_embed(below) if below.any() else covariance
 
     @property
     def standard_deviation(self) -> Float[Tensor, "*c n"]:

@@ -149,6 +149,9 @@ class SparseProcess(AbstractProcess):
         # Through the root and not through D, which takes O(m^3) to form.
         return self.prior.variance(X) - phi.square().sum(-2) + (self.whitened_root.mT @ phi).square().sum(-2)
 
+    def prior_variance(self, X: Tensor) -> Tensor:
+        return self.prior.variance(X)
+
     def covariance(self, X: Tensor) -> Tensor:
         phi = self.features(X)
         return self.prior.covariance(X, X) - phi.mT @ (self.variance_reduction @ phi)

@@ -1,6 +1,6 @@
 """Linear algebra: bounded-jitter Cholesky factors, shared triangular solves, pivoted Cholesky."""
 
-from streamgp.linalg.cholesky import cholesky, extend_cholesky, grow_cholesky
+from streamgp.linalg.cholesky import cholesky, extend_cholesky, factorize, grow_cholesky
 from streamgp.linalg.pivoted import PivotedCholesky, pivoted_cholesky
 from streamgp.linalg.triangular import apply, solve_lower, solve_lower_transpose, solve_vector
 
@@ -9,6 +9,7 @@ __all__ = [
     "apply",
     "cholesky",
     "extend_cholesky",
+    "factorize",
     "grow_cholesky",
     "pivoted_cholesky",
     "solve_lower",

@@ -1,14 +1,14 @@
 """Cholesky factors whose jitter is bounded and reported, and their growth by blocks."""
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from streamgp.errors import NumericalError
 from streamgp.linalg.triangular import solve_lower
 from streamgp.shapes import broadcast_shapes
 
-__all__ = ["cholesky", "extend_cholesky", "grow_cholesky"]
+__all__ = ["cholesky", "extend_cholesky", "factorize", "grow_cholesky"]
 
 # The jitter tried, relative to the mean of the diagonal. Rounding alone perturbs the eigenvalues of an
 # n x n matrix by about n units in the last place, so the ladder starts there, and ends where the
@@ -17,10 +17,13 @@ _LADDER = {
     torch.float64: (1e-14, 1e-12, 1e-10, 1e-8, 1e-6),
     torch.float32: (1e-6, 1e-5, 1e-4, 1e-3),
 }
+# A pivot that is left of something larger carries the rounding of that. Relative to it, this is the least pivot that
+# is still known to about a hundredth, with rounding of a few dozen units in the last place.
+_LEAST_PIVOT = {torch.float64: 5e-13, torch.float32: 5e-6}
 
 
 def cholesky(
-    matrix: Float[Tensor, "*b n n"], *, name: str = "the matrix"
+    matrix: Float[Tensor, "*b n n"], *, scale: Float[Tensor, "*c n"] | None = None, name: str = "the matrix"
 ) -> tuple[Float[Tensor, "*b n n"], Float[Tensor, "*b"]]:
     r"""Factorise $A + jI = L L^\top$ with the smallest jitter $j$ of a bounded ladder that works.
 
@@ -28,6 +31,8 @@ def cholesky(
 
     Args:
         matrix: Symmetric matrix $A$; only the lower triangle is read.
+        scale: For a matrix that is what was left by a subtraction, the diagonal of what was subtracted from. Its
+            rounding is the error of $A$, so a pivot of that size is not trusted, and jitter is relative to it.
         name: What the matrix is, for the error message.
 
     Returns:
@@ -36,29 +41,51 @@ def cholesky(
     Raises:
         NumericalError: If the matrix is not finite, or not positive definite within the bound.
     """
-    factor, failed = torch.linalg.cholesky_ex(matrix)
+    factor, is_trusted = factorize(matrix, scale)
     jitter = matrix.new_zeros(matrix.shape[:-2])
-    # One look at the factor tells of both a failed pivot and a NaN that never met a comparison.
-    if not failed.any() and torch.isfinite(factor.detach().sum()):
+    if is_trusted is None:
         return factor, jitter
     if not torch.isfinite(matrix.detach()).all():
         raise NumericalError(
             f"{name} has entries that are NaN or infinite, so it cannot be factorised. "
             "Check the scale of inputs, targets and hyperparameters for overflow."
         )
-    scale = matrix.detach().diagonal(dim1=-2, dim2=-1).mean(-1).abs()
+    unit = (matrix.diagonal(dim1=-2, dim2=-1) if scale is None else scale).detach().mean(-1).abs().expand_as(jitter)
     for relative in _LADDER[matrix.dtype]:
-        jitter = torch.where(failed > 0, relative * scale, jitter)
-        factor, still_failed = torch.linalg.cholesky_ex(
-            matrix + torch.diag_embed(jitter.unsqueeze(-1).expand(matrix.shape[:-1]))
+        if scale is not None and relative < _LEAST_PIVOT[matrix.dtype]:
+            continue
+        jitter = torch.where(is_trusted, jitter, relative * unit)
+        factor, trusted_now = factorize(
+            matrix + torch.diag_embed(jitter.unsqueeze(-1).expand(matrix.shape[:-1])), scale
         )
-        if not still_failed.any():
+        if trusted_now is None:
             return factor, jitter
-        failed = still_failed
+        is_trusted = trusted_now
     raise NumericalError(
         f"{name} is not positive definite, even with {jitter.max().item():.1e} added to its diagonal, the most that is "
         "allowed. Remove near-duplicate inputs, raise the noise variance, or use float64."
     )
+
+
+def factorize(
+    matrix: Float[Tensor, "*b n n"], scale: Float[Tensor, "*c n"] | None = None
+) -> tuple[Float[Tensor, "*b n n"], Bool[Tensor, "*b"] | None]:
+    """Factorise without jitter, and say which members of a batch can be trusted; None if all can.
+
+    Args:
+        matrix: Symmetric matrix; only the lower triangle is read.
+        scale: The diagonal of what the matrix is left of, against which its pivots are judged; None for no judgement.
+    """
+    factor, failed = torch.linalg.cholesky_ex(matrix)
+    pivots = factor.detach().diagonal(dim1=-2, dim2=-1)
+    # One look at the factor tells of both a failed pivot and a NaN that never met a comparison.
+    is_finite = not failed.any() and bool(torch.isfinite(factor.detach().sum()))
+    if is_finite and (scale is None or bool((pivots.square() > _LEAST_PIVOT[matrix.dtype] * scale).all())):
+        return factor, None
+    is_trusted = failed == 0
+    if scale is not None:
+        is_trusted = is_trusted & (pivots.square() > _LEAST_PIVOT[matrix.dtype] * scale).all(-1)
+    return factor, is_trusted
 
 
 def grow_cholesky(
@@ -80,7 +107,8 @@ def grow_cholesky(
         The grown factor, and the jitter that the Schur complement of $D$ needed.
     """
     below = solve_lower(factor, cross.mT).mT
-    last, jitter = cholesky(corner - below @ below.mT, name=name)
+    scale = corner.detach().diagonal(dim1=-2, dim2=-1)
+    last, jitter = cholesky(corner - below @ below.mT, scale=scale, name=name)
     return extend_cholesky(factor, below, last), jitter
 
 
