@@ -11,7 +11,7 @@ from torch import Tensor
 
 from streamgp.checks import check_finite, check_float, check_matches
 from streamgp.conditioning import SparseGP
-from streamgp.errors import OptionError, ShapeError
+from streamgp.errors import OptionError, ShapeError, UnsupportedError
 from streamgp.likelihoods import AbstractLikelihood, Gaussian
 from streamgp.training import fit
 
@@ -102,9 +102,21 @@ def _fit_input_transform(transform: torch.nn.Module | str | None, X: Tensor) -> 
         transform = Normalize(X.shape[-1])
     # A transform in evaluation mode is one that was fitted before, and stays as it is.
     fitted: Any = deepcopy(transform).to(X)
+    _check_nothing_to_learn(fitted)
     with torch.no_grad():
         inputs = fitted(X)
     return fitted.eval(), inputs
+
+
+def _check_nothing_to_learn(transform: torch.nn.Module) -> None:
+    """Refuse a transform with parameters that only training could learn, such as a warp."""
+    learned = [name for name, parameter in transform.named_parameters() if parameter.requires_grad]
+    if learned and transform.training:
+        raise UnsupportedError(
+            f"The input transform {type(transform).__name__} has the parameters {', '.join(learned)}, which "
+            "OnlineGP.fit does not learn. Learn them elsewhere, for example with a SingleTaskGP of BoTorch, and pass "
+            "the transform after transform.eval(); or call transform.requires_grad_(False) to use it as it is."
+        )
 
 
 def _fit_outcome_transform(

@@ -1,5 +1,6 @@
 """A BoTorch model around sparse GPs."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
 
@@ -7,11 +8,15 @@ import torch
 from botorch.acquisition.objective import PosteriorTransform, ScalarizedPosteriorTransform
 from botorch.models.gpytorch import GPyTorchModel
 from botorch.models.model import FantasizeMixin
+from botorch.models.transforms.input import InputTransform
+from botorch.models.transforms.outcome import OutcomeTransform
 from botorch.models.utils.assorted import fantasize as fantasize_flag
 from botorch.posteriors.gpytorch import GPyTorchPosterior
 from botorch.posteriors.transformed import TransformedPosterior
 from botorch.sampling.base import MCSampler
 from gpytorch.distributions import MultivariateNormal
+from gpytorch.kernels import Kernel
+from gpytorch.means import Mean
 from torch import Tensor
 
 from streamgp.checks import check_choice, check_inputs
@@ -26,6 +31,7 @@ from streamgp.models.observation_model import ObservationModel
 from streamgp.models.output import Output, Term
 from streamgp.models.posterior import LatentPosterior
 from streamgp.models.response import response_posterior
+from streamgp.models.saving import DESCRIPTION, STATE, load_state, model_fields, model_state
 from streamgp.models.site_noise import expected_noise_variance
 from streamgp.models.transforms import (
     affine_map,
@@ -34,6 +40,8 @@ from streamgp.models.transforms import (
     freeze_outcome_transform,
 )
 from streamgp.shapes import broadcast_shapes
+from streamgp.storage import load, register, save
+from streamgp.training import FitInfo
 
 __all__ = ["OnlineGP"]
 
@@ -358,8 +366,53 @@ class OnlineGP(GPyTorchModel, FantasizeMixin):
     def load_state_dict(  # type: ignore[override] # as GPyTorchModel has it
         self, state_dict: Mapping[str, Any], strict: bool = True, keep_transforms: bool = True, assign: bool = False
     ) -> None:
-        """Load the state of the transforms, the only one there is."""
+        """Take over the GPs, likelihoods and transforms of a model with as many outputs and the same transforms.
+
+        The state is complete: the model then predicts as the other does, whatever it was fitted to.
+        """
         torch.nn.Module.load_state_dict(self, state_dict, strict=strict, assign=assign)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to a file that `load` reads: arrays and a JSON description, no pickle; atomically."""
+        save(self, path)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        kernel: Kernel | None = None,
+        mean: Mean | None = None,
+        device: torch.device | str | None = None,
+    ) -> "OnlineGP":
+        """Read what `save` wrote; the options are those of `streamgp.load`."""
+        return load(path, kernel=kernel, mean=mean, device=device, kind=cls)
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)  # type: ignore[no-untyped-call]
+        destination.update({f"{prefix}{name}": value for name, value in model_state(self).items()})
+
+    def _load_from_state_dict(
+        self,
+        state_dict: Mapping[str, Any],
+        prefix: str,
+        local_metadata: Any,
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        start = f"{prefix}{STATE}."
+        own = {name.removeprefix(prefix): value for name, value in state_dict.items() if name.startswith(start)}
+        others = {name: value for name, value in state_dict.items() if not name.startswith(start)}
+        super()._load_from_state_dict(  # type: ignore[no-untyped-call]
+            others, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+        )
+        if DESCRIPTION not in own:
+            missing_keys.append(f"{prefix}{DESCRIPTION}")
+        else:
+            self.gps, self.likelihoods = load_state(self, own)
+            self.likelihood = ObservationModel(self.likelihoods)
 
     def _apply(self, fn: Any, recurse: bool = True) -> "OnlineGP":
         reference = self._reference
@@ -457,6 +510,28 @@ class OnlineGP(GPyTorchModel, FantasizeMixin):
         if list(indices) != list(range(self.num_outputs)):
             transform = transform.subset_output(list(indices))
         return transform.untransform_posterior(LatentPosterior(outputs), X=inputs)
+
+
+def _rebuild(
+    gps: tuple[GP, ...],
+    likelihoods: tuple[AbstractLikelihood | None, ...],
+    input_transform: InputTransform | None = None,
+    outcome_transform: OutcomeTransform | None = None,
+    scale: str = "latent",
+    fit_info: tuple[FitInfo, ...] | None = None,
+) -> OnlineGP:
+    """A model from its parts, whose transforms were frozen."""
+    for transform in (input_transform, outcome_transform):
+        if transform is not None:
+            transform.eval()
+    model = OnlineGP(
+        gps, likelihoods, input_transform=input_transform, outcome_transform=outcome_transform, scale=scale
+    )
+    model.fit_info = fit_info
+    return model
+
+
+register(OnlineGP, to_fields=model_fields, from_fields=_rebuild)
 
 
 def _read_start(

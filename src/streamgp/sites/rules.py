@@ -18,6 +18,7 @@ from streamgp.storage import register
 __all__ = ["SiteInfo", "Sites", "find_sites"]
 
 
+@register
 class Sites(NamedTuple):
     """Gaussian observations that stand for others.
 

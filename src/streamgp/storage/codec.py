@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, final
+from typing import Any, Protocol, final, runtime_checkable
 
 import numpy as np
 import torch
@@ -11,10 +11,9 @@ from torch import Tensor
 from torch.nn import Module
 
 from streamgp.errors import FileFormatError, StreamGPError, UnsupportedError
-from streamgp.storage.archive import ArchiveReader
 from streamgp.storage.hints import matches
 from streamgp.storage.modules import describe_module, rebuild_module, restore_module, role_of, state_of
-from streamgp.storage.registry import StoredClass, find_class, find_name
+from streamgp.storage.registry import StoredClass, find_class, find_name, is_registered
 
 __all__ = ["Decoder", "Encoder"]
 
@@ -58,6 +57,8 @@ class Encoder:
             return {"$": "size", "items": list(value)}
         if kind is tuple or kind is list:
             return self._encode_sequence(value, where, depth)
+        if is_registered(kind):
+            return self._encode_object(value, where, depth)
         if isinstance(value, Module):
             return self._encode_module(value, where)
         if isinstance(value, Tensor):
@@ -100,13 +101,19 @@ class Encoder:
         return self._keep("array" if isinstance(value, np.ndarray) else "number", np.asarray(value), where)
 
     def _encode_module(self, module: Module, where: str) -> Any:
+        structure = describe_module(module)
+        if structure is None and role_of(module) == "module":
+            raise UnsupportedError(
+                f"{where} is a {type(module).__name__}, or holds one, that could not be rebuilt. Register its class "
+                "with streamgp.storage.register_module, or leave it out."
+            )
         values = {name: self._keep("tensor", value, f"{where}.{name}") for name, value in state_of(module).items()}
         frozen = [name for name, value in module.named_parameters() if not value.requires_grad]
         return {
             "$": "module",
             "class": type(module).__name__,
             "role": role_of(module),
-            "structure": describe_module(module),
+            "structure": structure,
             "values": values,
             "frozen": frozen,
         }
@@ -116,13 +123,34 @@ class Encoder:
         return {"$": kind, "at": where}
 
 
+@runtime_checkable
+class Arrays(Protocol):
+    """Where arrays are read from: a file or a table."""
+
+    @property
+    def path(self) -> object:
+        """What errors call it."""
+
+    def damaged(self, error: BaseException | str) -> FileFormatError:
+        """The error that says that it is damaged."""
+
+    def shape_of(self, name: str) -> tuple[int, ...]:
+        """Shape of an array."""
+
+    def take_array(self, name: str) -> np.ndarray:
+        """An array, once."""
+
+    def take(self, name: str) -> Tensor:
+        """A tensor, once."""
+
+
 @final
 class Decoder:
     """Turns what an `Encoder` made into objects."""
 
     def __init__(
         self,
-        reader: ArchiveReader,
+        reader: Arrays,
         *,
         modules: Mapping[str, Module | None] | None = None,
         device: torch.device | str | None = None,

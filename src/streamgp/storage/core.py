@@ -38,8 +38,8 @@ def check_process(process: SparseProcess) -> None:
             f"{tuple(process.prior.batch_shape)}. They do not fit together; the file is damaged."
         )
     few = Z[..., :2, :]
-    prior, mean = process.prior.variance(few), process.prior.mean(few)
-    if not bool(torch.isfinite(prior).all()) or not bool(torch.isfinite(mean).all()):
+    prior, mean, covariance = process.prior.variance(few), process.prior.mean(few), process.prior.covariance(few, few)
+    if not all(bool(torch.isfinite(each).all()) for each in (prior, mean, covariance)):
         raise FileFormatError("The file's kernel or mean is not finite at its inducing points. It is damaged.")
     # As much jitter as variance would leave nothing of the kernel.
     if not 0.0 <= process.jitter <= max(1.0, float(prior.mean())) or not math.isfinite(process.jitter):

@@ -29,6 +29,8 @@ Shapes = Mapping[str, tuple[int, ...]]
 # Bounds on what is built from a file.
 _DEEPEST = 24
 _MOST_PARTS = 2000
+# Values that a module may declare though the file does not hold as many: what they take does not matter.
+_MOST_SPARE = 1000
 
 
 @final
@@ -41,6 +43,7 @@ class _ModuleFormat:
         options: Arguments of the constructor, by name, read off a module; those that are None are left out.
         sizes: The options that are sizes of its parameters.
         parts: Attributes that hold modules within it, in the order of the constructor; a list of modules counts, too.
+            A star stands for all modules within it, which are then arguments by name.
         batch_shape: Reads the batch shape that the constructor takes; None if it takes none.
     """
 
@@ -81,7 +84,8 @@ def register_module(
         options: Arguments of the constructor that are no sizes: names of attributes, or functions that read them off.
         sizes: Those that are sizes of parameters, such as `ard_num_dims`. What a file declares is compared with the
             tensors that it holds before anything is allocated.
-        parts: Attributes that hold modules within it, passed to the constructor in this order.
+        parts: Attributes that hold modules within it, passed to the constructor in this order; `("*",)` for all modules
+            within it, passed by their names.
         batch_shape: Reads the batch shape, an argument of the constructor; None if it takes none.
     """
     readers = dict(options) if isinstance(options, Mapping) else {name: _attribute(name) for name in options}
@@ -172,7 +176,7 @@ def _rebuild(structure: Structure, shapes: Shapes, *, depth: int, budget: list[i
     for name, part in structure["parts"].items():
         inner = {key.removeprefix(f"{name}."): shape for key, shape in shapes.items() if key.startswith(f"{name}.")}
         parts[name] = _rebuild(part, inner, depth=depth + 1, budget=budget)
-    module = _build(format, structure, list(parts.values()), shapes)
+    module = _build(format, structure, parts, shapes)
     if list(_parts(module, format)) != list(parts):
         raise FileFormatError(f"The parts of a {structure['class']} are not {sorted(parts)}. The file is damaged.")
     for name, described in structure["constraints"].items():
@@ -182,7 +186,7 @@ def _rebuild(structure: Structure, shapes: Shapes, *, depth: int, budget: list[i
     return module
 
 
-def _build(format: _ModuleFormat, structure: Structure, parts: list[Module], shapes: Shapes) -> Any:
+def _build(format: _ModuleFormat, structure: Structure, parts: dict[str, Module], shapes: Shapes) -> Any:
     options = dict(structure["options"])
     unknown = options.keys() - format.options.keys() - {"active_dims"}
     if unknown:
@@ -192,13 +196,13 @@ def _build(format: _ModuleFormat, structure: Structure, parts: list[Module], sha
     batch_shape = [_count(size) for size in structure.get("batch_shape", ())]
     declared = math.prod([*batch_shape, *(_count(options[name]) for name in format.sizes if name in options)])
     held = sum(math.prod(shape) for shape in shapes.values())
-    if declared > max(held, 1) and (held or declared > _MOST_PARTS):
+    if declared > max(held, _MOST_SPARE):
         raise FileFormatError(
             f"The file declares a {structure['class']} with {declared} values, but holds {held}. It is damaged."
         )
     if format.batch_shape is not None:
         options["batch_shape"] = torch.Size(batch_shape)
-    return format.cls(*parts, **options)
+    return format.cls(**parts, **options) if format.parts == ("*",) else format.cls(*parts.values(), **options)
 
 
 def _count(value: Any, *, minimum: int = 1) -> int:
@@ -208,6 +212,8 @@ def _count(value: Any, *, minimum: int = 1) -> int:
 
 
 def _parts(module: Any, format: _ModuleFormat) -> dict[str, Module]:
+    if format.parts == ("*",):
+        return dict(module.named_children())
     parts: dict[str, Module] = {}
     for name in format.parts:
         value = getattr(module, name)

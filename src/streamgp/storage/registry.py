@@ -10,7 +10,17 @@ from typing import Any, TypeVar, final, get_type_hints
 
 from streamgp.errors import FileFormatError, OptionError, UnsupportedError
 
-__all__ = ["Fields", "Migration", "StoredClass", "find_class", "find_name", "import_home", "register", "registered"]
+__all__ = [
+    "Fields",
+    "Migration",
+    "StoredClass",
+    "find_class",
+    "find_name",
+    "import_home",
+    "is_registered",
+    "register",
+    "registered",
+]
 
 Class = TypeVar("Class", bound=type)
 Fields = dict[str, Any]
@@ -148,6 +158,11 @@ def register(
 def registered() -> tuple[StoredClass, ...]:
     """All classes that were registered so far."""
     return tuple(_BY_NAME.values())
+
+
+def is_registered(cls: type) -> bool:
+    """Whether a class was registered."""
+    return cls in _BY_CLASS
 
 
 def find_class(cls: type, where: str) -> StoredClass:
