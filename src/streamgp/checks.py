@@ -4,18 +4,22 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from streamgp.errors import DTypeError, OptionError, ShapeError, ValueRangeError
 from streamgp.shapes import is_broadcastable
 
 __all__ = [
+    "ArrayLike",
     "check_batch",
     "check_choice",
     "check_count",
     "check_finite",
     "check_float",
+    "check_generator",
     "check_inputs",
     "check_matches",
     "check_noise_variance",
@@ -23,27 +27,69 @@ __all__ = [
     "check_share",
     "check_targets",
     "to_double",
+    "to_tensor",
 ]
+
+
+# What `to_tensor` reads: tensors, NumPy arrays, pandas tables, lists and numbers.
+ArrayLike = Any
+
+
+def to_tensor(value: Any, name: str, *, like: Tensor | None = None) -> Tensor:
+    """The one converter of users' arrays: NumPy, pandas, lists and tensors as a dense tensor of numbers.
+
+    Tensors are returned as they are. All others take dtype and device of `like`; without it, they keep single
+    precision and become double precision otherwise.
+    """
+    if isinstance(value, Tensor):
+        if value.layout is not torch.strided or value.is_meta or value.is_quantized or value.is_complex():
+            raise DTypeError(
+                f"{name} must be a dense tensor of real numbers with values, but is {_describe_tensor(value)}. "
+                f"Convert it, for example with {name}.to_dense() or {name}.real."
+            )
+        return value
+    if isinstance(value, Sequence) and value and all(isinstance(one, Tensor) for one in value):
+        try:
+            return torch.stack([to_tensor(one, name) for one in value])
+        except RuntimeError as error:
+            raise ShapeError(f"{name} is a list of tensors that do not stack ({error}). Give them one shape.") from None
+    array = _to_array(value, name)
+    dtype = torch.float32 if array.dtype == np.float32 else torch.float64
+    device = None if like is None else like.device
+    return torch.tensor(array, dtype=dtype if like is None else like.dtype, device=device)
+
+
+def _to_array(value: Any, name: str) -> NDArray[Any]:
+    advice = f"Pass numbers: a tensor, a NumPy array, a pandas table or a list, as in torch.as_tensor({name})."
+    num_masked = int(np.ma.getmaskarray(value).sum()) if isinstance(value, np.ma.MaskedArray) else 0
+    if num_masked:
+        raise ValueRangeError(
+            f"{name} is a masked array with {num_masked} masked values, whose numbers are not known. "
+            "Drop those rows, or fill them."
+        )
+    if value is None or isinstance(value, bool | str | bytes | dict | set):
+        raise DTypeError(f"{name} must be numbers, but is a {type(value).__name__}. {advice}")
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind == "O":
+            array = array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
+        raise DTypeError(f"{name} is a {type(value).__name__} that cannot be read ({error}). {advice}") from None
+    if array.dtype.kind not in "fiu":
+        raise DTypeError(f"{name} must be numbers, but holds {array.dtype}. {advice}")
+    if np.ma.isMaskedArray(array):
+        array = np.asarray(np.ma.getdata(array))
+    return array
 
 
 def to_double(value: Any, name: str) -> Tensor:
     """A tensor, array, list or number as a tensor of double precision of its own."""
-    try:
-        return torch.as_tensor(value, dtype=torch.float64, device="cpu").detach().clone()
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise DTypeError(
-            f"{name} must be a tensor, an array or a list of numbers, but is a {type(value).__name__} that cannot be "
-            f"read ({error}). Convert it with torch.as_tensor({name}, dtype=torch.float64)."
-        ) from None
+    return to_tensor(value, name).detach().to(device="cpu", dtype=torch.float64, copy=True)
 
 
-def check_float(value: object, name: str) -> Tensor:
-    """Return `value` if it is a float32 or float64 tensor."""
-    if not isinstance(value, Tensor):
-        raise DTypeError(
-            f"{name} must be a torch.Tensor, but is a {type(value).__name__}. "
-            f"Convert it with torch.as_tensor({name}, dtype=torch.float64)."
-        )
+def check_float(value: object, name: str, *, like: Tensor | None = None) -> Tensor:
+    """Return `value` as a float32 or float64 tensor; see `to_tensor`."""
+    value = to_tensor(value, name, like=like)
     if value.dtype not in (torch.float32, torch.float64):
         raise DTypeError(
             f"{name} must be float32 or float64, but is {_dtype_name(value.dtype)}. Convert it with {name}.double()."
@@ -67,7 +113,7 @@ def check_finite(value: Tensor, name: str) -> Tensor:
 
 def check_inputs(X: object, *, num_dims: int, like: Tensor, name: str = "X", batch_shape: Sequence[int] = ()) -> Tensor:
     """Check inputs of shape `(*b, n, d)` against the dimension, leading axes, dtype and device of a model."""
-    X = check_float(X, name)
+    X = check_float(X, name, like=like)
     if X.dim() < 2:
         raise ShapeError(
             f"{name} must have shape (..., n, {num_dims}), one row for each input, but has shape "
@@ -108,7 +154,7 @@ def check_matches(value: Tensor, like: Tensor, name: str) -> Tensor:
 
 def check_targets(y: object, X: Tensor, *, name: str = "y") -> Tensor:
     """Check targets of shape `(*s, *b, n)` against inputs of shape `(*b, n, d)`."""
-    y = check_float(y, name)
+    y = check_float(y, name, like=X)
     expected = tuple(X.shape[:-1])
     if y.dim() < 1 or y.shape[-1] != X.shape[-2] or not is_broadcastable(y.shape[:-1], X.shape[:-2]):
         hint = (
@@ -132,11 +178,14 @@ def check_noise_variance(noise_variance: object, X: Tensor, *, name: str = "nois
     Returns:
         A tensor of shape `()`, `(*b, n)` or `(*b, n, n)`, and whether it is a matrix.
     """
-    if isinstance(noise_variance, int | float) and 0.0 <= noise_variance < math.inf:
+    if isinstance(noise_variance, int | float) and not isinstance(noise_variance, bool):
+        if not 0.0 <= noise_variance <= torch.finfo(X.dtype).max:
+            raise ValueRangeError(
+                f"{name} must be finite and must not be negative, but is {_shown(noise_variance)}. "
+                "Pass a variance, that is a squared standard deviation."
+            )
         return torch.tensor(noise_variance, dtype=X.dtype, device=X.device), False
-    if isinstance(noise_variance, int | float):
-        noise_variance = torch.tensor(noise_variance, dtype=X.dtype, device=X.device)
-    noise_variance = check_float(noise_variance, name)
+    noise_variance = check_float(noise_variance, name, like=X)
     shape, n = noise_variance.shape, X.shape[-2]
     is_scalar = noise_variance.numel() == 1 and noise_variance.dim() <= 1
     is_matrix = noise_variance.dim() >= X.dim() and shape[-2:] == (n, n) and is_broadcastable(shape[:-2], X.shape[:-2])
@@ -154,12 +203,24 @@ def check_noise_variance(noise_variance: object, X: Tensor, *, name: str = "nois
             f"{name} must not be negative, but its smallest value is {variances.min().item():.3g}. "
             "Pass variances, that is squared standard deviations."
         )
+    if is_matrix and not is_scalar:
+        _check_symmetric(noise_variance.detach(), name)
     return (noise_variance.reshape(()) if is_scalar else noise_variance), is_matrix and not is_scalar
+
+
+def _check_symmetric(matrix: Tensor, name: str) -> None:
+    asymmetry = (matrix - matrix.mT).abs().amax() if matrix.numel() else matrix.new_zeros(())
+    # Rounding of a product of two factors, with room for how it was formed.
+    if asymmetry > 1e4 * torch.finfo(matrix.dtype).eps * matrix.abs().amax():
+        raise ValueRangeError(
+            f"{name} must be a symmetric matrix, but entries across its diagonal differ by {float(asymmetry):.3g}. "
+            f"Pass 0.5 * ({name} + {name}.mT), if that is what was meant."
+        )
 
 
 def check_choice(value: object, choices: Sequence[str], name: str) -> str:
     """Return `value` if it is one of `choices`."""
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise OptionError(f"{name} must be one of {', '.join(map(repr, choices))}, but is {value!r}.")
     return str(value)
 
@@ -168,6 +229,16 @@ def check_count(value: object, name: str, *, minimum: int = 1) -> int:
     """Return `value` if it is a whole number of at least `minimum`."""
     if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
         raise ValueRangeError(f"{name} must be a whole number of at least {minimum}, but is {value!r}.")
+    return value
+
+
+def check_generator(value: object) -> torch.Generator | None:
+    """Return `value` if it is a source of randomness or None."""
+    if value is not None and not isinstance(value, torch.Generator):
+        raise DTypeError(
+            f"generator must be a torch.Generator or None, but is a {type(value).__name__}. "
+            "Make one with torch.Generator().manual_seed(seed)."
+        )
     return value
 
 
@@ -185,6 +256,17 @@ def check_positive(value: object, name: str) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0.0 < value < math.inf:
         raise ValueRangeError(f"{name} must be a positive, finite number, but is {value!r}.")
     return float(value)
+
+
+def _shown(number: float) -> str:
+    text = repr(number)
+    return text if len(text) <= 24 else f"{text[:12]}... with {len(text)} digits"
+
+
+def _describe_tensor(value: Tensor) -> str:
+    if value.is_meta:
+        return "on the meta device, which holds no values"
+    return f"{_dtype_name(value.dtype)} with layout {str(value.layout).removeprefix('torch.')}"
 
 
 def _dtype_name(dtype: torch.dtype) -> str:

@@ -1,8 +1,11 @@
+import numpy as np
+import pandas as pd
 import pytest
 import torch
+from torch import Tensor
 
 from streamgp.conditioning.observation import Observation
-from streamgp.errors import DTypeError, OptionError
+from streamgp.errors import DTypeError, OptionError, ShapeError, ValueRangeError
 from streamgp.likelihoods import Gaussian, Poisson
 
 LIKE = torch.zeros(1, 2, dtype=torch.float64)
@@ -19,13 +22,26 @@ def read(X, y, **options):
     )
 
 
-def test_what_is_no_tensor_is_refused_with_a_remedy():
-    with pytest.raises(DTypeError, match=r"X must be a torch.Tensor, but is a list. Convert it with torch.as_tensor"):
-        read([[1.0, 2.0]], Y, noise_variance=1.0)
-    with pytest.raises(DTypeError, match=r"y must be a torch.Tensor, but is a float"):
+def test_what_is_no_number_is_refused_with_a_remedy():
+    with pytest.raises(DTypeError, match=r"X must be numbers, but is a str. Pass numbers"):
+        read("abc", Y, noise_variance=1.0)
+    with pytest.raises(ShapeError, match=r"y must have shape"):
         read(X, 1.0, noise_variance=1.0)
-    with pytest.raises(DTypeError, match=r"noise_variance must be a torch.Tensor, but is a str"):
+    with pytest.raises(DTypeError, match=r"noise_variance must be numbers, but is a str"):
         read(X, Y, noise_variance="small")
+
+
+def test_lists_and_arrays_are_read_as_tensors_are():
+    for convert in (np.asarray, Tensor.tolist, pd.DataFrame):
+        observation = read(convert(X), Y.tolist(), noise_variance=1.0)
+        assert torch.equal(observation.inputs, X)
+        assert observation.inputs.dtype == LIKE.dtype
+
+
+def test_a_noise_matrix_that_is_not_symmetric_is_refused():
+    n = len(Y)
+    with pytest.raises(ValueRangeError, match="noise_variance must be a symmetric matrix, but entries"):
+        read(X, Y, noise_variance=torch.eye(n, dtype=X.dtype) + 0.3 * torch.ones(n, n, dtype=X.dtype).tril(-1))
 
 
 def test_a_foreign_likelihood_is_refused_with_a_remedy():

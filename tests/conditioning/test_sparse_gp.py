@@ -1,6 +1,7 @@
 """What a user meets: bad input gets a sentence, and nothing else changes."""
 
 import gpytorch
+import numpy as np
 import pytest
 import torch
 
@@ -27,9 +28,24 @@ BAD = {
     "integers": (torch.ones(3, 2, dtype=torch.long), Y, 0.1, DTypeError, "must be float32 or float64, but is int64"),
     "NaN": (torch.where(X > 2, X, NAN), Y, 0.1, ValueRangeError, "6 of its 6 values are NaN or infinite"),
     "an infinite target": (X, Y * INFINITY, 0.1, ValueRangeError, r"y must be finite.*the first at index \(0,\)"),
-    "negative noise": (X, Y, -0.1, ValueRangeError, "must not be negative, but its smallest value is -0.1"),
+    "negative noise": (X, Y, -0.1, ValueRangeError, "must not be negative, but is -0.1"),
     "noise of a wrong shape": (X, Y, torch.ones(2, dtype=torch.float64), ShapeError, "noise_variance must be a number"),
     "NaN noise": (X, Y, NAN, ValueRangeError, "noise_variance must be finite"),
+    "noise beyond all numbers": (X, Y, 10**400, ValueRangeError, "must be finite.*with 401 digits"),
+    "a sparse tensor": (X.to_sparse(), Y, 0.1, DTypeError, "X must be a dense tensor of real numbers"),
+    "a tensor without values": (X.to("meta"), Y, 0.1, DTypeError, "on the meta device, which holds no values"),
+    "complex numbers": (X, Y.to(torch.complex128), 0.1, DTypeError, "y must be a dense tensor of real numbers"),
+    "truth values": (X > 0.5, Y, 0.1, DTypeError, "must be float32 or float64, but is bool"),
+    "strings": ([["a", "b"]] * 3, Y, 0.1, DTypeError, "X must be numbers, but holds <U1"),
+    "objects": (np.array([[object(), 1.0]] * 3), Y, 0.1, DTypeError, "X is a ndarray that cannot be read"),
+    "ragged lists": ([[1.0], [1.0, 2.0], [1.0]], Y, 0.1, DTypeError, "X is a list that cannot be read"),
+    "masked values": (
+        np.ma.masked_greater(X.numpy(), 0.0),
+        Y,
+        0.1,
+        ValueRangeError,
+        "X is a masked array with 6 masked values",
+    ),
     "no noise": (X, Y, None, OptionError, "Neither noise_variance nor likelihood was given"),
     "batches that do not broadcast": (X.expand(2, 3, 2), Y.expand(3, 3), 0.1, ShapeError, "only leading axes may be"),
 }
@@ -115,3 +131,43 @@ def test_the_text_of_a_gp_is_short(rng):
     assert repr(gp) == "SparseGP(num_inducing=6, num_dims=2, batch_shape=(3,), dtype=float64)"
     conditioned = gp.condition(X, Y, noise_variance=0.1)
     assert repr(conditioned).startswith("ConditionedGP(num_observations=3, num_inducing=6")
+
+
+def test_numpy_and_lists_are_accepted_where_tensors_are(rng):
+    gp = random_sparse_gp(rng).gp
+    expected = gp.condition(X, Y, noise_variance=0.1).predict(X).mean
+    given = gp.condition(X.numpy(), Y.tolist(), noise_variance=np.full(3, 0.1)).predict(X.tolist()).mean
+    assert torch.equal(given, expected)
+    absorbed, _ = gp.absorb(X.tolist(), Y.numpy(), noise_variance=0.1, inducing=X.numpy())
+    assert torch.equal(absorbed.inducing_points, X)
+    assert sg.SparseGP.from_prior(gp.kernel, X.float().numpy()).inducing_points.dtype == torch.float32
+
+
+def test_no_inducing_points_are_refused_instead_of_forgetting_all(rng):
+    gp = random_sparse_gp(rng).gp
+    with pytest.raises(ShapeError, match=r"inducing must have shape .* with at least one point"):
+        gp.absorb(X, Y, noise_variance=0.1, inducing=gp.inducing_points[:0])
+
+
+@pytest.mark.parametrize("num_dims", [1, 3])
+def test_a_kernel_whose_lengthscales_do_not_fit_is_refused(rng, num_dims):
+    Z = torch.rand(4, num_dims, dtype=torch.float64)
+    for kernel in (
+        gpytorch.kernels.ScaleKernel(gpytorch.kernels.MaternKernel(ard_num_dims=2)),
+        gpytorch.kernels.RBFKernel() + gpytorch.kernels.PeriodicKernel(ard_num_dims=2),
+    ):
+        with pytest.raises(
+            ShapeError, match=f"has 2 lengthscales .* with {num_dims} columns. Make it with ard_num_dims"
+        ):
+            sg.SparseGP.from_prior(kernel, Z)
+        gp = sg.SparseGP.from_prior(gpytorch.kernels.RBFKernel(), Z)
+        with pytest.raises(ShapeError, match="has 2 lengthscales"):
+            gp.absorb(Z, Z[:, 0], noise_variance=0.1, kernel=kernel)
+    with pytest.raises(ShapeError, match="active dimension 7 does not exist"):
+        sg.SparseGP.from_prior(gpytorch.kernels.RBFKernel(active_dims=(7,)), Z)
+
+
+def test_an_unknown_choice_of_points_is_refused(rng):
+    gp = random_sparse_gp(rng).gp
+    with pytest.raises(OptionError, match="inducing must be one of 'pivoted', 'keep', but is 'all'"):
+        gp.absorb(X, Y, noise_variance=0.1, inducing="all")

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor
 
-from streamgp.checks import check_count, check_inputs
+from streamgp.checks import ArrayLike, check_count, check_generator, check_inputs
 from streamgp.gp import AbstractProcess, Prediction
 
 __all__ = ["AbstractGP"]
@@ -19,11 +19,11 @@ class AbstractGP(ABC):
     def process(self) -> AbstractProcess:
         """The process behind the object."""
 
-    def predict(self, X: Tensor, *, covariance: bool = False) -> Prediction:
+    def predict(self, X: ArrayLike, *, covariance: bool = False) -> Prediction:
         """Predict the latent function.
 
         Args:
-            X: Inputs `(*b, n, d)`; leading axes broadcast with those of the GP.
+            X: Inputs `(*b, n, d)`, a tensor, NumPy array, table or list; leading axes broadcast with those of the GP.
             covariance: Compute the joint covariance at once; the variance is then its diagonal. Otherwise each moment
                 is computed when it is first read.
 
@@ -35,7 +35,7 @@ class AbstractGP(ABC):
             _ = prediction.covariance
         return prediction
 
-    def sample(self, X: Tensor, num_samples: int = 1, *, generator: torch.Generator | None = None) -> Tensor:
+    def sample(self, X: ArrayLike, num_samples: int = 1, *, generator: torch.Generator | None = None) -> Tensor:
         """Draw joint samples of the latent function.
 
         Args:
@@ -46,7 +46,9 @@ class AbstractGP(ABC):
         Returns:
             Samples `(s, *b, n)`.
         """
-        return self.process.sample(self._checked(X), check_count(num_samples, "num_samples"), generator)
+        return self.process.sample(
+            self._checked(X), check_count(num_samples, "num_samples"), check_generator(generator)
+        )
 
     def _describe(self) -> str:
         """What a reader of a notebook wants to know, instead of all tensors."""
@@ -54,6 +56,6 @@ class AbstractGP(ABC):
         dtype = str(self.process.reference.dtype).removeprefix("torch.")
         return f"num_inducing={m}, num_dims={d}, batch_shape={tuple(self.process.batch_shape)}, dtype={dtype}"
 
-    def _checked(self, X: Tensor) -> Tensor:
+    def _checked(self, X: ArrayLike) -> Tensor:
         reference = self.process.reference
         return check_inputs(X, num_dims=reference.shape[-1], like=reference, batch_shape=self.process.batch_shape)

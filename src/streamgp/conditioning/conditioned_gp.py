@@ -6,6 +6,7 @@ from typing import final
 
 from torch import Tensor
 
+from streamgp.checks import ArrayLike
 from streamgp.conditioning.abstract_gp import AbstractGP
 from streamgp.conditioning.gaussian import ConditionedProcess, observe, predict_jointly
 from streamgp.conditioning.observation import Observation, prior_belief
@@ -50,10 +51,10 @@ class ConditionedGP(AbstractGP):
 
     def condition(
         self,
-        X: Tensor,
-        y: Tensor,
+        X: ArrayLike,
+        y: ArrayLike,
         *,
-        noise_variance: float | Tensor | None = None,
+        noise_variance: ArrayLike | None = None,
         likelihood: AbstractLikelihood | None = None,
         sites: str | SiteRule = "variational",
     ) -> "ConditionedGP":

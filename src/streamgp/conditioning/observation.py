@@ -119,7 +119,7 @@ def _support(likelihood: AbstractLikelihood, y: object, like: Tensor) -> Tensor:
 
 
 def _check_pairs(X: object, like: Tensor) -> Tensor:
-    X = check_float(X, "X")
+    X = check_float(X, "X", like=like)
     d = like.shape[-1]
     if X.dim() < 3 or X.shape[-2:] != (2, d):
         raise ShapeError(

@@ -10,7 +10,16 @@ from gpytorch.means import Mean, ZeroMean
 from gpytorch.models import ApproximateGP
 from torch import Tensor
 
-from streamgp.checks import check_choice, check_count, check_finite, check_float, check_inputs, check_positive
+from streamgp.checks import (
+    ArrayLike,
+    check_choice,
+    check_count,
+    check_finite,
+    check_float,
+    check_generator,
+    check_inputs,
+    check_positive,
+)
 from streamgp.conditioning.absorb import AbsorbInfo, absorb
 from streamgp.conditioning.abstract_gp import AbstractGP
 from streamgp.conditioning.conditioned_gp import ConditionedGP, condition
@@ -48,7 +57,7 @@ class SparseGP(AbstractGP):
     sparse_process: SparseProcess
 
     @classmethod
-    def from_prior(cls, kernel: Kernel, inducing_points: Tensor, *, mean: Mean | None = None) -> "SparseGP":
+    def from_prior(cls, kernel: Kernel, inducing_points: ArrayLike, *, mean: Mean | None = None) -> "SparseGP":
         """Start from the prior, before any data.
 
         Args:
@@ -56,10 +65,10 @@ class SparseGP(AbstractGP):
             inducing_points: Inputs `(*b, m, d)`, whose dtype and device the GP takes.
             mean: GPyTorch mean; zero by default.
         """
-        Z = check_finite(_check_points(inducing_points), "inducing_points").detach().clone()
+        Z = check_finite(_check_points(inducing_points, "inducing_points"), "inducing_points").detach().clone()
         prior = Prior.snapshot(kernel, ZeroMean() if mean is None else mean, like=Z)
         Z = Z.expand(*broadcast_shapes(Z.shape[:-2], prior.batch_shape), *Z.shape[-2:])
-        jitter = _DEFAULT_JITTER[Z.dtype] * float(prior.variance(Z).mean())
+        jitter = _DEFAULT_JITTER[Z.dtype] * _typical_variance(prior, Z)
         return cls(SparseProcess.from_prior(prior, Z, jitter=jitter))
 
     @property
@@ -99,10 +108,10 @@ class SparseGP(AbstractGP):
 
     def condition(
         self,
-        X: Tensor,
-        y: Tensor,
+        X: ArrayLike,
+        y: ArrayLike,
         *,
-        noise_variance: float | Tensor | None = None,
+        noise_variance: ArrayLike | None = None,
         likelihood: AbstractLikelihood | None = None,
         sites: str | SiteRule = "variational",
     ) -> ConditionedGP:
@@ -123,13 +132,13 @@ class SparseGP(AbstractGP):
 
     def absorb(
         self,
-        X: Tensor,
-        y: Tensor,
+        X: ArrayLike,
+        y: ArrayLike,
         *,
-        noise_variance: float | Tensor | None = None,
+        noise_variance: ArrayLike | None = None,
         likelihood: AbstractLikelihood | None = None,
         sites: str | SiteRule = "variational",
-        inducing: str | Tensor = "pivoted",
+        inducing: str | ArrayLike = "pivoted",
         num_inducing: int | None = None,
         retention: float = 1.0,
         kernel: Kernel | None = None,
@@ -158,7 +167,11 @@ class SparseGP(AbstractGP):
         observation = self._read(X, y, noise_variance, likelihood, sites).detach_and_expand(self.process.batch_shape)
         prior = None
         if kernel is not None or mean is not None:
-            prior = Prior.snapshot(kernel or self.kernel, mean or self.mean, like=self.inducing_points)
+            prior = Prior.snapshot(
+                self.kernel if kernel is None else kernel,
+                self.mean if mean is None else mean,
+                like=self.inducing_points,
+            )
         with torch.no_grad():
             moved, seen, carried = self._move(observation, inducing, num_inducing, prior=prior, retention=retention)
             absorbed, info = absorb(moved, observation, seen, carried=carried)
@@ -196,7 +209,7 @@ class SparseGP(AbstractGP):
         """
         check_count(num_samples, "num_samples")
         check_count(num_features, "num_features")
-        return sample_paths(self.process, num_samples, generator, num_features=num_features)
+        return sample_paths(self.process, num_samples, check_generator(generator), num_features=num_features)
 
     def to_gpytorch(self) -> ApproximateGP:
         """Export into a GPyTorch `ApproximateGP`, which `from_gpytorch` reads back to the same predictions.
@@ -229,7 +242,7 @@ class SparseGP(AbstractGP):
     def _move(
         self,
         observation: Observation,
-        inducing: str | Tensor,
+        inducing: str | ArrayLike,
         num_inducing: int | None,
         *,
         prior: Prior | None,
@@ -238,8 +251,11 @@ class SparseGP(AbstractGP):
         """Bring the belief to where it can absorb the observations."""
         process, X = self.process, observation.inputs
         points = None
-        if isinstance(inducing, Tensor):
-            points = check_inputs(inducing, num_dims=X.shape[-1], like=X, name="inducing").detach()
+        if not isinstance(inducing, str):
+            points = check_inputs(
+                _check_points(inducing, "inducing", like=X), num_dims=X.shape[-1], like=X, name="inducing"
+            )
+            points = points.detach()
             points = points.expand(*X.shape[:-2], *points.shape[-2:])
         else:
             check_positive(retention, "retention")
@@ -281,11 +297,21 @@ def _upgrade(description: dict[str, Any]) -> Any:
     return object_of("conditioning.SparseGP", {"sparse_process": process})
 
 
-def _check_points(inducing_points: Tensor) -> Tensor:
-    points = check_float(inducing_points, "inducing_points")
+def _check_points(inducing_points: object, name: str, *, like: Tensor | None = None) -> Tensor:
+    points = check_float(inducing_points, name, like=like)
     if points.dim() < 2 or 0 in points.shape[-2:]:
         raise ShapeError(
-            f"inducing_points must have shape (..., m, d) with at least one point, but has shape "
+            f"{name} must have shape (..., m, d) with at least one point, but has shape "
             f"{tuple(points.shape)}. Pass one row for each inducing point."
         )
     return points
+
+
+def _typical_variance(prior: Prior, Z: Tensor) -> float:
+    try:
+        return float(prior.variance(Z).mean())
+    except (RuntimeError, ValueError, IndexError) as error:
+        raise ShapeError(
+            f"The kernel {type(prior.kernel).__name__} cannot be evaluated at inputs with {Z.shape[-1]} columns "
+            f"({error}). Make it for as many dimensions as the inducing points have."
+        ) from None

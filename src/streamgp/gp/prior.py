@@ -11,6 +11,8 @@ from gpytorch.means import ConstantMean, Mean, ZeroMean
 from jaxtyping import Float
 from torch import Tensor
 
+from streamgp.errors import DTypeError
+from streamgp.gp.kernel_dims import check_num_dims
 from streamgp.gp.kernel_function import AbstractKernelFunction
 from streamgp.gp.kernels import read_kernel
 from streamgp.shapes import broadcast_shapes
@@ -35,7 +37,16 @@ class Prior:
 
     @classmethod
     def snapshot(cls, kernel: Kernel, mean: Mean, *, like: Tensor) -> "Prior":
-        """Copy a kernel and a mean, detached from training, in the dtype and on the device of `like`."""
+        """Copy a kernel and a mean, detached from training, in the dtype and on the device of `like`.
+
+        Args:
+            kernel: GPyTorch kernel, for inputs of the dimension of `like`.
+            mean: GPyTorch mean.
+            like: Inputs.
+        """
+        _check_module(kernel, Kernel, "kernel")
+        _check_module(mean, Mean, "mean")
+        check_num_dims(kernel, like.shape[-1])
         kernel, mean = (
             deepcopy(module).to(dtype=like.dtype, device=like.device).eval().requires_grad_(False)
             for module in (kernel, mean)
@@ -89,3 +100,11 @@ class Prior:
                 flat = self.kernel_function.matrix(first, second.flatten(0, -2))
                 return flat.unflatten(-1, second.shape[:-1]).movedim(0, -2)
         return self.kernel_function.matrix(first, second)
+
+
+def _check_module(module: object, kind: type, name: str) -> None:
+    if not isinstance(module, kind):
+        raise DTypeError(
+            f"{name} must be a GPyTorch {kind.__name__}, but is a {type(module).__name__}. "
+            f"Pass one of gpytorch.{kind.__name__.lower()}s."
+        )

@@ -1,0 +1,57 @@
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from streamgp.checks import check_choice, check_generator, to_double, to_tensor
+from streamgp.errors import DTypeError, OptionError, ShapeError, ValueRangeError
+
+VALUES = [[1.0, 2.0], [3.0, 4.0]]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [VALUES, tuple(VALUES), np.array(VALUES), pd.DataFrame(VALUES), [torch.tensor(row) for row in VALUES]],
+    ids=lambda value: type(value).__name__,
+)
+def test_arrays_tables_and_lists_become_tensors(value):
+    assert torch.equal(to_tensor(value, "X").double(), torch.tensor(VALUES, dtype=torch.float64))
+
+
+def test_dtype_and_device_follow_the_model_where_the_value_has_none():
+    assert to_tensor(VALUES, "X", like=torch.zeros(1)).dtype == torch.float32
+    assert to_tensor(np.array(VALUES, dtype=np.float32), "X").dtype == torch.float32
+    assert to_tensor([[1, 2]], "X").dtype == torch.float64
+    tensor = torch.tensor(VALUES)
+    assert to_tensor(tensor, "X", like=torch.zeros(1, dtype=torch.float64)) is tensor
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "sentence"),
+    [
+        (None, DTypeError, "X must be numbers, but is a NoneType"),
+        ({"a": 1}, DTypeError, "X must be numbers, but is a dict"),
+        (np.array([1j]), DTypeError, "X must be numbers, but holds complex128"),
+        (["a"], DTypeError, "X must be numbers, but holds <U1"),
+        ([10**400], DTypeError, "X is a list that cannot be read"),
+        ([torch.zeros(1), torch.zeros(2)], ShapeError, "X is a list of tensors that do not stack"),
+        (np.ma.masked_equal([1.0, 2.0], 2.0), ValueRangeError, "X is a masked array with 1 masked values"),
+    ],
+)
+def test_what_is_no_number_gets_a_sentence(value, error, sentence):
+    with pytest.raises(error, match=sentence):
+        to_tensor(value, "X")
+
+
+def test_a_double_is_a_copy():
+    value = torch.ones(2, dtype=torch.float64)
+    copy = to_double(value, "y")
+    copy[0] = 2.0
+    assert value[0] == 1.0
+
+
+def test_choices_and_generators_are_checked():
+    with pytest.raises(OptionError, match="rule must be one of 'a', but is 3"):
+        check_choice(3, ("a",), "rule")
+    with pytest.raises(DTypeError, match=r"generator must be a torch.Generator or None, but is a int"):
+        check_generator(3)
