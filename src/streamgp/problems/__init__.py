@@ -4,6 +4,7 @@ from streamgp.problems.ackley import Ackley
 from streamgp.problems.base import AbstractProblem, Optimum
 from streamgp.problems.branin import Branin
 from streamgp.problems.hartmann import Hartmann6, PoissonHartmann6
+from streamgp.problems.laser import Laser
 from streamgp.problems.preference import PreferenceCosine
 from streamgp.problems.rover import Rover
 
@@ -12,6 +13,7 @@ __all__ = [
     "Ackley",
     "Branin",
     "Hartmann6",
+    "Laser",
     "Optimum",
     "PoissonHartmann6",
     "PreferenceCosine",

@@ -2,16 +2,7 @@
 
 from streamgp.experiments.analysis.claims import Check
 from streamgp.experiments.analysis.statistics import Difference
-from streamgp.experiments.plots.hartmann_progress import (
-    NOTES,
-    check_larger,
-    check_no_worse,
-    compare,
-    describe_progress,
-    draw_progress,
-    final_table,
-    judge_both,
-)
+from streamgp.experiments.plots.hartmann_progress import NOTES, VALUES
 from streamgp.experiments.schema.figure import Figure
 from streamgp.experiments.schema.record import Records
 
@@ -23,16 +14,16 @@ _METHODS = ("exact-qnei", "exact-qkg", "svgp-qnei", "svgp-qkg", "exact-qei", "sv
 
 def _checks(records: Records, entry: str) -> list[Check]:
     def difference(first: tuple[str, ...], second: tuple[str, ...]) -> Difference | None:
-        return compare(records, [_PROBLEM], first, second, entry=entry)
+        return VALUES.compare(records, [_PROBLEM], first, second, entry=entry)
 
     qei, qnei, qkg = (tuple(f"{model}-{name}" for model in ("exact", "svgp")) for name in ("qei", "qnei", "qkg"))
     return [
-        check_no_worse("SVGP with qKG as good as exact with qKG", difference(("svgp-qkg",), ("exact-qkg",))),
-        check_no_worse("as good as exact with qNEI", difference(("svgp-qkg",), ("exact-qnei",))),
-        check_larger("better than SVGP with qNEI", difference(("svgp-qkg",), ("svgp-qnei",))),
-        check_larger("qKG above qEI, mean of both models", difference(qkg, qei)),
-        check_larger("qNEI above qEI, mean of both models", difference(qnei, qei)),
-        check_larger("qEI above random, mean of both models", difference(qei, ("random",))),
+        VALUES.no_worse("SVGP with qKG as good as exact with qKG", difference(("svgp-qkg",), ("exact-qkg",))),
+        VALUES.no_worse("as good as exact with qNEI", difference(("svgp-qkg",), ("exact-qnei",))),
+        VALUES.larger("better than SVGP with qNEI", difference(("svgp-qkg",), ("svgp-qnei",))),
+        VALUES.larger("qKG above qEI, mean of both models", difference(qkg, qei)),
+        VALUES.larger("qNEI above qEI, mean of both models", difference(qnei, qei)),
+        VALUES.larger("qEI above random, mean of both models", difference(qei, ("random",))),
     ]
 
 
@@ -46,9 +37,9 @@ FIGURE = Figure(
     "improvement, and better than an SVGP with the latter (the caption calls all four alike). Plain expected "
     "improvement is worse than both, and better than random points.",
     notes=NOTES,
-    draw=lambda records: draw_progress(records, _PROBLEM, _METHODS),
-    describe=lambda records: describe_progress(records, _PROBLEM, _METHODS),
-    judge=lambda records: judge_both(records, _checks),
+    draw=lambda records: VALUES.draw(records, _PROBLEM, _METHODS),
+    describe=lambda records: VALUES.describe(records, _PROBLEM, _METHODS),
+    judge=lambda records: VALUES.judge_both(records, _checks),
     needs_all=False,
-    tables=lambda records: (final_table(records, _PROBLEM, _METHODS),),
+    tables=lambda records: (VALUES.table(records, _PROBLEM, _METHODS),),
 )

@@ -1,15 +1,7 @@
 """Knowledge gradient on counts: Fig. 3 c, with the further lines of Fig. 9 c."""
 
 from streamgp.experiments.analysis.claims import Check
-from streamgp.experiments.plots.hartmann_progress import (
-    NOTES,
-    check_larger,
-    compare,
-    describe_progress,
-    draw_progress,
-    final_table,
-    judge_both,
-)
+from streamgp.experiments.plots.hartmann_progress import NOTES, VALUES
 from streamgp.experiments.schema.figure import Figure
 from streamgp.experiments.schema.record import Records
 
@@ -29,7 +21,7 @@ def _checks(records: Records, entry: str) -> list[Check]:
         ("qEI above random", "svgp-qei", "random"),
     )
     return [
-        check_larger(what, compare(records, [_PROBLEM], [first], [second], entry=entry))
+        VALUES.larger(what, VALUES.compare(records, [_PROBLEM], [first], [second], entry=entry))
         for what, first, second in pairs
     ]
 
@@ -47,9 +39,9 @@ FIGURE = Figure(
         "Sites of counts are found by the variational rule, and those of fantasies from the expected curvature.",
         *NOTES[1:],
     ),
-    draw=lambda records: draw_progress(records, _PROBLEM, _METHODS),
-    describe=lambda records: describe_progress(records, _PROBLEM, _METHODS),
-    judge=lambda records: judge_both(records, _checks),
+    draw=lambda records: VALUES.draw(records, _PROBLEM, _METHODS),
+    describe=lambda records: VALUES.describe(records, _PROBLEM, _METHODS),
+    judge=lambda records: VALUES.judge_both(records, _checks),
     needs_all=False,
-    tables=lambda records: (final_table(records, _PROBLEM, _METHODS),),
+    tables=lambda records: (VALUES.table(records, _PROBLEM, _METHODS),),
 )

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure as Picture
 from numpy.typing import NDArray
 
-from streamgp.experiments.analysis.claims import Check, is_larger, is_missing, is_similar
+from streamgp.experiments.analysis.claims import Check, is_larger, is_missing
 from streamgp.experiments.analysis.drawing import PALETTE, new_picture
 from streamgp.experiments.analysis.statistics import (
     format_mean,
@@ -15,14 +15,8 @@ from streamgp.experiments.analysis.statistics import (
     paired_difference,
     standard_error,
 )
-from streamgp.experiments.plots.hartmann_progress import (
-    MARGIN,
-    RECOMMENDED,
-    check_larger,
-    compare,
-    final_values,
-    has_recommended,
-)
+from streamgp.experiments.plots.best_values import RECOMMENDED, has_recommended
+from streamgp.experiments.plots.hartmann_progress import VALUES
 from streamgp.experiments.schema.figure import NumberTable
 from streamgp.experiments.schema.record import Records
 from streamgp.experiments.studies.hartmann import STUDY
@@ -50,19 +44,16 @@ def check_table(records: Records, batch: str) -> list[Check]:
     """What the paper says of a table, averaged over its cells trial by trial."""
     both, low, high = problems_of(batch), problems_of(batch)[:1], problems_of(batch)[1:]
     qnei, qkg, exact, svgp = METHODS[:2], METHODS[2:], METHODS[::2], METHODS[1::2]
-    alike = compare(records, both, svgp, exact)
     checks = [
-        is_missing("SVGPs against exact GPs")
-        if alike is None
-        else is_similar("SVGPs against exact GPs", alike, MARGIN),
-        check_larger("qKG above qNEI", compare(records, both, qkg, qnei)),
-        check_larger("SVGPs above exact GPs at noise 0.5", compare(records, high, svgp, exact)),
+        VALUES.similar("SVGPs against exact GPs", VALUES.compare(records, both, svgp, exact)),
+        VALUES.larger("qKG above qNEI", VALUES.compare(records, both, qkg, qnei)),
+        VALUES.larger("SVGPs above exact GPs at noise 0.5", VALUES.compare(records, high, svgp, exact)),
     ]
     cells = records.shared((problem, method) for problem in both for method in METHODS)
     what = "noise 0.1 above noise 0.5"
     if not cells.all:
         return [*checks, is_missing(what)]
-    noise = paired_difference(final_values(cells, low, METHODS), final_values(cells, high, METHODS))
+    noise = paired_difference(VALUES.finals(cells, low, METHODS), VALUES.finals(cells, high, METHODS))
     return [*checks, is_larger(what, noise)]
 
 
@@ -77,7 +68,7 @@ def check_variation(records: Records) -> Check:
     if not records.all:
         return is_missing(what)
     single, batches = (
-        np.array([final_values(records, [problem], [method]) for problem in problems_of(batch) for method in METHODS])
+        np.array([VALUES.finals(records, [problem], [method]) for problem in problems_of(batch) for method in METHODS])
         for batch in ("q1", "q3")
     )
 
@@ -99,7 +90,7 @@ def draw_table(records: Records, batch: str) -> Picture:
     for index, noise in enumerate(_NOISES):
         color = PALETTE[index]
         for row, method in enumerate(METHODS):
-            values = final_values(records, [f"noise{noise}-{batch}"], [method])
+            values = VALUES.finals(records, [f"noise{noise}-{batch}"], [method])
             place = row + 0.3 * index - 0.15
             label = f"noise {noise}" if row == 0 else None
             if values:
@@ -121,7 +112,7 @@ def describe_table(records: Records, batch: str) -> str:
         f"{STUDY.methods[method]} at noise {noise} {format_mean(values)}"
         for noise in _NOISES
         for method in METHODS
-        if (values := final_values(records, [f"noise{noise}-{batch}"], [method]))
+        if (values := VALUES.finals(records, [f"noise{noise}-{batch}"], [method]))
     ]
     return f"Best values after {_num_evaluations(records)} evaluations: {'; '.join(cells)}."
 
@@ -133,11 +124,11 @@ def number_table(records: Records, batch: str) -> NumberTable:
     for noise in _NOISES:
         for method, (paper, spread) in zip(METHODS, _PAPER[batch, noise], strict=True):
             problem = f"noise{noise}-{batch}"
-            values = final_values(records, [problem], [method])
+            values = VALUES.finals(records, [problem], [method])
             cells = ("not run", "", "", "0")
             if values:
                 difference = f"{np.mean(values) - paper:+.2f} ± {float(standard_error(values)):.2f}"
-                recommended = final_values(records, [problem], [method], entry=RECOMMENDED) if has_both else []
+                recommended = VALUES.finals(records, [problem], [method], entry=RECOMMENDED) if has_both else []
                 advice = format_mean(recommended) if has_both else "–"
                 cells = (format_mean(values), difference, advice, str(len(values)))
             rows.append(
