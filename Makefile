@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast check docs format report wheel bench bench-sites bench-fit bench-kg bench-steps bench-streams bench-optimizers bench-active clean
+.PHONY: help demo test test-fast test-slow test-arithmetic check docs format report wheel bench bench-sites bench-fit bench-kg bench-steps bench-streams bench-optimizers bench-active clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -26,14 +26,20 @@ demo: $(INSTALLED) ## condition, learn two streams, optimise, and draw a picture
 	$(BIN)/streamgp demo
 
 # One thread for each worker: threads that share cores make small operations many times slower.
-test test-fast: export OMP_NUM_THREADS = 1
-test test-fast: export MKL_NUM_THREADS = 1
+test test-fast test-slow: export OMP_NUM_THREADS = 1
+test test-fast test-slow: export MKL_NUM_THREADS = 1
 
 test: $(INSTALLED) ## run all tests
 	$(BIN)/pytest -n $(NUM_WORKERS) --dist worksteal
 
 test-fast: $(INSTALLED) ## run the tests that take less than a second each
 	$(BIN)/pytest -n $(NUM_WORKERS) --dist worksteal -m "not slow"
+
+test-slow: $(INSTALLED) ## repeat thousands of times what the other tests do a few times: hostile problems, kills
+	$(BIN)/pytest -n $(NUM_WORKERS) --dist worksteal -m thorough
+
+test-arithmetic: $(INSTALLED) ## run the numerical tests as other processors would compute them; hours, or one with ARGS=1
+	bash .ci/arithmetic $(BIN)/pytest $(ARGS)
 
 check: $(INSTALLED) ## check format, lint, types and layers
 	$(BIN)/ruff format --check .

@@ -1,7 +1,8 @@
 """Run a stream again and again, and kill it at random moments; started by test_stream_kills.py.
 
 Processes are forked from this one, which has paid for the imports, those of a first run included. Each run must end
-with the predictions and the checkpoint of one that was never killed. Writes the number of kills as JSON.
+with the predictions and the checkpoint of one that was never killed. Takes and writes JSON: jobs, and the
+number of kills of each.
 """
 
 import json
@@ -21,24 +22,26 @@ from streamgp.cli.stream import run_stream
 from streamgp.cli.stream_options import StreamOptions
 
 
-def start(options):
+def start(options, standard_input):
     """Run the stream in a process of its own; returns its id."""
     child = os.fork()
     if child:
         return child
     code = 1
     try:
+        if standard_input is not None:
+            sys.stdin = standard_input.open(encoding="utf-8")
         run_stream(options)
         code = 0
     finally:
         os._exit(code)
 
 
-def run_until_done(options, draw, longest):
+def run_until_done(options, standard_input, draw, longest):
     """Kill the run after random times, until it ends by itself; returns the number of kills."""
     num_kills, before = 0, None
     while True:
-        child = start(options)
+        child = start(options, standard_input)
         time.sleep(draw.uniform(0.0, longest))
         os.kill(child, signal.SIGKILL)
         status = os.waitpid(child, 0)[1]
@@ -51,25 +54,29 @@ def run_until_done(options, draw, longest):
         longest, before = 1.3 * longest if now == before else longest, now
 
 
-def main(source, directory, num_kills, arguments):
-    torch.set_num_threads(1)
+def kill_repeatedly(source, directory, num_kills, arguments):
     draw, directory = random.Random(0), Path(directory)
+    piped = Path(arguments.pop("standard_input")) if "standard_input" in arguments else None
     common = {"source": source, "is_quiet": True, "is_resumed": True, **arguments}
     whole = StreamOptions(output=str(directory / "whole"), checkpoint=directory / "whole.checkpoint", **common)
-    run_stream(replace(whole, limit=10, output=str(directory / "first"), checkpoint=directory / "first.checkpoint"))
+    first = {} if piped is None else {"source": str(piped)}
+    run_stream(
+        replace(whole, **first, limit=10, output=str(directory / "first"), checkpoint=directory / "first.checkpoint")
+    )
     began = time.monotonic()
-    assert os.waitpid(start(whole), 0)[1] == 0
+    assert os.waitpid(start(whole, piped), 0)[1] == 0
     seconds = time.monotonic() - began
     total = num_runs = 0
     while total < num_kills:
         name = directory / f"killed-{num_runs}"
         options = replace(whole, output=str(name), checkpoint=name.with_suffix(".checkpoint"))
-        total += run_until_done(options, draw, seconds / 12)
+        total += run_until_done(options, piped, draw, seconds / 12)
         assert name.read_bytes() == (directory / "whole").read_bytes()
         assert options.checkpoint.read_bytes() == whole.checkpoint.read_bytes()
         num_runs += 1
-    sys.stdout.write(json.dumps({"kills": total, "runs": num_runs, "seconds": time.monotonic() - began}))
+    return total
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), json.loads(sys.argv[4]))
+    torch.set_num_threads(1)
+    sys.stdout.write(json.dumps([kill_repeatedly(*job) for job in json.loads(sys.argv[1])]))

@@ -10,6 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from streamgp.cli.app import app
 
 COMMAND = (sys.executable, "-m", "streamgp", "stream")
 
@@ -26,43 +29,55 @@ def write_lines(path, num_rows):
     return path
 
 
-def forked_kills(source, directory, num_kills, **options):
+def forked_kills(*jobs):
+    """Kill streams, each a source, a directory, the least number of kills and options; returns how many were needed."""
     script = Path(__file__).with_name("kill_repeatedly.py")
     done = subprocess.run(
-        [sys.executable, script, source, directory, str(num_kills), json.dumps(options)],
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, script, json.dumps(jobs, default=str)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)["kills"]
+    return json.loads(done.stdout)
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
-def test_a_stream_killed_at_random_moments_ends_as_one_that_was_not(tmp_path):
-    source = write_lines(tmp_path / "data.jsonl", 90)
-    options = {
-        "target": "y",
-        "features": ["x", "z"],
-        "num_inducing": 5,
-        "warmup": 8,
-        "refit": 50,
-        "checkpoint_every": 3,
-    }
-    assert forked_kills(source, tmp_path, 10, **options) >= 10
+NUMBERS = {
+    "target": "y",
+    "features": ["x", "z"],
+    "num_inducing": 5,
+    "warmup": 8,
+    "refit": 50,
+    "checkpoint_every": 3,
+}
+CLASSES = {
+    "target": "kind",
+    "features": ["x", "z"],
+    "is_bad_skipped": True,
+    "block": 2,
+    "checkpoint_every": 4,
+    "num_inducing": 5,
+    "warmup": 8,
+    "refit": "never",
+}
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
-def test_blocks_of_classes_with_bad_rows_killed_at_random_moments_end_as_if_not(tmp_path):
-    lines = write_lines(tmp_path / "data.jsonl", 50).read_text(encoding="utf-8").splitlines()
+def jobs_of_all_sources(directory, num_kills):
+    """A file, compressed classes with bad rows, and standard input."""
+    numbers, classes = write_lines(directory / "numbers.jsonl", 90), directory / "classes.gz"
+    lines = write_lines(directory / "classes.jsonl", 50).read_text(encoding="utf-8").splitlines()
     lines[20:20] = ["{", '{"x": null}']
-    source = tmp_path / "data.gz"
-    source.write_bytes(gzip.compress("\n".join(lines).encode()))
-    options = {"target": "kind", "features": ["x", "z"], "is_bad_skipped": True, "block": 2, "checkpoint_every": 4}
-    options |= {"num_inducing": 5, "warmup": 8, "refit": "never"}
-    assert forked_kills(source, tmp_path, 6, **options) >= 6
+    classes.write_bytes(gzip.compress("\n".join(lines).encode()))
+    jobs = (numbers, NUMBERS), (classes, CLASSES), ("-", NUMBERS | {"standard_input": str(numbers)})
+    for i, (source, options) in enumerate(jobs):
+        (directory / str(i)).mkdir()
+        yield source, directory / str(i), num_kills, options
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
+@pytest.mark.parametrize("num_kills", [3, pytest.param(34, marks=pytest.mark.thorough)])
+def test_streams_killed_at_random_moments_end_as_ones_that_were_not(tmp_path, num_kills):
+    counted = forked_kills(*jobs_of_all_sources(tmp_path, num_kills))
+    assert len(counted) == 3
+    assert min(counted) >= num_kills
 
 
 @pytest.mark.slow
@@ -82,8 +97,10 @@ def test_the_command_itself_survives_a_kill_with_standard_input(tmp_path):
         "--checkpoint-every",
         "2",
     ]
-    with source.open("rb") as stream:
-        subprocess.run([*COMMAND, *options, "--output", tmp_path / "whole"], stdin=stream, check=True)
+    whole = CliRunner().invoke(
+        app, ["stream", *options, "--output", str(tmp_path / "whole")], input=source.read_bytes()
+    )
+    assert whole.exit_code == 0, whole.output
     output, checkpoint = tmp_path / "killed", tmp_path / "keep"
     arguments = [*COMMAND, *options, "--output", output, "--checkpoint", checkpoint, "--resume"]
     with source.open("rb") as stream:

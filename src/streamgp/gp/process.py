@@ -1,5 +1,6 @@
 """What every Gaussian process of the library can tell about itself, and the prediction that asks for it."""
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from streamgp.errors import NumericalError
 from streamgp.linalg import cholesky
 from streamgp.shapes import broadcast_shapes
 
@@ -72,19 +74,19 @@ class Prediction:
     @cached_property
     def mean(self) -> Float[Tensor, "*c n"]:
         """Mean; costs one dot product for each input."""
-        return self.process.mean(self.inputs)
+        return _finite(self.process.mean(self.inputs), "mean")
 
     @cached_property
     def variance(self) -> Float[Tensor, "*c n"]:
         """Marginal variances, never negative; read off the covariance if that is there already."""
         if "covariance" in self.__dict__:
             return self.covariance.diagonal(dim1=-2, dim2=-1).clamp_min(0.0)
-        return self.process.variance(self.inputs).clamp_min(0.0)
+        return _finite(self.process.variance(self.inputs), "variance").clamp_min(0.0)
 
     @cached_property
     def covariance(self) -> Float[Tensor, "*c n n"]:
         """Joint covariance, whose diagonal is never negative."""
-        covariance = self.process.covariance(self.inputs)
+        covariance = _finite(self.process.covariance(self.inputs), "covariance")
         below = covariance.detach().diagonal(dim1=-2, dim2=-1).clamp_max(0.0)
         # Rounding can leave variances of known values slightly negative; rarely, so look before paying for a copy.
         return covariance - torch.diag_embed(below) if below.any() else covariance
@@ -93,3 +95,14 @@ class Prediction:
     def standard_deviation(self) -> Float[Tensor, "*c n"]:
         """Square root of the variance."""
         return self.variance.sqrt()
+
+
+def _finite(values: Tensor, name: str) -> Tensor:
+    """Pass finite moments on: where a kernel grows without bound, they can leave what their dtype holds."""
+    # The sum is much cheaper than a look at each value, and rarely wrong: it may overflow by itself.
+    if not math.isfinite(float(values.detach().sum())) and not torch.isfinite(values.detach()).all():
+        raise NumericalError(
+            f"The {name} of the prediction is beyond what {str(values.dtype).removeprefix('torch.')} can hold. "
+            "Look for fill values among the inputs, scale inputs and kernel, or use float64."
+        )
+    return values

@@ -15,18 +15,29 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import torch
 from gpytorch.kernels import Kernel
-from gpytorch.means import Mean
+from gpytorch.means import ConstantMean, Mean
 from numpy.typing import NDArray
 from torch import Tensor
 
 from streamgp.conditioning import SparseGP
 from streamgp.gp import Prediction
+from streamgp.testing.high_precision import (
+    cholesky,
+    in_digits,
+    inverse,
+    kernel_condition,
+    kernel_matrix,
+    solve,
+    square_root,
+    to_float,
+)
 
 __all__ = [
     "Moments",
     "assert_predicts",
     "assert_within",
     "condition_dense",
+    "condition_precisely",
     "condition_pseudo_data",
     "exact_gp",
     "predict_dense",
@@ -109,10 +120,10 @@ def condition_pseudo_data(gp: SparseGP, X: Tensor, y: Tensor, noise_covariance: 
     at_points = slice(len(W), len(W) + m)
     jitter = gp.process.jitter * np.eye(m)
     K = prior.covariance[at_points, at_points] + jitter
-    L = np.linalg.cholesky(K)
+    L = cholesky(K)
     mean, S = L @ _array(gp.whitened_mean), L @ _array(gp.whitened_covariance) @ L.T
-    noise_hat = np.linalg.inv(np.linalg.inv(S) - np.linalg.inv(K))
-    y_hat = prior.mean[at_points] + noise_hat @ np.linalg.solve(S, mean)
+    noise_hat = inverse(inverse(S) - inverse(K))
+    y_hat = prior.mean[at_points] + noise_hat @ (inverse(S) @ mean)
     # The jitter on K belongs to the inducing values, so it is part of their prior here too.
     noise = np.block([[noise_hat + jitter, np.zeros((m, n))], [np.zeros((n, m)), _array(noise_covariance)]])
     result = _condition(prior, np.concatenate([y_hat, _array(y)]), noise)
@@ -138,9 +149,9 @@ def sgpr(
     features = _features(_prior(kernel, mean, _join(Z, W, X)), Z.shape[-2], jitter)
     n = X.shape[-2]
     phi, phi_condition = features.values[..., -n:], features.condition[..., -n:]
-    inverse_noise = np.linalg.inv(_array(noise_covariance))
+    inverse_noise = inverse(_array(noise_covariance))
     residual = _array(y) - features.prior.mean[..., -n:]
-    S = np.linalg.inv(np.eye(phi.shape[-2]) + phi @ inverse_noise @ _t(phi))
+    S = inverse(np.eye(phi.shape[-2]) + phi @ inverse_noise @ _t(phi))
     half = phi_condition @ np.abs(inverse_noise @ _t(phi))
     precision_condition = half + _t(half) + np.abs(phi) @ np.abs(inverse_noise) @ np.abs(_t(phi))
     pull_condition = _apply(phi_condition, np.abs(_apply(inverse_noise, residual)))
@@ -149,6 +160,64 @@ def sgpr(
     pull = _apply(phi @ inverse_noise, residual)
     result = _belief(features, _apply(S, pull), S, precision_condition, pull_condition)
     return _moments(result.part(slice(0, W.shape[-2])))
+
+
+def condition_precisely(
+    gp: SparseGP,
+    X: Tensor,
+    y: Tensor,
+    noise_variance: Tensor,
+    W: Tensor,
+    *,
+    mode: str = "condition",
+    decay: float = 1.0,
+) -> Moments:
+    """A sparse GP after observations, in sixty digits, without leading axes.
+
+    Args:
+        gp: The belief before, with the jitter that its factor needed.
+        X: Inputs.
+        y: Observed values.
+        noise_variance: Their noise variances, with what the factorisation added.
+        W: Test inputs.
+        mode: `"condition"`, or `"absorb"` for what is left when only the belief about the inducing points is updated.
+        decay: What the information in the belief is multiplied with before.
+    """
+    inputs = _join(gp.inducing_points, W, X)
+    prior = _precise_prior(gp.kernel, gp.mean, inputs, torch.finfo(W.dtype).eps)
+    features = _features(prior, gp.num_inducing, in_digits(_array(gp.process.total_jitter)))
+    m, root = (in_digits(_array(part)) for part in (gp.whitened_mean, gp.process.whitened_root))
+    values, noise = in_digits(_array(y)), in_digits(_array(noise_variance))
+    S = root @ root.T
+    if mode == "condition" and decay == 1.0:
+        joint = _belief(features, m, S, 0 * S, 0 * m)
+        return _moments(_condition(joint, values, np.diag(noise)))
+    num_tests, eye = len(W), in_digits(np.eye(len(S)))
+    phi, phi_condition = features.values[:, num_tests:], features.condition[:, num_tests:]
+    residual = values - features.prior.mean[num_tests:]
+    precision, pull = decay * (inverse(S) - eye), decay * (inverse(S) @ m)
+    size, weighted = np.abs(phi) / noise, phi / noise
+    half = phi_condition @ size.T
+    # The belief is held as a root, whose rounding its inverse magnifies.
+    held = np.abs(inverse(S)) @ np.abs(root) @ np.abs(root.T) @ np.abs(inverse(S))
+    precision_condition = decay * held + half + half.T + size @ np.abs(phi.T)
+    pull_condition = decay * (held @ np.abs(m)) + (phi_condition / noise) @ np.abs(residual)
+    pull_condition = pull_condition + size @ (np.abs(values) + features.prior.mean_condition[num_tests:])
+    S_new = inverse(eye + precision + weighted @ phi.T)
+    # The new mean is a step from the old one, whose rounding it keeps.
+    pull_condition = pull_condition + np.abs(inverse(S_new)) @ np.abs(m)
+    joint = _belief(features, S_new @ (pull + weighted @ residual), S_new, precision_condition, pull_condition)
+    return _moments(joint.part(slice(0, num_tests)))
+
+
+def _precise_prior(kernel: Kernel, mean: Mean, inputs: Array, rounding: float) -> "_Joint":
+    X = in_digits(inputs)
+    K = kernel_matrix(kernel, X)
+    mu = in_digits(np.zeros(len(inputs)))
+    if isinstance(mean, ConstantMean):
+        mu = mu + in_digits(_array(mean.constant))
+    condition = in_digits(kernel_condition(kernel, inputs, rounding))
+    return _Joint(mu, K, np.abs(mu), condition)
 
 
 @final
@@ -190,7 +259,7 @@ def _prior(kernel: Kernel, mean: Mean, inputs: Array) -> _Joint:
     kernel, mean = (deepcopy(module).double() for module in (kernel, mean))
     X = torch.from_numpy(inputs)
     mu, K = _array(mean(X)), _array(kernel(X).to_dense())
-    spread = np.sqrt(_diagonal(K))
+    spread = square_root(_diagonal(K))
     # A relative error of the distance moves a stationary kernel by a share of its height, not of its value.
     return _Joint(mu, K, np.abs(mu), _outer(spread, spread))
 
@@ -198,11 +267,11 @@ def _prior(kernel: Kernel, mean: Mean, inputs: Array) -> _Joint:
 def _features(joint: _Joint, m: int, jitter: float) -> _Features:
     """The features of all inputs after the first `m`, which are the inducing points."""
     size = joint.covariance_condition
-    L = np.linalg.cholesky(joint.covariance[..., :m, :m] + jitter * np.eye(m))
-    inverse = np.abs(np.linalg.inv(L))
-    half = np.tril(inverse @ size[..., :m, :m] @ _t(inverse)) + inverse @ np.abs(L)
-    phi = np.linalg.solve(L, joint.covariance[..., :m, m:])
-    condition = half @ np.abs(phi) + inverse @ size[..., :m, m:]
+    L = cholesky(joint.covariance[..., :m, :m] + jitter * np.eye(m))
+    backward = np.abs(inverse(L))
+    half = np.tril(backward @ size[..., :m, :m] @ _t(backward)) + backward @ np.abs(L)
+    phi = solve(L, joint.covariance[..., :m, m:])
+    condition = half @ np.abs(phi) + backward @ size[..., :m, m:]
     return _Features(joint.part(slice(m, None)), phi, condition, half)
 
 
@@ -215,8 +284,8 @@ def _sparse(gp: SparseGP, inputs: Array, *, is_derived: bool = False) -> _Joint:
     m, S = _array(gp.whitened_mean), _array(gp.whitened_covariance)
     if not is_derived:
         return _belief(features, m, S, np.zeros_like(S), np.zeros_like(m))
-    inverse = np.linalg.inv(S)
-    precision, pull = np.abs(inverse - np.eye(S.shape[-1])), np.abs(_apply(inverse, m))
+    inverse_S = inverse(S)
+    precision, pull = np.abs(inverse_S - np.eye(S.shape[-1])), np.abs(_apply(inverse_S, m))
     half = features.half @ precision
     return _belief(features, m, S, half + _t(half) + precision, _apply(features.half, pull) + pull)
 
@@ -247,10 +316,10 @@ def _condition(joint: _Joint, y: Array, noise: Array) -> _Joint:
     if not n:
         return before
     cross, A = joint.covariance[..., -n:, :-n], joint.covariance[..., -n:, -n:] + noise
-    gain = _t(np.linalg.solve(A, cross))
+    gain = _t(solve(A, cross))
     residual = y - joint.mean[..., -n:]
-    alpha = np.linalg.solve(A, residual[..., None])[..., 0]
-    spread, size = np.sqrt(_diagonal(A)), np.abs(gain)
+    alpha = solve(A, residual[..., None])[..., 0]
+    spread, size = square_root(_diagonal(A)), np.abs(gain)
     corner = joint.covariance_condition[..., -n:, -n:] + _outer(spread, spread)
     edge = joint.covariance_condition[..., :-n, -n:]
     through = edge + size @ corner
@@ -264,7 +333,7 @@ def _condition(joint: _Joint, y: Array, noise: Array) -> _Joint:
 
 
 def _moments(joint: _Joint) -> Moments:
-    return Moments(*(torch.from_numpy(np.ascontiguousarray(part)) for part in vars(joint).values()))
+    return Moments(*(torch.from_numpy(np.ascontiguousarray(to_float(part))) for part in vars(joint).values()))
 
 
 def _join(*inputs: Tensor) -> Array:

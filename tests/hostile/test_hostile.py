@@ -1,0 +1,27 @@
+"""Ten thousand problems that no user should have; see `streamgp.testing.hostile`."""
+
+import pytest
+
+from streamgp.testing.hostile import run_case
+
+_CHUNK = 50
+
+
+def _starts(first, last):
+    return range(first, last, _CHUNK)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "start",
+    [*_starts(0, 500), *(pytest.param(start, marks=pytest.mark.thorough) for start in _starts(500, 10_000))],
+)
+def test_answers_are_right_and_finite_or_refused_with_a_sentence(start):
+    outcomes = [run_case(seed) for seed in range(start, start + _CHUNK)]
+    failed = [outcome for outcome in outcomes if outcome.failures]
+    report = [f"run_case({each.seed}): {each.description}: {each.failures[0]}" for each in failed]
+    assert not failed, "\n".join(report)
+    # Were all refused, nothing would have been tried.
+    assert sum(bool(outcome.refusal) for outcome in outcomes) < _CHUNK / 2
+    assert sum(outcome.num_compared for outcome in outcomes) > _CHUNK / 4
