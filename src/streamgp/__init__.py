@@ -25,6 +25,7 @@ __all__ = [
     "from_gpytorch",
     "likelihoods",
     "load",
+    "merge",
     "problems",
 ]
 
@@ -46,12 +47,13 @@ _HOMES = {
     "fit": "streamgp.training",
     "from_gpytorch": "streamgp.conditioning",
     "load": "streamgp.storage",
+    "merge": "streamgp.conditioning",
 }
 _SUBMODULES = ("datasets", "errors", "likelihoods", "problems")
 
 if TYPE_CHECKING:
     from streamgp import datasets, errors, likelihoods, problems
-    from streamgp.conditioning import ConditionedGP, SparseGP, from_gpytorch
+    from streamgp.conditioning import ConditionedGP, SparseGP, from_gpytorch, merge
     from streamgp.gp import Prediction
     from streamgp.models import OnlineGP
     from streamgp.optimizers import Constraint, Optimizer, TurboOptimizer

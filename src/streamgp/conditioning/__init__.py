@@ -3,7 +3,8 @@
 from streamgp.conditioning.absorb import AbsorbInfo
 from streamgp.conditioning.abstract_gp import AbstractGP
 from streamgp.conditioning.conditioned_gp import ConditionedGP
+from streamgp.conditioning.merging import merge
 from streamgp.conditioning.sparse_gp import SparseGP, from_gpytorch
 from streamgp.conditioning.window import SiteWindow
 
-__all__ = ["AbsorbInfo", "AbstractGP", "ConditionedGP", "SiteWindow", "SparseGP", "from_gpytorch"]
+__all__ = ["AbsorbInfo", "AbstractGP", "ConditionedGP", "SiteWindow", "SparseGP", "from_gpytorch", "merge"]

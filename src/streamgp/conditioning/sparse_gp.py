@@ -1,8 +1,9 @@
 """The sparse GP that users hold: a frozen value that can be conditioned, absorb data, be sampled and saved."""
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 import torch
 from gpytorch.kernels import Kernel
@@ -29,6 +30,7 @@ from streamgp.conditioning.nystrom import NystromPredictive, predict_nystrom
 from streamgp.conditioning.observation import Observation
 from streamgp.conditioning.selection import choose_inducing_points
 from streamgp.conditioning.transport import TransportInfo, transport
+from streamgp.conditioning.unlearning import LeaveOneOut, UnlearnInfo, leave_one_out, unlearn
 from streamgp.errors import ShapeError
 from streamgp.gp import Prior, PseudoData, SamplePaths, SparseProcess, pseudo_data, read_gpytorch, sample_paths
 from streamgp.gp.exporting import write_gpytorch
@@ -39,6 +41,8 @@ from streamgp.storage import reads_version_1, register, save
 from streamgp.storage.version1 import object_of, process_of
 
 __all__ = ["SparseGP", "from_gpytorch"]
+
+Result = TypeVar("Result")
 
 # Large enough to keep the factor of close inducing points accurate, small enough not to show in predictions.
 _DEFAULT_JITTER = {torch.float64: 1e-8, torch.float32: 1e-5}
@@ -189,6 +193,40 @@ class SparseGP(AbstractGP):
             The new GP, with the same inducing points.
         """
         return SparseGP(forget(self.process, factor))
+
+    def unlearn(
+        self, X: ArrayLike, y: ArrayLike, *, noise_variance: ArrayLike | None = None
+    ) -> tuple["SparseGP", UnlearnInfo]:
+        """Take back observations that were absorbed, as if they had never been.
+
+        Exact, to rounding, where the inducing points are those at which the observations were absorbed; where points
+        moved since, what they lost of the observations cannot be told apart from the rest. Hyperparameters that were
+        learned from the observations stay.
+
+        Args:
+            X: Inputs, as they were absorbed.
+            y: Observed values; for another likelihood the targets of the sites, `info.site_info.sites.targets`.
+            noise_variance: Their noise; for another likelihood the variances of the sites.
+
+        Returns:
+            The GP without them, and diagnostics.
+        """
+        unlearned, info = self._past(unlearn, X, y, noise_variance)
+        return SparseGP(unlearned), info
+
+    def leave_one_out(self, X: ArrayLike, y: ArrayLike, *, noise_variance: ArrayLike | None = None) -> LeaveOneOut:
+        """Predict each absorbed observation from all others; arguments as in `unlearn`.
+
+        Returns:
+            Mean and variance of the latent values, and log densities of the observations.
+        """
+        return self._past(leave_one_out, X, y, noise_variance)
+
+    def _past(self, function: Callable[[SparseProcess, Observation], Result], X: Any, y: Any, noise: Any) -> Result:
+        """Apply a function to the belief and observations it has absorbed."""
+        observation = self._read(X, y, noise, None, "variational").detach_and_expand(self.process.batch_shape)
+        with torch.no_grad():
+            return function(self.process, observation)
 
     def pseudo_data(self) -> PseudoData:
         """The observations at the inducing points for which the belief would be optimal: the paper's view."""

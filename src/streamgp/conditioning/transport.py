@@ -10,7 +10,7 @@ from streamgp.errors import NumericalError
 from streamgp.gp import Prior, SparseProcess
 from streamgp.linalg import apply, cholesky, solve_lower, solve_vector
 
-__all__ = ["TransportInfo", "transport"]
+__all__ = ["TransportInfo", "inverse_root", "transport"]
 
 # Under a changed prior a carried site may claim less than no information. It is bounded so that no direction
 # becomes wider than ten prior variances, far beyond what training leaves (eigenvalues up to about 1.1).
@@ -61,7 +61,7 @@ def transport(
     before_data = SparseProcess.from_prior(prior, Z, jitter=process.jitter)
     L, L_old, R_old = before_data.factor.double(), process.factor.double(), process.whitened_root.double()
     T = solve_lower(L, _projected(process, Z, prior, is_same).double())
-    R_inverse = _inverse_root(R_old)
+    R_inverse = inverse_root(R_old)
     G = R_inverse @ T.mT
     eye = torch.eye(L.shape[-1], dtype=L.dtype, device=L.device)
     site = G.mT @ G - T @ T.mT
@@ -100,7 +100,8 @@ def _is_same(Z: Tensor, Z_old: Tensor) -> Bool[Tensor, "*b m k"]:
     return equal & (equal.cumsum(-1) == 1) & (equal.cumsum(-2) == 1)
 
 
-def _inverse_root(root: Tensor) -> Tensor:
+def inverse_root(root: Float[Tensor, "*b m m"]) -> Float[Tensor, "*b m m"]:
+    """The inverse of a root of a belief's covariance; refuses a belief without spread."""
     inverse, failed = torch.linalg.inv_ex(root)
     if failed.any() or not torch.isfinite(inverse).all():
         raise NumericalError(
