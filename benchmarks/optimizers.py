@@ -46,8 +46,8 @@ from streamgp.problems.base import AbstractProblem
 
 NUM_INITIAL, BATCH, BUDGET = 12, 3, 60
 TURBO_INITIAL, TURBO_BATCH, TURBO_BUDGET = 200, 100, 2000
-SMALL = ("qkg", "lts", "botorch", "tpe", "gpsampler", "random")
-TURBO = ("ts-sparse", "lts-sparse", "ts-exact", "lts-exact")
+SMALL = ("qkg", "lookahead_thompson", "botorch", "tpe", "gpsampler", "random")
+TURBO = ("thompson-sparse", "lookahead_thompson-sparse", "thompson-exact", "lookahead_thompson-exact")
 METHODS = {"hartmann": SMALL, "poisson": (*SMALL, "botorch-log"), "rover": TURBO, "step": TURBO}
 PROBLEMS: dict[str, AbstractProblem] = {
     "hartmann": Hartmann6(is_constrained=False),
@@ -187,7 +187,7 @@ def run_rover(method: str, seed: int, *, budget: int) -> dict[str, Any]:
         if len(optimizer.y) >= TURBO_INITIAL:
             seconds.append(time.perf_counter() - began)
         optimizer.tell(X, problem.observe(X, generator))
-        best.append(optimizer.best().y)
+        best.append(float(optimizer.y.max()))
     recommended = float(problem(optimizer.best().X.unsqueeze(0)))
     evaluated = float(problem(optimizer.X).max())
     # Where all evaluations were steps without a new run, the last step had the whole budget to learn from.

@@ -8,25 +8,34 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 __all__ = [
+    "Categorical",
     "ConditionedGP",
     "Constraint",
+    "Integer",
+    "LinearConstraint",
+    "Objective",
     "OnlineGP",
     "Optimizer",
+    "Ordinal",
     "PoolLearner",
     "Prediction",
+    "Real",
     "SparseGP",
     "StreamingGPClassifier",
     "StreamingGPRegressor",
     "TurboOptimizer",
     "__version__",
+    "acquisition",
     "datasets",
     "errors",
     "fit",
     "from_gpytorch",
     "likelihoods",
     "load",
+    "loops",
     "merge",
     "problems",
+    "storage",
 ]
 
 __version__ = "0.1.0"
@@ -34,12 +43,18 @@ __version__ = "0.1.0"
 # A new public name goes into three places here: `__all__`, this table, and the imports for type
 # checkers. tests/test_imports.py fails if one is forgotten.
 _HOMES = {
+    "Categorical": "streamgp.loops",
     "ConditionedGP": "streamgp.conditioning",
-    "Constraint": "streamgp.optimizers",
+    "Constraint": "streamgp.loops",
+    "Integer": "streamgp.loops",
+    "LinearConstraint": "streamgp.loops",
+    "Objective": "streamgp.loops",
     "OnlineGP": "streamgp.models",
     "Optimizer": "streamgp.optimizers",
+    "Ordinal": "streamgp.loops",
     "PoolLearner": "streamgp.pools",
     "Prediction": "streamgp.gp",
+    "Real": "streamgp.loops",
     "SparseGP": "streamgp.conditioning",
     "StreamingGPClassifier": "streamgp.streaming.classifier",
     "StreamingGPRegressor": "streamgp.streaming.regressor",
@@ -49,14 +64,15 @@ _HOMES = {
     "load": "streamgp.storage",
     "merge": "streamgp.conditioning",
 }
-_SUBMODULES = ("datasets", "errors", "likelihoods", "problems")
+_SUBMODULES = ("acquisition", "datasets", "errors", "likelihoods", "loops", "problems", "storage")
 
 if TYPE_CHECKING:
-    from streamgp import datasets, errors, likelihoods, problems
+    from streamgp import acquisition, datasets, errors, likelihoods, loops, problems, storage
     from streamgp.conditioning import ConditionedGP, SparseGP, from_gpytorch, merge
     from streamgp.gp import Prediction
+    from streamgp.loops import Categorical, Constraint, Integer, LinearConstraint, Objective, Ordinal, Real
     from streamgp.models import OnlineGP
-    from streamgp.optimizers import Constraint, Optimizer, TurboOptimizer
+    from streamgp.optimizers import Optimizer, TurboOptimizer
     from streamgp.pools import PoolLearner
     from streamgp.storage import load
     from streamgp.streaming.classifier import StreamingGPClassifier

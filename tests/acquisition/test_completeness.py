@@ -21,4 +21,5 @@ def covered_names():
 
 
 def test_every_public_acquisition_function_has_a_law_suite():
-    assert set(streamgp.acquisition.__all__) <= covered_names()
+    functions = {name for name in streamgp.acquisition.__all__ if name.islower()}
+    assert functions <= covered_names()

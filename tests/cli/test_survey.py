@@ -147,7 +147,7 @@ def test_surveys_that_found_nothing_are_followed_by_places_that_are_spread(tmp_p
     chosen = read(tmp_path / "v.next.csv")
     assert {row["predicted"] for row in chosen} == {""}
     assert all(int(row["row"]) > NUM_SURVEYED for row in chosen)
-    assert sg.PoolLearner.load(tmp_path / "s").outcomes.tolist() == [0.0] * NUM_SURVEYED
+    assert sg.PoolLearner.load(tmp_path / "s").y.flatten().tolist() == [0.0] * NUM_SURVEYED
 
 
 def test_nothing_is_written_if_a_file_cannot_be(tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ from streamgp.cli.survey_options import SurveyOptions
 from streamgp.cli.survey_outcomes import Outcome
 from streamgp.cli.survey_places import Place
 from streamgp.cli.survey_pool import make_pool
-from streamgp.pools import PoolPrediction
+from streamgp.pools import ResponsePrediction
 
 NUM_PLACES = 6
 
@@ -25,7 +25,7 @@ def pool_of(stretch=1.0, num_surveyed=2):
 
 def predict(is_thresholded=False):
     mean = torch.linspace(0.1, 0.4, NUM_PLACES, dtype=torch.float64)
-    return PoolPrediction(mean, mean - 0.05, mean + mean, mean, mean, 2.0 * mean if is_thresholded else None)
+    return ResponsePrediction(mean, mean, mean - 0.05, mean + mean, mean, mean, 2.0 * mean if is_thresholded else None)
 
 
 def draw(pool, prediction, chosen=(5, 3), **given):

@@ -6,7 +6,7 @@ from streamgp.cli.survey_outcomes import Outcome
 from streamgp.cli.survey_places import Place
 from streamgp.cli.survey_pool import make_pool
 from streamgp.cli.survey_tables import all_table, next_table, printed_table
-from streamgp.pools import PoolPrediction
+from streamgp.pools import ResponsePrediction
 
 PLACES = (
     Place(1, "A", (1.0, -2.5, 7.0), Outcome(1.0, 4.0)),
@@ -25,7 +25,7 @@ def options(**given):
 @pytest.fixture
 def prediction():
     mean = torch.tensor([0.25, 0.123456, 0.5], dtype=torch.float64)
-    return PoolPrediction(mean, mean - 0.1, mean + 0.1, mean, mean, None)
+    return ResponsePrediction(mean, mean, mean - 0.1, mean + 0.1, mean, mean, None)
 
 
 def test_chosen_places_come_by_rank(prediction):

@@ -6,8 +6,8 @@ from matplotlib.figure import Figure
 from torch.testing import assert_close
 
 import streamgp as sg
+from streamgp.acquisition import LookaheadThompson, RegionRules, Thompson
 from streamgp.errors import (
-    DTypeError,
     FileFormatError,
     OptionError,
     ShapeError,
@@ -16,17 +16,16 @@ from streamgp.errors import (
     ValueRangeError,
 )
 from streamgp.likelihoods import Gaussian
-from streamgp.optimizers import RegionRules
-from streamgp.optimizers.turbo_settings import TurboSettings
 
 BOUNDS = [(-5.0, 5.0), (0.0, 10.0), (-1.0, 1.0)]
 PEAK = torch.tensor([1.0, 4.0, 0.2]).double()
-SMALL = {"num_initial": 8, "num_candidates": 200, "num_inducing": 20, "depth": 2, "num_paths": 3}
+TS, LTS = Thompson(200), LookaheadThompson(200, depth=2, num_paths=3)
+SMALL = {"num_initial": 8, "num_inducing": 20, "acquisition": LTS}
 VARIANTS = [
-    {"model": "sparse", "acquisition": "ts"},
-    {"model": "sparse", "acquisition": "lts"},
-    {"model": "exact", "acquisition": "ts"},
-    {"model": "exact", "acquisition": "lts"},
+    {"model": "sparse", "acquisition": TS},
+    {"model": "sparse", "acquisition": LTS},
+    {"model": "exact", "acquisition": TS},
+    {"model": "exact", "acquisition": LTS},
 ]
 
 
@@ -46,11 +45,11 @@ def advance(optimizer, num_steps, function=bowl, q=4):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", VARIANTS, ids=lambda o: "-".join(o.values()))
+@pytest.mark.parametrize("options", VARIANTS, ids=str)
 def test_the_peak_of_a_bowl_is_found(options):
     best = advance(turbo(**options), 10).best()
-    assert best.y > -0.005
-    assert best.y == pytest.approx(float(bowl(best.X.unsqueeze(0))))
+    assert best.observed > -0.005
+    assert best.observed == pytest.approx(float(bowl(best.X.unsqueeze(0))))
 
 
 def test_points_lie_in_the_bounds_and_differ():
@@ -72,7 +71,7 @@ def test_asking_again_before_telling_does_not_repeat_points():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", VARIANTS[:3], ids=lambda o: "-".join(o.values()))
+@pytest.mark.parametrize("options", VARIANTS[:3], ids=str)
 def test_the_same_seed_gives_the_same_suggestions(options):
     first, second = (advance(turbo(seed=3, **options), 3).ask(4) for _ in range(2))
     assert torch.equal(first, second)
@@ -105,15 +104,13 @@ def test_known_noise_stays_as_it_is_in_the_users_units(model):
     optimizer = advance(turbo(model=model, likelihood=Gaussian(variance, is_learned=False)), 3)
     X = optimizer.X[:2]
     fitted = optimizer.model()
-    unit = (X - torch.tensor(BOUNDS).double().mT[0]) / torch.tensor([10.0, 10.0, 2.0]).double()
-    noise = fitted.posterior(unit, observation_noise=True).variance - fitted.posterior(unit).variance
-    scale = float(optimizer.y.std(correction=0))
-    assert_close(scale**2 * noise.detach(), torch.full((2, 1), variance).double(), rtol=1e-3, atol=0)
+    noise = fitted.posterior(X, observation_noise=True).variance - fitted.posterior(X).variance
+    assert_close(noise.detach(), torch.full((2, 1), variance).double(), rtol=1e-3, atol=0)
 
 
 def test_a_file_of_something_else_is_refused(tmp_path):
     (tmp_path / "other").write_text("no archive")
-    with pytest.raises(FileFormatError, match=r"is damaged or was not written by streamgp"):
+    with pytest.raises(FileFormatError, match="damaged"):
         sg.TurboOptimizer.load(tmp_path / "other")
 
 
@@ -122,7 +119,7 @@ def test_minimising_the_negated_function_gives_the_same_suggestions():
     up = advance(turbo(), 3)
     down = advance(turbo(maximize=False), 3, lambda X: -bowl(X))
     assert_close(up.ask(4), down.ask(4))
-    assert up.best().y == -down.best().y
+    assert up.best().observed == -down.best().observed
 
 
 @pytest.mark.slow
@@ -139,7 +136,7 @@ def test_failed_evaluations_are_left_out_of_the_model_and_do_not_stop_the_search
 
     optimizer = advance(turbo(), 8, sometimes)
     assert optimizer.y.isnan().any()
-    assert optimizer.best().y > -0.1
+    assert optimizer.best().observed > -0.1
     assert len(optimizer.model().gps[0].inducing_points) <= int((~optimizer.y.isnan()).sum())
 
 
@@ -161,11 +158,11 @@ def test_a_small_region_is_given_up_and_the_best_of_all_runs_is_kept():
     optimizer.tell(X, torch.full((4,), -10.0))
     assert optimizer.num_runs == 2
     assert optimizer.region.length == 0.8
-    assert optimizer.best().index == best.index
+    assert torch.equal(optimizer.best().X, best.X)
     # A new initial design, other than the first.
     design = optimizer.ask(8)
     assert len(torch.unique(torch.cat([design, turbo().ask(8)]), dim=0)) == 16
-    with pytest.raises(ValueRangeError, match=r"no model yet: 0 of the 8 evaluations"):
+    with pytest.raises(ValueRangeError, match="Nothing is known yet: of 0 evaluations"):
         optimizer.model()
     optimizer.tell(design, bowl(design))
     advance(optimizer, 1)
@@ -193,7 +190,7 @@ def test_suggestions_stay_in_the_trust_region(objective):
 
 
 def test_more_points_than_candidates_can_be_asked_for():
-    assert advance(turbo(num_candidates=20, acquisition="ts"), 2).ask(30).shape == (30, 3)
+    assert advance(turbo(acquisition=Thompson(20)), 2).ask(30).shape == (30, 3)
 
 
 def test_pictures_are_drawn_before_and_after_data():
@@ -208,7 +205,10 @@ def test_pictures_are_drawn_before_and_after_data():
 
 def test_the_representation_tells_of_the_search():
     shown = repr(advance(turbo(), 2))
-    assert shown == "TurboOptimizer(maximize over 3 dimensions by 'lts': 8 told, 0 of them failed, run 1, length 0.8)"
+    assert shown == (
+        "TurboOptimizer(maximize over 3 dimensions by LookaheadThompson: 8 told, "
+        "0 of them failed, 0 pending, run 1, length 0.8)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_the_representation_tells_of_the_search():
         (torch.zeros(2, 2), torch.zeros(2), ShapeError, r"X must have shape \(n, 3\)"),
         (torch.full((1, 3), 20.0), torch.zeros(1), ValueRangeError, r"X must lie within the bounds, but row 0"),
         (torch.zeros(2, 3), torch.zeros(3), ShapeError, r"y must have shape \(2,\).*but has shape \(3,\)"),
-        (torch.zeros(1, 3), torch.tensor([math.inf]), SupportError, r"Tell failed evaluations as NaN"),
+        (torch.zeros(1, 3), torch.tensor([math.inf]), SupportError, "Tell a failed evaluation as NaN"),
         (torch.full((1, 3), math.nan), torch.zeros(1), ValueRangeError, r"X must be finite"),
     ],
 )
@@ -233,33 +233,17 @@ def test_an_error_in_tell_changes_nothing(X, y, error, message):
     ("options", "error", "message"),
     [
         ({"model": "deep"}, OptionError, r"model must be one of 'sparse', 'exact', but is 'deep'"),
-        ({"acquisition": "qei"}, OptionError, r"acquisition must be one of 'lts', 'ts'"),
+        ({"acquisition": "qei"}, OptionError, r"acquisition must be one of 'thompson', 'lookahead_thompson'"),
         ({"objective": "mll"}, OptionError, r"objective must be one of 'elbo', 'pll'"),
         ({"likelihood": "preference"}, UnsupportedError, r"Use streamgp.Optimizer for comparisons"),
         ({"likelihood": "poisson", "model": "exact"}, UnsupportedError, r"model='exact' needs a Gaussian likelihood"),
         ({"num_initial": 1}, ValueRangeError, r"num_initial must be a whole number of at least 2"),
-        ({"depth": 0}, ValueRangeError, r"depth must be a whole number of at least 1"),
         ({"seed": -1}, ValueRangeError, r"seed must be a whole number"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options, error, message):
     with pytest.raises(error, match=message):
         turbo(**options)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"maximize": 1}, r"maximize must be True or False, but is 1"),
-        ({"rules": {}}, r"rules must be a streamgp.optimizers.RegionRules, but is a dict"),
-    ],
-)
-def test_options_of_the_wrong_type_are_refused(options, message):
-    """At the reader of options, as the tests do not let such values through to it."""
-    given = {"likelihood": "gaussian", "rules": None, "maximize": True, "model": "sparse", "acquisition": "lts"}
-    given |= {"objective": "elbo", "seed": 0, **SMALL}
-    with pytest.raises(DTypeError, match=message):
-        TurboSettings.read(BOUNDS, **{**given, **options})
 
 
 def test_asking_for_no_points_is_refused():

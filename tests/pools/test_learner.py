@@ -5,10 +5,11 @@ import torch
 from torch.testing import assert_close
 
 import streamgp as sg
+from streamgp.acquisition.rules.names import POOL_RULES
+from streamgp.acquisition.rules.pool_rules import AbstractThresholdRule
 from streamgp.errors import OptionError, ShapeError, SupportError, ValueRangeError
 from streamgp.likelihoods import Binomial, Gaussian
 from streamgp.pools import Training
-from streamgp.pools.settings import ACQUISITIONS
 
 
 def start(learner, outcomes, members=range(0, 40, 5)):
@@ -18,12 +19,14 @@ def start(learner, outcomes, members=range(0, 40, 5)):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("acquisition", ACQUISITIONS)
+@pytest.mark.parametrize("acquisition", POOL_RULES)
 def test_no_member_is_proposed_twice_until_none_is_left(country, surveyed, acquisition):
-    learner = surveyed
-    learner._settings = replace(learner._settings, acquisition=acquisition)
+    learner, rule = surveyed, POOL_RULES[acquisition]()
+    if isinstance(rule, AbstractThresholdRule):
+        rule = rule.with_threshold(0.3)
+    learner._settings = replace(learner._settings, rule=rule)
     learner.ask(2)  # stays pending
-    seen = learner.observed.tolist() + learner.pending.tolist()
+    seen = learner.X.tolist() + learner.pending.tolist()
     for q in (1, 3):
         chosen = learner.ask(q)
         assert chosen.dtype == torch.long
@@ -54,7 +57,7 @@ def test_the_first_members_fill_the_pool_and_repeat_with_their_seed(country):
 @pytest.mark.slow
 def test_predictions_are_prevalences_whose_intervals_hold_the_truth(country):
     learner = start(country.survey(threshold=0.3), country.counts, range(0, 40, 2))
-    prediction, wider = learner.predict(0.8), learner.predict(0.99)
+    prediction, wider = learner.predict(level=0.8), learner.predict(level=0.99)
     truth = country.f.sigmoid()
     assert ((prediction.mean > 0) & (prediction.mean < 1)).all()
     assert float((prediction.mean - truth).square().mean()) < 0.4 * float(truth.var())
@@ -108,9 +111,9 @@ def test_members_that_could_not_be_observed_and_totals_of_zero_teach_nothing(sur
     learner.tell([1, 2], [torch.nan, 0.0], total_count=[30, 0])
     after = learner.predict()
     assert torch.equal(before.latent_mean, after.latent_mean)
-    assert {1, 2} <= set(learner.observed.tolist())
+    assert {1, 2} <= set(learner.X.tolist())
     assert not {1, 2} & set(learner.available.tolist())
-    assert learner.outcomes.isnan().sum() == 1
+    assert learner.y.isnan().sum() == 1
 
 
 def test_members_without_trials_are_not_proposed(country):
@@ -149,7 +152,11 @@ def test_pending_members_may_be_cancelled(country):
         (ValueRangeError, "must name each member once", lambda one: one.tell([6, 6], [1.0, 2.0])),
         (ValueRangeError, "indices must be indices from 0 to 39", lambda one: one.tell([40], [1.0])),
         (ShapeError, r"y must have shape \(2,\)", lambda one: one.tell([6, 7], [1.0])),
-        (SupportError, "Outcomes cannot be used. .* Tell a member that could not", lambda one: one.tell([6], [31.0])),
+        (
+            SupportError,
+            "Outcomes of the objective 'response' cannot be used. .* Tell a failed",
+            lambda one: one.tell([6], [31.0]),
+        ),
         (
             ShapeError,
             "total_count must be a number or have shape",
@@ -158,7 +165,7 @@ def test_pending_members_may_be_cancelled(country):
         (ValueRangeError, "total_count must hold whole numbers", lambda one: one.tell([6], [1.0], total_count=2.5)),
         (OptionError, "noise_variance belongs to Gaussian", lambda one: one.tell([6], [1.0], noise_variance=1.0)),
         (ValueRangeError, "33 members were asked for, but 32 of 40", lambda one: one.ask(33)),
-        (ValueRangeError, "level must be a probability", lambda one: one.predict(1)),
+        (ValueRangeError, "level must be a probability", lambda one: one.predict(level=1)),
         (ValueRangeError, "q must be a whole number", lambda one: one.ask(0)),
     ],
 )
@@ -172,7 +179,7 @@ def test_a_call_that_raises_changes_nothing(surveyed, error, match, call):
 
 def test_noise_that_is_learned_cannot_be_told(country):
     learner = sg.PoolLearner(country.X)
-    with pytest.raises(OptionError, match=r"Gaussian with learned noise\. Make the learner with"):
+    with pytest.raises(OptionError, match=r"Gaussian. Use likelihood=streamgp"):
         learner.tell([1], [0.5], noise_variance=0.1)
     with pytest.raises(OptionError, match="total_count belongs to Binomial outcomes"):
         learner.tell([1], [0.5], total_count=3)
@@ -215,5 +222,24 @@ def test_the_map_shows_places_and_what_was_chosen(country, surveyed):
 
 def test_a_learner_says_what_it_is(country):
     assert repr(country.survey()) == (
-        "PoolLearner(40 members with 2 inputs, by 'integrated_variance': 0 told, 0 pending)"
+        "PoolLearner(40 members with 2 inputs, by IntegratedVariance: 0 told, 0 of them failed, 0 pending)"
     )
+
+
+def test_other_places_are_predicted_in_the_users_units(country, surveyed):
+    prediction = surveyed.predict(country.X[3:7])
+    assert_close(prediction.mean, surveyed.predict().mean[3:7])
+    with pytest.raises(ShapeError, match=r"X must have shape \(n, 2\), one row for each place"):
+        surveyed.predict([[1.0]])
+
+
+def test_the_best_member_is_the_told_one_of_largest_mean(country, surveyed):
+    best = surveyed.best()
+    told = surveyed.X
+    assert told[surveyed.predict().mean[told].argmax()] == best.X
+    assert best.observed == float(country.counts[best.X])
+
+
+def test_a_threshold_has_a_panel_of_the_map(country):
+    learner = start(country.survey(threshold=0.3, acquisition="exceedance"), country.counts)
+    assert [panel.get_title() for panel in learner.plot_map()][2] == "probability above the threshold"

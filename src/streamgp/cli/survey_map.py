@@ -10,7 +10,7 @@ from torch import Tensor
 
 from streamgp.cli.survey_options import SurveyOptions
 from streamgp.cli.survey_pool import SurveyPool
-from streamgp.pools import PoolPrediction
+from streamgp.pools import ResponsePrediction
 
 __all__ = ["draw_survey"]
 
@@ -23,7 +23,7 @@ _MOST_NUMBERED = 30
 
 
 def draw_survey(
-    pool: SurveyPool, prediction: PoolPrediction | None, *, chosen: Tensor, options: SurveyOptions
+    pool: SurveyPool, prediction: ResponsePrediction | None, *, chosen: Tensor, options: SurveyOptions
 ) -> Figure:
     """Draw three panels, or only the one of chosen places if nothing is predicted yet.
 
@@ -68,7 +68,7 @@ def _shade(
 
 
 def _draw_chosen(
-    axes: Axes, pool: SurveyPool, prediction: PoolPrediction | None, *, chosen: Tensor, options: SurveyOptions
+    axes: Axes, pool: SurveyPool, prediction: ResponsePrediction | None, *, chosen: Tensor, options: SurveyOptions
 ) -> None:
     if prediction is not None and prediction.exceedance is not None:
         _shade(axes, pool, prediction.exceedance, colors="YlOrRd", limits=(0.0, 1.0))

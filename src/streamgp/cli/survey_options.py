@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
+from streamgp.acquisition.rules.names import POOL_RULES
 from streamgp.checks import check_choice, check_count
 from streamgp.cli.output_paths import check_output_paths
 from streamgp.cli.pictures import check_output
 from streamgp.errors import OptionError
-from streamgp.pools.settings import ACQUISITIONS
 
 __all__ = ["SurveyOptions"]
 
@@ -31,7 +31,7 @@ class SurveyOptions:
         count: Column of counts.
         identifier: Column that names a place; its row number if None.
         threshold: A prevalence, a value, or a rate.
-        acquisition: One of `ACQUISITIONS`; None for what suits the columns.
+        acquisition: One of `POOL_RULES`; None for what suits the columns.
         number: How many places to choose.
         output: Where the chosen places go; beside the source if None.
         map: Where a map goes, or None.
@@ -112,7 +112,7 @@ class SurveyOptions:
     def _check_acquisition(self) -> None:
         if self.acquisition is None:
             return
-        check_choice(self.acquisition, ACQUISITIONS, "acquisition")
+        check_choice(self.acquisition, tuple(POOL_RULES), "acquisition")
         if self.acquisition in _THRESHOLDED and self.threshold is None:
             raise OptionError(f"--acquisition {self.acquisition} needs a --threshold, for example 0.1.")
         if self.acquisition == "hotspot_entropy" and self.positives is None:

@@ -7,7 +7,7 @@ from torch import Tensor
 from streamgp.cli.survey_options import SurveyOptions
 from streamgp.cli.survey_places import Place
 from streamgp.cli.survey_pool import SurveyPool
-from streamgp.pools import PoolPrediction
+from streamgp.pools import ResponsePrediction
 
 __all__ = ["SurveyTable", "all_table", "next_table", "printed_table"]
 
@@ -29,7 +29,7 @@ class SurveyTable(NamedTuple):
 def next_table(
     places: tuple[Place, ...],
     pool: SurveyPool,
-    prediction: PoolPrediction | None,
+    prediction: ResponsePrediction | None,
     *,
     chosen: Tensor,
     options: SurveyOptions,
@@ -64,7 +64,7 @@ def printed_table(table: SurveyTable, options: SurveyOptions) -> SurveyTable:
 
 
 def all_table(
-    places: tuple[Place, ...], pool: SurveyPool, prediction: PoolPrediction, *, options: SurveyOptions
+    places: tuple[Place, ...], pool: SurveyPool, prediction: ResponsePrediction, *, options: SurveyOptions
 ) -> SurveyTable:
     """All places in the order of the source, those that are one member included."""
     members = pool.member.tolist()
@@ -91,7 +91,7 @@ def _predicted_header(options: SurveyOptions) -> tuple[str, ...]:
     return _PREDICTED if options.threshold is None else (*_PREDICTED, "probability_above")
 
 
-def _predicted_cells(prediction: PoolPrediction | None, member: int, options: SurveyOptions) -> tuple[str, ...]:
+def _predicted_cells(prediction: ResponsePrediction | None, member: int, options: SurveyOptions) -> tuple[str, ...]:
     if prediction is None:
         return ("",) * len(_predicted_header(options))
     values = [prediction.mean, prediction.lower, prediction.upper]

@@ -24,10 +24,10 @@ from streamgp.conditioning import SparseGP
 from streamgp.errors import OptionError, UnsupportedError
 from streamgp.gp import SparseProcess
 from streamgp.likelihoods import AbstractLikelihood
+from streamgp.loops.outcomes import Outcome
 from streamgp.models import OnlineGP
 from streamgp.models.arguments import read_likelihoods
 from streamgp.models.fitting import check_training_data
-from streamgp.optimizers.outcomes import Outcome
 
 __all__ = ["AxOnlineGP"]
 

@@ -1,6 +1,5 @@
 """The optimizer that users hold."""
 
-import os
 import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, final
@@ -9,33 +8,33 @@ import torch
 from gpytorch.kernels import Kernel
 from torch import Tensor
 
+from streamgp.acquisition import AbstractRule, Search
+from streamgp.acquisition.rules.names import OPTIMIZER_RULES, read_rule
 from streamgp.checks import check_count, to_double
-from streamgp.errors import StreamGPWarning, UnsupportedError
+from streamgp.errors import DTypeError, StreamGPWarning, UnsupportedError
 from streamgp.likelihoods import AbstractLikelihood
-from streamgp.models import OnlineGP
-from streamgp.optimizers.best import Best, find_best
-from streamgp.optimizers.decision import refitted
-from streamgp.optimizers.outcomes import Constraint
-from streamgp.optimizers.plots import draw_acquisition, draw_progress
-from streamgp.optimizers.settings import Search, Settings
-from streamgp.optimizers.state import add_pending, cancel, compare, observe, start_state
-from streamgp.optimizers.storage import load_optimizer, save_optimizer
-from streamgp.optimizers.suggest import suggest
+from streamgp.loops import AbstractLoop, Best, Box, Constraint, LoopSettings, Objective, SurrogateSettings
+from streamgp.loops.plots import check_drawable, draw_acquisition
+from streamgp.loops.settings import check_kernel, read_constraints, read_refit
+from streamgp.loops.state import compare
+from streamgp.storage import register
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["Optimizer"]
 
+_MOST_INITIAL = 30
+
 
 @final
-class Optimizer:
+class Optimizer(AbstractLoop):
     r"""Bayesian optimisation by ask and tell.
 
     `ask` suggests points, `tell` takes what came of them. Points that were asked for and not told yet are pending:
     later suggestions take their outcomes into account as fantasies, and do not repeat them. Failed evaluations are told
     as NaN, and do not stop anything. The same seed and the same calls give the same suggestions, also across `save` and
-    `load`. A call that raises an error changes nothing.
+    `load`. A call that raises an error changes nothing, and threads may share an optimizer.
 
     Counts and classes are optimised on the scale of the latent function, of which rates and probabilities are
     increasing functions: the point of the best median response is looked for.
@@ -48,7 +47,7 @@ class Optimizer:
         maximize: bool = True,
         likelihood: str | AbstractLikelihood = "gaussian",
         constraints: Sequence[Constraint] = (),
-        acquisition: str = "qkg",
+        acquisition: str | AbstractRule = "qkg",
         num_initial: int | None = None,
         num_inducing: int = 100,
         kernel: Kernel | None = None,
@@ -66,10 +65,11 @@ class Optimizer:
                 `"bernoulli"`, `"preference"`, or an object of `streamgp.likelihoods`, whose numbers are in the user's
                 units. Real outcomes are standardised.
             constraints: Further outcomes with bounds.
-            acquisition: `"qkg"` (knowledge gradient), `"qnei"`, `"qei"` (noisy and plain expected improvement),
-                `"qucb"` (upper confidence bound), `"gibbon"` (maximum-value entropy), `"multi_step"` (knowledge
-                gradient of two steps), `"thompson"`, `"lts"` (Thompson sampling, and with look-ahead), `"random"`
-                (points of the initial design's sequence).
+            acquisition: A rule of `streamgp.acquisition`, or a name that is short for one: `"qkg"` (knowledge
+                gradient), `"qnei"`, `"qei"` (noisy and plain expected improvement), `"qucb"` (upper confidence bound),
+                `"gibbon"` (maximum-value entropy), `"multi_step"` (knowledge gradient of two steps), `"thompson"`,
+                `"lookahead_thompson"` (Thompson sampling, and with look-ahead), `"random"` (points of the initial
+                design's sequence).
             num_initial: Number of points of the initial design, a scrambled Sobol sequence; 2 (d + 1) by default, at
                 most 30.
             num_inducing: Most inducing points of each model.
@@ -78,59 +78,40 @@ class Optimizer:
             refit: When hyperparameters are learned again, before a suggestion: `"always"` if there is new data,
                 `"never"` after the first time, a number of new observations, or `"auto"`, which is always up to 500
                 observations and then for each 5 % of new ones. New data is absorbed in any case.
-            search: How much work goes into a suggestion.
+            search: How much work goes into the search for a suggestion.
             seed: Of everything random.
         """
-        settings = Settings.read(
-            bounds,
-            likelihood=likelihood,
-            maximize=maximize,
-            constraints=constraints,
-            acquisition=acquisition,
-            num_initial=num_initial,
-            num_inducing=num_inducing,
-            kernel=kernel,
-            refit=refit,
-            search=search,
-            seed=seed,
+        space = Box.from_bounds(bounds)
+        objective = Objective(maximize=maximize, likelihood=likelihood)
+        objective.outcome.check_constants(None)
+        rows = read_constraints(constraints)
+        rule = read_rule(acquisition, OPTIMIZER_RULES)
+        _check_combination(objective, rows, rule)
+        if search is not None and not isinstance(search, Search):
+            raise DTypeError(
+                f"search must be a streamgp.acquisition.Search, but is a {type(search).__name__}. "
+                "Write search=Search(num_restarts=10)."
+            )
+        default = min(2 * (space.num_dims + 1), _MOST_INITIAL)
+        self._start(
+            LoopSettings(
+                space=space,
+                objectives=(objective,),
+                constraints=rows,
+                rule=rule,
+                surrogate=SurrogateSettings(
+                    kernel=check_kernel(kernel),
+                    num_inducing=check_count(num_inducing, "num_inducing"),
+                    refit=read_refit(refit),
+                    has_learned_points=True,
+                    is_smooth=True,
+                    learns_success=True,
+                ),
+                search=Search() if search is None else search,
+                num_initial=default if num_initial is None else check_count(num_initial, "num_initial"),
+                seed=check_count(seed, "seed", minimum=0),
+            )
         )
-        self._settings, self._state = settings, start_state(settings)
-
-    def ask(self, q: int = 1) -> Tensor:
-        """Suggest points to evaluate next, and keep them as pending.
-
-        Args:
-            q: Number of points.
-
-        Returns:
-            Points `(q, d)`, in the user's units.
-        """
-        state, points = suggest(self._state, self._settings, check_count(q, "q"))
-        self._state = state
-        return self._settings.box.to_user(points)
-
-    def tell(self, X: Any, y: Any) -> None:
-        """Learn outcomes, of points that were asked for or of any others.
-
-        Args:
-            X: Points `(n, d)`, in the user's units. A point within 0.1 % of the bounds' width of a pending one is taken
-                for it.
-            y: Outcomes `(n,)`, or `(n, 1 + c)` with one column for each constraint. A row with NaN is a failed
-                evaluation.
-        """
-        if self._settings.is_preference:
-            raise UnsupportedError("Preferences are not told as outcomes. Use tell_comparison(winners, losers).")
-        self._state = observe(self._state, self._settings, X, y)
-
-    def tell_failure(self, X: Any) -> None:
-        """Learn that evaluations failed: their points are not suggested again, and where failures are frequent less is.
-
-        Args:
-            X: Points `(n, d)`, in the user's units.
-        """
-        points = to_double(X, "X")
-        num_columns = len(self._settings.outcomes)
-        self.tell(points, points.new_full((len(points) if points.dim() else 0, num_columns), torch.nan))
 
     def tell_comparison(self, winners: Any, losers: Any) -> None:
         """Learn which of two points was preferred, for each pair.
@@ -143,34 +124,8 @@ class Optimizer:
             raise UnsupportedError(
                 "Comparisons need likelihood='preference', but this optimizer observes outcomes. Use tell(X, y)."
             )
-        self._state = compare(self._state, self._settings, winners, losers)
-
-    def add_pending(self, X: Any) -> None:
-        """Take points for pending that were not asked for, such as those that someone else is evaluating.
-
-        Args:
-            X: Points `(n, d)`, in the user's units.
-        """
-        self._state = add_pending(self._state, self._settings.box.to_unit(X))
-
-    def cancel(self, X: Any = None) -> None:
-        """Forget pending points that will not be evaluated.
-
-        Args:
-            X: Points `(n, d)`; all pending ones by default.
-        """
-        self._state = cancel(self._state, self._settings.box, X)
-
-    def best(self, *, anywhere: bool = False) -> Best:
-        """The point of best posterior mean that likely keeps the constraints, with its uncertainty.
-
-        It changes nothing. Each constraint must hold with a probability of one half; if none of the points reaches
-        that, the one that is likeliest feasible is returned, and its `probability_feasible` says so.
-
-        Args:
-            anywhere: Whether it may be a point that was never evaluated.
-        """
-        return find_best(self._state, self._settings, anywhere=anywhere)
+        with self._lock:
+            self._state = compare(self._state, self._settings, winners, losers)
 
     def run(
         self, function: Callable[[Tensor], Any], num_evaluations: int, *, q: int = 1, progress: bool = True
@@ -206,54 +161,6 @@ class Optimizer:
                     bar.advance(task)
         return self.best()
 
-    def model(self) -> OnlineGP:
-        """A BoTorch model of objective, constraints, and success if some failed, as the next suggestion will use it.
-
-        Inputs are in the unit cube. Real outcomes are standardised, and those to be minimised have their sign changed.
-        """
-        surrogate = refitted(self._state, self._settings).surrogate
-        assert surrogate is not None
-        return surrogate.model()
-
-    @property
-    def X(self) -> Tensor:  # noqa: N802 # as BoTorch calls it
-        """All points that were evaluated, failures included, in the order in which they were told."""
-        return self._settings.box.to_user(self._state.X)
-
-    @property
-    def y(self) -> Tensor:
-        """Outcomes `(n, 1 + c)`; a row of NaN for each failure."""
-        return self._state.y.clone()
-
-    @property
-    def pending(self) -> Tensor:
-        """Points that were asked for and not told yet."""
-        return self._settings.box.to_user(self._state.pending)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to a file that `load` reads: tensors and a JSON description, no pickle; atomically."""
-        save_optimizer(self._state, self._settings, path)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], *, kernel: Kernel | None = None) -> "Optimizer":
-        """Read an optimizer that `save` wrote; its suggestions go on as they would have.
-
-        Args:
-            path: The file.
-            kernel: The kernel that the optimizer was made with, where it cannot be rebuilt by name or has priors.
-        """
-        loaded = cls.__new__(cls)
-        loaded._state, loaded._settings = load_optimizer(path, kernel=kernel)
-        return loaded
-
-    def plot_progress(self, axes: "Axes | None" = None) -> "Axes":
-        """Draw outcomes and the best of them against evaluations.
-
-        Args:
-            axes: Where to draw; a new figure by default.
-        """
-        return draw_progress(self._state, self._settings, axes)
-
     def plot_acquisition(self, axes: "Axes | None" = None, *, num_steps: int = 40) -> "Axes":
         """Draw the acquisition function of one more point over two dimensions, as the next `ask` sees it.
 
@@ -261,14 +168,17 @@ class Optimizer:
             axes: Where to draw; a new figure by default.
             num_steps: Points along each axis.
         """
-        return draw_acquisition(self._state, self._settings, axes, num_steps=num_steps)
+        check_drawable(self._settings, num_steps)
+        with self._lock:
+            state = self._refitted()
+        return draw_acquisition(state, self._settings, axes, num_steps=num_steps)
 
     def __repr__(self) -> str:
-        state, settings = self._state, self._settings
-        goal = "maximize" if settings.maximize else "minimize"
+        settings = self._settings
+        direction = "maximize" if settings.objectives[0].maximize else "minimize"
         return (
-            f"Optimizer({goal} over {settings.box.num_dims} dimensions by {settings.acquisition!r}: {state.num_told} "
-            f"told, {len(state.failures)} of them failed, {len(state.pending)} pending)"
+            f"Optimizer({direction} over {settings.space.num_dims} dimensions by {type(settings.rule).__name__}: "
+            f"{self._summary()})"
         )
 
     def _evaluate(self, function: Callable[[Tensor], Any], point: Tensor) -> Tensor:
@@ -282,3 +192,25 @@ class Optimizer:
             return point.new_full((num_columns,), torch.nan)
         row = to_double(outcome, "the result of the function").reshape(-1)
         return row if row.isfinite().all() else torch.full_like(row, torch.nan)
+
+
+def _check_combination(objective: Objective, constraints: tuple[Constraint, ...], rule: AbstractRule) -> None:
+    """Refuse options that make no sense together."""
+    is_preference = objective.outcome.likelihood.num_inputs != 1
+    if is_preference and constraints:
+        raise UnsupportedError(
+            "Comparisons cannot be combined with constraints, as no outcome is observed at a point. "
+            "Leave the constraints out."
+        )
+    if is_preference and not objective.maximize:
+        raise UnsupportedError(
+            "What is preferred has the larger utility, which cannot be minimised. Swap winners and losers instead."
+        )
+    if constraints and not rule.knows_constraints:
+        known = [repr(name) for name, one in OPTIMIZER_RULES.items() if one.knows_constraints]
+        raise UnsupportedError(
+            f"The rule {type(rule).__name__} knows no constraints. Those that do are {', '.join(known)}."
+        )
+
+
+register(Optimizer, to_fields=Optimizer.to_parts, from_fields=Optimizer.from_parts)

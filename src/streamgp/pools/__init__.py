@@ -1,7 +1,6 @@
 """Pools: which members of a finite set to observe next."""
 
+from streamgp.loops import ResponsePrediction, Training
 from streamgp.pools.learner import PoolLearner
-from streamgp.pools.prediction import PoolPrediction
-from streamgp.pools.settings import Training
 
-__all__ = ["PoolLearner", "PoolPrediction", "Training"]
+__all__ = ["PoolLearner", "ResponsePrediction", "Training"]

@@ -1,30 +1,45 @@
 """The pool learner that users hold."""
 
-import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
 
+import torch
 from gpytorch.kernels import Kernel
 from torch import Tensor
 
+from streamgp.acquisition import AbstractRule, HotspotEntropy, Search
+from streamgp.acquisition.response import latent_threshold
+from streamgp.acquisition.rules.names import POOL_RULES, read_rule
+from streamgp.acquisition.rules.pool_rules import AbstractPoolRule, AbstractThresholdRule
 from streamgp.checks import check_count
 from streamgp.conditioning import SparseGP
-from streamgp.likelihoods import AbstractLikelihood
-from streamgp.pools.choosing import propose
+from streamgp.errors import DTypeError
+from streamgp.likelihoods import AbstractLikelihood, Binomial
+from streamgp.loops import (
+    AbstractLoop,
+    LoopSettings,
+    Objective,
+    PoolSpace,
+    SurrogateSettings,
+    Training,
+)
+from streamgp.loops.settings import check_kernel, read_refit
+from streamgp.loops.surrogate import SparseSurrogate
 from streamgp.pools.maps import draw_map
-from streamgp.pools.prediction import PoolPrediction, check_level, predict_pool
-from streamgp.pools.settings import Settings, Training
-from streamgp.pools.state import State, available_members, cancel, observe, refitted
-from streamgp.pools.storage import load_learner, save_learner
+from streamgp.storage import register
 from streamgp.training import FitResult
+from streamgp.training.scaling import Scaling
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["PoolLearner"]
 
+_LEAST_INITIAL, _MOST_INITIAL = 5, 30
+
 
 @final
-class PoolLearner:
+class PoolLearner(AbstractLoop):
     """Active learning on a finite pool, by ask and tell: which places to survey next.
 
     `ask` proposes members of the pool, `tell` takes what was observed there. Members that were asked for and not told
@@ -41,7 +56,7 @@ class PoolLearner:
         pool_X: Any,
         *,
         likelihood: str | AbstractLikelihood = "gaussian",
-        acquisition: str = "integrated_variance",
+        acquisition: str | AbstractRule = "integrated_variance",
         threshold: float | None = None,
         is_clipped: bool = True,
         weights: Any = None,
@@ -84,75 +99,50 @@ class PoolLearner:
             standardize: Whether inputs are scaled to zero mean and unit variance over the pool.
             seed: Of everything random.
         """
-        settings = Settings.read(
-            pool_X,
-            likelihood=likelihood,
-            acquisition=acquisition,
-            threshold=threshold,
-            is_clipped=is_clipped,
-            weights=weights,
-            targets=targets,
-            kernel=kernel,
-            num_initial=num_initial,
-            num_inducing=num_inducing,
-            refit=refit,
-            training=training,
-            standardize=standardize,
-            seed=seed,
+        if not isinstance(standardize, bool):
+            raise DTypeError(f"standardize must be True or False, but is {standardize!r}.")
+        if training is not None and not isinstance(training, Training):
+            raise DTypeError(
+                f"training must be a streamgp.pools.Training, but is a {type(training).__name__}. "
+                "Write training=Training(beta=0.1)."
+            )
+        check_count(seed, "seed", minimum=0)
+        space = PoolSpace.from_inputs(pool_X, weights=weights, targets=targets, is_standardized=standardize, seed=seed)
+        n, d = space.members.shape
+        objective = Objective("response", likelihood=likelihood)
+        objective.outcome.check_constants(n)
+        checked = objective.outcome.likelihood
+        if isinstance(checked, Binomial):  # nothing can be learned of a member without trials
+            space = replace(space, is_left=checked.total_count.cpu().expand(n) > 0)
+        default = min(max(2 * (d + 1), _LEAST_INITIAL), _MOST_INITIAL, n)
+        self._start(
+            LoopSettings(
+                space=space,
+                objectives=(objective,),
+                constraints=(),
+                rule=_read_rule(acquisition, threshold, checked, is_clipped=is_clipped),
+                surrogate=SurrogateSettings(
+                    kernel=check_kernel(kernel),
+                    num_inducing=check_count(num_inducing, "num_inducing"),
+                    refit=read_refit(refit),
+                    training=Training() if training is None else training,
+                    is_standardized=False,
+                ),
+                search=Search(),
+                num_initial=default if num_initial is None else check_count(num_initial, "num_initial"),
+                seed=seed,
+            )
         )
-        self._settings, self._state = settings, State()
-
-    def ask(self, q: int = 1) -> Tensor:
-        """Propose members to observe next, and keep them as pending.
-
-        Args:
-            q: How many; they are chosen one after the other, each given that those before will be observed.
-
-        Returns:
-            Indices `(q,)` of rows of the pool.
-        """
-        self._state, members = propose(self._state, self._settings, check_count(q, "q"))
-        return members
-
-    def tell(self, indices: Any, y: Any, *, total_count: Any = None, noise_variance: Any = None) -> None:
-        """Learn outcomes, of members that were asked for or of any others.
-
-        Args:
-            indices: Members `(k,)`; each may be told once.
-            y: Outcomes `(k,)`. NaN stands for a member that could not be observed: it is not proposed again, and
-                nothing is learned.
-            total_count: Number of trials of Binomial outcomes, where it is not that of the likelihood. Zero tells
-                nothing.
-            noise_variance: Noise of Gaussian outcomes, likewise, if it is known.
-        """
-        self._state = observe(
-            self._state, self._settings, indices, y, total_count=total_count, noise_variance=noise_variance
-        )
-
-    def cancel(self, indices: Any = None) -> None:
-        """Forget pending members that will not be observed now; they may be proposed again.
-
-        Args:
-            indices: Members; all pending ones by default.
-        """
-        self._state = cancel(self._state, self._settings, indices)
-
-    def predict(self, level: float = 0.95) -> PoolPrediction:
-        """Predict the response of all members, told ones included.
-
-        Args:
-            level: Probability that each interval holds the response.
-        """
-        probability = check_level(level)
-        self._state = refitted(self._state, self._settings)
-        return predict_pool(self._state, self._settings, probability)
 
     @property
     def fit_result(self) -> FitResult:
         """The model as the next proposal will use it; it predicts from inputs in the user's units."""
-        self._state = refitted(self._state, self._settings)
-        assert self._state.surrogate is not None
-        return self._state.surrogate.in_user_units(self._settings)
+        with self._lock:
+            surrogate = self._refitted().surrogate
+        assert isinstance(surrogate, SparseSurrogate)
+        shift, scale = self._space.shift_and_scale
+        zero = shift.new_zeros(())
+        return replace(surrogate.results[0], scaling=Scaling(shift, scale, zero, zero + 1.0))
 
     @property
     def gp(self) -> SparseGP:
@@ -160,58 +150,61 @@ class PoolLearner:
         return self.fit_result.gp
 
     @property
-    def observed(self) -> Tensor:
-        """Indices of all members that were told, in that order."""
-        return self._state.told.members.clone()
-
-    @property
-    def outcomes(self) -> Tensor:
-        """Their outcomes; NaN for those that could not be observed."""
-        return self._state.told.y.clone()
-
-    @property
-    def pending(self) -> Tensor:
-        """Indices of members that were asked for and not told yet."""
-        return self._state.pending.clone()
-
-    @property
     def available(self) -> Tensor:
         """Indices of members that may still be proposed."""
-        return available_members(self._state, self._settings)
+        with self._lock:
+            state = self._state
+        taken = torch.cat([state.observations.points, state.pending])
+        return self._space.without(taken).all_points()
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to a file that `load` reads: tensors and a JSON description, no pickle; atomically."""
-        save_learner(self._state, self._settings, path)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], *, kernel: Kernel | None = None) -> "PoolLearner":
-        """Read a learner that `save` wrote; its proposals go on as they would have.
-
-        Args:
-            path: The file.
-            kernel: The kernel that the learner was made with, where it cannot be rebuilt by name or has priors.
-        """
-        loaded = cls.__new__(cls)
-        loaded._state, loaded._settings = load_learner(path, kernel=kernel)
-        return loaded
-
-    def plot_map(self, coordinates: Any = None, *, axes: Any = None, level: float = 0.95) -> "tuple[Axes, Axes]":
+    def plot_map(self, coordinates: Any = None, *, axes: Any = None, level: float = 0.95) -> "tuple[Axes, ...]":
         """Draw prediction and uncertainty at the places of all members, and which were told or are pending.
 
         Args:
             coordinates: Two numbers for each member, `(n, 2)`; the first two columns of the inputs by default.
-            axes: Two axes to draw on; a new figure by default.
+            axes: Two axes to draw on, or three if there is a threshold; a new figure by default.
             level: Probability of the intervals, whose width is the uncertainty.
 
         Returns:
-            Both axes.
+            The axes: of the prediction, of the width of its interval, and with a threshold of the probability to be
+            above it.
         """
-        prediction = self.predict(level)
-        return draw_map(self._state, self._settings, prediction, coordinates=coordinates, axes=axes)
+        prediction, state = self.predict(level=level), self._state
+        return draw_map(
+            self._space.members,
+            prediction,
+            told=state.observations.points,
+            pending=state.pending,
+            coordinates=coordinates,
+            axes=axes,
+        )
 
     def __repr__(self) -> str:
-        state, settings = self._state, self._settings
-        return (
-            f"PoolLearner({len(settings.inputs)} members with {settings.inputs.shape[-1]} inputs, by "
-            f"{settings.acquisition!r}: {len(state.told.members)} told, {len(state.pending)} pending)"
-        )
+        n, d = self._space.members.shape
+        rule = type(self._settings.rule).__name__
+        return f"PoolLearner({n} members with {d} inputs, by {rule}: {self._summary()})"
+
+    @property
+    def _space(self) -> PoolSpace:
+        space = self._settings.space
+        assert isinstance(space, PoolSpace)
+        return space
+
+
+def _read_rule(acquisition: Any, threshold: Any, likelihood: AbstractLikelihood, *, is_clipped: Any) -> AbstractRule:
+    """The rule, with the learner's threshold where it has none of its own."""
+    if not isinstance(is_clipped, bool):
+        raise DTypeError(f"is_clipped must be True or False, but is {is_clipped!r}.")
+    if threshold is not None:
+        latent_threshold(likelihood, threshold)
+    rule = read_rule(acquisition, POOL_RULES)
+    if isinstance(rule, AbstractThresholdRule):
+        rule = rule.with_threshold(None if threshold is None else float(threshold))
+    if isinstance(rule, HotspotEntropy) and not is_clipped:
+        rule = replace(rule, is_clipped=False)
+    if isinstance(rule, AbstractPoolRule):
+        rule.check(likelihood)
+    return rule
+
+
+register(PoolLearner, to_fields=PoolLearner.to_parts, from_fields=PoolLearner.from_parts)

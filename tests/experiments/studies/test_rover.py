@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from streamgp.acquisition import LookaheadThompson, Thompson
 from streamgp.experiments.schema.configuration import read_configuration
 from streamgp.experiments.studies.rover import STUDY, RoverSettings, model_options
 
@@ -39,10 +40,12 @@ def test_methods_of_a_seed_share_the_initial_design():
 
 
 def test_names_say_model_loss_acquisition_and_depth():
-    assert model_options("exact-lts", TINY) == {"model": "exact", "acquisition": "lts", "depth": 2}
-    sparse = {"model": "sparse", "num_inducing": 4, "objective": "pll", "acquisition": "ts", "depth": 2}
+    lookahead = LookaheadThompson(TINY.num_candidates, depth=2, num_paths=2)
+    assert model_options("exact-lts", TINY) == {"model": "exact", "acquisition": lookahead}
+    plain = Thompson(TINY.num_candidates)
+    sparse = {"model": "sparse", "num_inducing": 4, "objective": "pll", "acquisition": plain}
     assert model_options("svgp-small-pll-ts", TINY) == sparse
-    deep = {"model": "sparse", "num_inducing": 6, "objective": "elbo", "acquisition": "lts", "depth": 8}
+    deep = {"model": "sparse", "num_inducing": 6, "objective": "elbo", "acquisition": replace(lookahead, depth=8)}
     assert model_options("svgp-large-elbo-lts-depth8", TINY) == deep
 
 
@@ -50,7 +53,7 @@ def test_names_say_model_loss_acquisition_and_depth():
 def test_all_methods_have_options_that_the_optimizer_knows(method):
     options = model_options(method, TINY)
     assert options["model"] in ("exact", "sparse")
-    assert options["acquisition"] in ("ts", "lts")
+    assert isinstance(options["acquisition"], Thompson | LookaheadThompson)
     assert options.get("objective", "elbo") in ("elbo", "pll")
 
 

@@ -44,9 +44,10 @@ def test_completed_pruned_failed_and_running_trials_are_told_apart():
     add(study, 4.0, TrialState.FAIL)
     study.ask(X_SPACE)  # runs, with its value known
     state = read(study)
-    assert state.X[state.is_success].flatten().tolist() == [0.1, 0.2]
-    assert state.y[state.is_success].flatten().tolist() == [5.0, 7.0]
-    assert state.failures.flatten().tolist() == [0.3, 0.4]
+    told = state.observations
+    assert told.points[told.is_success].flatten().tolist() == [0.1, 0.2]
+    assert told.y[told.is_success].flatten().tolist() == [5.0, 7.0]
+    assert told.failures.flatten().tolist() == [0.3, 0.4]
     assert state.pending.shape == (1, 1)
 
 
@@ -56,7 +57,7 @@ def test_the_value_of_a_pruned_trial_is_its_last_intermediate_one():
     trial.report(3.0, step=0)
     trial.report(2.0, step=1)
     study.tell(trial, state=TrialState.PRUNED)
-    assert read(study).y.tolist() == [[2.0]]
+    assert read(study).observations.y.tolist() == [[2.0]]
 
 
 def test_trials_without_a_parameter_or_with_another_range_say_nothing():
@@ -65,7 +66,7 @@ def test_trials_without_a_parameter_or_with_another_range_say_nothing():
     study.add_trial(optuna.trial.create_trial(value=1.0))
     study.ask()
     state = read(study)
-    assert len(state.X) == len(state.pending) == 0
+    assert len(state.observations.points) == len(state.pending) == 0
 
 
 def test_an_announced_trial_is_pending_before_it_asks_for_its_values():
@@ -99,7 +100,7 @@ def test_constraints_are_columns_and_trials_that_lack_one_are_awaited():
     add(study, 2.0, value=2.0, constraints={"a": 4.0})
     add(study, 3.0, value=3.0)
     state = read(study)
-    assert state.y.tolist() == [[1.0, 3.0, -2.0]]
+    assert state.observations.y.tolist() == [[1.0, 3.0, -2.0]]
     assert state.pending.flatten().tolist() == [0.2, 0.3]
 
 
@@ -107,13 +108,13 @@ def test_infinite_outcomes_become_the_extremes_of_the_others():
     study = optuna.create_study()
     for x, value in ((1.0, 4.0), (2.0, math.inf), (3.0, -math.inf), (4.0, 9.0)):
         add(study, x, value=value, constraints={"c": math.inf})
-    y = read(study).y
+    y = read(study).observations.y
     assert y[:, 0].tolist() == [4.0, 9.0, 4.0, 9.0]
     assert y[:, 1].tolist() == [0.0] * 4
 
 
 def test_a_study_without_trials_is_empty():
     state = read(optuna.create_study())
-    assert state.X.shape == (0, 1)
-    assert state.y.shape == (0, 1)
-    assert state.X.dtype == torch.float64
+    assert state.observations.points.shape == (0, 1)
+    assert state.observations.y.shape == (0, 1)
+    assert state.observations.points.dtype == torch.float64

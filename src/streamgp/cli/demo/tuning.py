@@ -8,9 +8,10 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from torch import Tensor
 
+from streamgp.acquisition import KnowledgeGradient, Search
 from streamgp.cli.demo.scene import AbstractScene, Track
 from streamgp.cli.pictures import COLORS, style_axes
-from streamgp.optimizers import Optimizer, Search
+from streamgp.optimizers import Optimizer
 
 __all__ = ["TuningScene", "play_tuning", "random_search", "yield_of"]
 
@@ -98,8 +99,8 @@ def play_tuning(*, seed: int, num_tries: int, track: Track) -> TuningScene:
         track: Shows the progress.
     """
     generator = torch.Generator().manual_seed(seed)
-    search = Search(num_restarts=3, raw_samples=64, num_fantasies=32)
-    optimizer = Optimizer(list(_BOUNDS), num_initial=_NUM_INITIAL, search=search, seed=seed)
+    search, rule = Search(num_restarts=3, raw_samples=64), KnowledgeGradient(num_fantasies=32)
+    optimizer = Optimizer(list(_BOUNDS), acquisition=rule, num_initial=_NUM_INITIAL, search=search, seed=seed)
     for _ in track(range(num_tries)):
         X = optimizer.ask()
         optimizer.tell(X, yield_of(X) + _NOISE * torch.randn(1, generator=generator, dtype=X.dtype))

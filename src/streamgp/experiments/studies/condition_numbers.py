@@ -12,6 +12,7 @@ from torch import Tensor
 
 from streamgp.acquisition.lookahead_thompson import extend_paths, start_paths
 from streamgp.acquisition.samplers import read_sampler
+from streamgp.acquisition.trust_region import draw_in_region
 from streamgp.conditioning import SparseGP
 from streamgp.experiments.baselines.jittered_pseudo_data import jittered_pseudo_data
 from streamgp.experiments.schema.rounding import rounded
@@ -19,7 +20,6 @@ from streamgp.experiments.schema.study import Study, UnitOutcome
 from streamgp.likelihoods import Gaussian
 from streamgp.models import OnlineGP
 from streamgp.optimizers import TurboOptimizer
-from streamgp.optimizers.trust_region import draw_in_region
 from streamgp.problems import Rover
 
 __all__ = ["STUDY", "ConditionSettings", "log10_condition"]

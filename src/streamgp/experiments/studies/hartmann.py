@@ -9,6 +9,7 @@ from gpytorch.kernels import Kernel, MaternKernel, ScaleKernel
 from gpytorch.priors import GammaPrior
 from torch import Tensor
 
+from streamgp.acquisition import AbstractRule, ExpectedImprovement, KnowledgeGradient, NoisyExpectedImprovement
 from streamgp.experiments.schema.rounding import rounded
 from streamgp.experiments.schema.study import Study, UnitOutcome
 from streamgp.likelihoods import AbstractLikelihood, Gaussian
@@ -123,7 +124,7 @@ def make_optimizer(task: HartmannTask, method: str, seed: int, *, settings: Hart
         task.problem.bounds,
         likelihood=task.likelihood,
         constraints=[Constraint(upper=0.0, likelihood=_known_noise(task.problem.noise_variance))],
-        acquisition=acquisition,
+        acquisition=_rule(acquisition, settings),
         num_initial=settings.num_initial,
         num_inducing=settings.num_initial + settings.num_evaluations if is_exact else settings.num_inducing,
         kernel=_paper_kernel(task.problem.dim),
@@ -132,11 +133,18 @@ def make_optimizer(task: HartmannTask, method: str, seed: int, *, settings: Hart
             num_restarts=settings.num_restarts,
             raw_samples=settings.raw_samples,
             max_iterations=settings.max_iterations,
-            num_fantasies=settings.num_fantasies,
-            num_samples=settings.num_samples,
         ),
         seed=seed,
     )
+
+
+def _rule(name: str, settings: HartmannSettings) -> str | AbstractRule:
+    rules = {
+        "qkg": KnowledgeGradient(settings.num_fantasies),
+        "qnei": NoisyExpectedImprovement(settings.num_samples),
+        "qei": ExpectedImprovement(settings.num_samples),
+    }
+    return rules.get(name, name)
 
 
 def _paper_kernel(num_dims: int) -> Kernel:

@@ -6,6 +6,7 @@ from typing import Any, final
 
 import torch
 
+from streamgp.acquisition import LookaheadThompson, Thompson
 from streamgp.experiments.schema.rounding import rounded
 from streamgp.experiments.schema.study import Study, UnitOutcome
 from streamgp.optimizers import TurboOptimizer
@@ -52,8 +53,6 @@ def run(problem: str, method: str, seed: int, settings: RoverSettings) -> UnitOu
     optimizer = TurboOptimizer(
         rover.bounds,
         num_initial=settings.num_initial,
-        num_candidates=settings.num_candidates,
-        num_paths=settings.num_paths,
         seed=seed,
         **model_options(method, settings),
     )
@@ -75,15 +74,20 @@ def model_options(method: str, settings: RoverSettings) -> dict[str, Any]:
     """Options that the name of a method stands for: `exact-lts`, `svgp-large-pll-lts-depth2`, and the like."""
     model, *words = method.split("-")
     if model == "exact":
-        return {"model": "exact", "acquisition": words[0], "depth": settings.depth}
+        return {"model": "exact", "acquisition": _rule(words[0], settings, settings.depth)}
     size, objective, acquisition, *depth = words
     return {
         "model": "sparse",
         "num_inducing": settings.num_inducing_large if size == "large" else settings.num_inducing_small,
         "objective": objective,
-        "acquisition": acquisition,
-        "depth": int(depth[0].removeprefix("depth")) if depth else settings.depth,
+        "acquisition": _rule(acquisition, settings, int(depth[0].removeprefix("depth")) if depth else settings.depth),
     }
+
+
+def _rule(name: str, settings: RoverSettings, depth: int) -> Thompson | LookaheadThompson:
+    if name == "ts":
+        return Thompson(settings.num_candidates)
+    return LookaheadThompson(settings.num_candidates, depth, settings.num_paths)
 
 
 STUDY = Study(

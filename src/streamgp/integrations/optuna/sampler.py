@@ -4,6 +4,7 @@ import threading
 import warnings
 import zlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, final
 
 import numpy as np
@@ -16,22 +17,23 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 from torch import Tensor
 
-from streamgp.checks import check_choice, check_count
+from streamgp.acquisition import AbstractRule, Search
+from streamgp.acquisition.rules.names import OPTIMIZER_RULES, read_rule
+from streamgp.checks import check_count
 from streamgp.errors import DTypeError, NumericalError, OptionError, StreamGPWarning, ValueRangeError
-from streamgp.integrations.optuna.space import Space
-from streamgp.integrations.optuna.suggestion import suggest_point
+from streamgp.integrations.optuna.space import read_space
 from streamgp.integrations.optuna.trials import announce, read_state
 from streamgp.likelihoods import AbstractLikelihood, Gaussian
-from streamgp.optimizers import Constraint, Search
-from streamgp.optimizers.design import derived_seed, sobol_points
-from streamgp.optimizers.settings import Settings
-from streamgp.optimizers.state import State
+from streamgp.loops import Constraint, LoopSettings, Objective, ParameterSpace, Real, SurrogateSettings
+from streamgp.loops.state import LoopState
+from streamgp.loops.suggest import suggest
+from streamgp.seeds import derived_seed
 
 __all__ = ["StreamGPSampler"]
 
-ACQUISITIONS = ("qnei", "qei", "qkg")
+_RULES = {name: OPTIMIZER_RULES[name] for name in ("qnei", "qei", "qkg", "thompson")}
 # What a suggestion may cost beside evaluations of a second or more.
-_SEARCH = Search(num_restarts=4, raw_samples=128, max_iterations=50, num_fantasies=32, num_samples=64)
+_SEARCH = Search(num_restarts=4, raw_samples=128, max_iterations=50)
 # Noise of evaluations that are said to have none, relative to the variance of the outcomes.
 _NO_NOISE = 1e-6
 # BoTorch draws from torch's global generator, and a trial has to be announced before the next one is suggested.
@@ -59,7 +61,7 @@ class StreamGPSampler(BaseSampler):
         self,
         *,
         likelihood: str | AbstractLikelihood = "gaussian",
-        acquisition: str = "qnei",
+        acquisition: str | AbstractRule = "qnei",
         n_startup_trials: int = 10,
         constraints_func: Callable[[FrozenTrial], Sequence[float]] | None = None,
         deterministic_objective: bool = False,
@@ -73,7 +75,8 @@ class StreamGPSampler(BaseSampler):
         Args:
             likelihood: Of the objective, as in `streamgp.Optimizer`: `"gaussian"`, `"student_t"`, `"poisson"`,
                 `"negative_binomial"`, `"bernoulli"`, or an object of `streamgp.likelihoods`.
-            acquisition: `"qnei"` or `"qei"` (noisy and plain expected improvement), or `"qkg"` (knowledge gradient).
+            acquisition: `"qnei"` or `"qei"` (noisy and plain expected improvement), `"qkg"` (knowledge gradient),
+                `"thompson"`, or a rule of `streamgp.acquisition`.
             n_startup_trials: How many outcomes must be known before the model is asked.
             constraints_func: Returns the constraints of a finished trial, above zero where they are violated.
             deterministic_objective: Whether evaluations have no noise.
@@ -83,7 +86,7 @@ class StreamGPSampler(BaseSampler):
             seed: Of everything random; drawn if None.
         """
         self._likelihood = likelihood
-        self._acquisition = check_choice(acquisition, ACQUISITIONS, "acquisition")
+        self._rule = read_rule(acquisition, _RULES)
         self._num_startup = check_count(n_startup_trials, "n_startup_trials")
         self._constraints_func = constraints_func
         self._is_deterministic = deterministic_objective
@@ -92,13 +95,14 @@ class StreamGPSampler(BaseSampler):
         self._search = _SEARCH if search is None else search
         # As many bits as torch's and NumPy's generators take.
         self._seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
-        settings = self._settings(1, maximize=True, outcomes=torch.zeros(2, 1, dtype=torch.float64))
+        some = torch.zeros(2, 1, dtype=torch.float64)
+        settings = self._settings(ParameterSpace({"x": Real(0.0, 1.0)}), [StudyDirection.MAXIMIZE], some)
         if settings.is_preference:
             raise OptionError(
                 "The objective of a trial is a number of its own, but likelihood is that of comparisons. "
                 "Use streamgp.Optimizer and its tell_comparison for preferences."
             )
-        if deterministic_objective and not isinstance(settings.objective.likelihood, Gaussian):
+        if deterministic_objective and not isinstance(settings.objectives[0].outcome.likelihood, Gaussian):
             raise OptionError(
                 f"deterministic_objective=True says that there is no noise, but likelihood is {likelihood!r}. "
                 "Use likelihood='gaussian', or leave deterministic_objective out."
@@ -117,10 +121,10 @@ class StreamGPSampler(BaseSampler):
         _check_single_objective(study)
         if not search_space:
             return {}
-        space = Space.read(search_space)
+        space = read_space(search_space)
         with _ONE_AT_A_TIME:
             state = read_state(study, trial, search_space)
-            if int(state.is_success.sum()) < self._num_startup:
+            if int(state.observations.is_success.sum()) < self._num_startup:
                 point = self._designed(space, trial)
             else:
                 point = self._suggested(study, trial, state, space)
@@ -156,14 +160,16 @@ class StreamGPSampler(BaseSampler):
         if self._independent_sampler is not None:
             self._independent_sampler.reseed_rng()
 
-    def _designed(self, space: Space, trial: FrozenTrial) -> Float[Tensor, " d"]:
-        return sobol_points(1, space.num_columns, seed=self._seed, skip=trial.number).squeeze(0)
+    def _designed(self, space: ParameterSpace, trial: FrozenTrial) -> Float[Tensor, " d"]:
+        return space.design(1, num_initial=self._num_startup, num_before=trial.number, seed=self._seed).squeeze(0)
 
-    def _suggested(self, study: Study, trial: FrozenTrial, state: State, space: Space) -> Float[Tensor, " d"]:
-        is_maximized = study.direction == StudyDirection.MAXIMIZE
-        settings = self._settings(space.num_columns, maximize=is_maximized, outcomes=state.data.y)
+    def _suggested(
+        self, study: Study, trial: FrozenTrial, state: LoopState, space: ParameterSpace
+    ) -> Float[Tensor, " d"]:
+        settings = self._settings(space, study.directions, state.observations.y)
         try:
-            return suggest_point(state, space, settings, seed=derived_seed(self._seed, trial.number))
+            seeded = replace(settings, seed=derived_seed(self._seed, trial.number))
+            _, points = suggest(state, seeded, 1)
         except NumericalError as error:
             warnings.warn(
                 f"No suggestion could be computed for trial {trial.number}, so that a point of the initial design was "
@@ -172,24 +178,37 @@ class StreamGPSampler(BaseSampler):
                 stacklevel=2,
             )
             return self._designed(space, trial)
+        return points.squeeze(0)
 
-    def _settings(self, num_columns: int, *, maximize: bool, outcomes: Float[Tensor, "n o"]) -> Settings:
-        """Settings of an optimizer on the unit cube."""
+    def _settings(
+        self, space: ParameterSpace, directions: Sequence[StudyDirection], outcomes: Float[Tensor, "n o"]
+    ) -> LoopSettings:
+        """Settings of a loop, whose initial design is over."""
         likelihood = self._likelihood
+        y = outcomes[~outcomes.isnan().any(-1)]
         if self._is_deterministic and likelihood == "gaussian":
-            variance = float(outcomes[:, 0].var(correction=0))
+            variance = float(y[:, 0].var(correction=0))
             likelihood = Gaussian(_NO_NOISE * variance if variance > 0 else _NO_NOISE, is_learned=False)
-        return Settings.read(
-            [(0.0, 1.0)] * num_columns,
-            likelihood=likelihood,
-            maximize=maximize,
-            constraints=[Constraint(upper=0.0)] * (outcomes.shape[-1] - 1),
-            acquisition=self._acquisition,
-            num_initial=self._num_startup,
-            num_inducing=self._num_inducing,
-            kernel=None,
-            refit="always",
+        objectives = tuple(
+            Objective(f"value {j}", maximize=one == StudyDirection.MAXIMIZE, likelihood=likelihood)
+            for j, one in enumerate(directions)
+        )
+        for one in objectives:
+            one.outcome.check_constants(None)
+        return LoopSettings(
+            space=space,
+            objectives=objectives,
+            constraints=(Constraint(upper=0.0),) * (outcomes.shape[-1] - len(objectives)),
+            rule=self._rule,
+            surrogate=SurrogateSettings(
+                num_inducing=check_count(self._num_inducing, "num_inducing"),
+                refit="always",
+                has_learned_points=True,
+                is_smooth=True,
+                learns_success=True,
+            ),
             search=self._search,
+            num_initial=1,
             seed=self._seed,
         )
 

@@ -11,8 +11,9 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 from torch import Tensor
 
-from streamgp.integrations.optuna.space import Space
-from streamgp.optimizers.state import State
+from streamgp.integrations.optuna.space import read_space
+from streamgp.loops.observations import Observations
+from streamgp.loops.state import LoopState
 
 __all__ = ["announce", "read_state"]
 
@@ -22,7 +23,7 @@ _LONGEST = 2000
 _WITH_OUTCOME = (TrialState.COMPLETE, TrialState.PRUNED)
 
 
-def read_state(study: Study, trial: FrozenTrial, search_space: Mapping[str, BaseDistribution]) -> State:
+def read_state(study: Study, trial: FrozenTrial, search_space: Mapping[str, BaseDistribution]) -> LoopState:
     """Read all trials but the given one, as far as they have the parameters of the search space.
 
     Completed trials are known, and so are pruned ones by their last intermediate value, which is what Optuna takes for
@@ -30,10 +31,10 @@ def read_state(study: Study, trial: FrozenTrial, search_space: Mapping[str, Base
     constraints remain so: nothing can be learned from them.
 
     Returns:
-        The state of an optimizer on the unit cube of the space, whose outcomes are the objective and the constraints by
-        name, NaN where a trial failed.
+        The state of a loop on the space, whose outcomes are the objectives and the constraints by name, NaN where a
+        trial failed.
     """
-    space, trials = Space.read(search_space), study.get_trials(deepcopy=False)
+    space, trials = read_space(search_space), study.get_trials(deepcopy=False)
     names = sorted({name for one in trials if one.state in _WITH_OUTCOME for name in one.constraints})
     good, bad, pending, outcomes = [], [], [], []
     for other in trials:
@@ -45,13 +46,14 @@ def read_state(study: Study, trial: FrozenTrial, search_space: Mapping[str, Base
             bad.append(point)
         elif other.state in _WITH_OUTCOME and other.values and constraints.keys() >= set(names):
             good.append(point)
-            outcomes.append([other.values[0], *(constraints[name] for name in names)])
+            outcomes.append([*other.values, *(constraints[name] for name in names)])
         else:
             pending.append(point)
-    d, num_outcomes = space.num_columns, 1 + len(names)
+    d, num_outcomes = space.num_dims, len(study.directions) + len(names)
     y = _bounded(_matrix(outcomes, num_outcomes))
-    failed = y.new_full((len(bad), num_outcomes), torch.nan)
-    return State(_matrix(good + bad, d), torch.cat([y, failed]), y.new_empty(0, 2, d), _matrix(pending, d))
+    y = torch.cat([y, y.new_full((len(bad), num_outcomes), torch.nan)])
+    told = Observations(_matrix(good + bad, d), y, torch.full_like(y, torch.nan), y.new_empty(0, 2, d))
+    return LoopState(told, _matrix(pending, d))
 
 
 def announce(

@@ -1,0 +1,1 @@
+"""Rules: how the next points are chosen, as objects with their options as fields."""

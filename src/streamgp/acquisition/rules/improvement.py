@@ -1,0 +1,145 @@
+"""Rules of expected improvement and its relatives, by functions of BoTorch."""
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import torch
+from botorch.acquisition.logei import qLogExpectedImprovement, qLogNoisyExpectedImprovement
+from botorch.acquisition.max_value_entropy_search import qLowerBoundMaxValueEntropy
+from botorch.acquisition.monte_carlo import qSimpleRegret, qUpperConfidenceBound
+from botorch.acquisition.objective import GenericMCObjective
+from botorch.sampling.normal import SobolQMCNormalSampler
+
+from streamgp.acquisition.abstract_rule import AbstractFunctionRule
+from streamgp.acquisition.context import Context
+from streamgp.seeds import derived_seed, seeded
+from streamgp.storage import register
+
+__all__ = [
+    "ExpectedImprovement",
+    "ExpectedUtilityOfBest",
+    "Gibbon",
+    "NoisyExpectedImprovement",
+    "UpperConfidenceBound",
+]
+
+
+@register
+@final
+@dataclass(frozen=True)
+class NoisyExpectedImprovement(AbstractFunctionRule):
+    """The expected improvement over the best of all known points, whose values are uncertain too; in logarithms.
+
+    Attributes:
+        num_samples: Monte Carlo samples.
+    """
+
+    num_samples: int = 128
+    knows_constraints = True
+
+    def function(self, context: Context, *, seed: int) -> Any:
+        """`qLogNoisyExpectedImprovement`."""
+        return qLogNoisyExpectedImprovement(
+            context.model, context.baseline, constraints=context.objective.constraints, **_sampled(context, self, seed)
+        )
+
+
+@register
+@final
+@dataclass(frozen=True)
+class ExpectedImprovement(AbstractFunctionRule):
+    """The expected improvement over the best mean of a known point; in logarithms.
+
+    Attributes:
+        num_samples: Monte Carlo samples.
+    """
+
+    num_samples: int = 128
+    knows_constraints = True
+
+    def function(self, context: Context, *, seed: int) -> Any:
+        """`qLogExpectedImprovement`."""
+        return qLogExpectedImprovement(
+            context.model,
+            context.best_known(),
+            constraints=context.objective.constraints,
+            **_sampled(context, self, seed),
+        )
+
+
+@register
+@final
+@dataclass(frozen=True)
+class UpperConfidenceBound(AbstractFunctionRule):
+    r"""The mean plus $\sqrt\beta$ standard deviations.
+
+    Attributes:
+        beta: Weight of the variance.
+        num_samples: Monte Carlo samples.
+    """
+
+    beta: float = 4.0
+    num_samples: int = 128
+
+    def function(self, context: Context, *, seed: int) -> Any:
+        """`qUpperConfidenceBound`."""
+        return qUpperConfidenceBound(context.model, self.beta, **_sampled(context, self, seed))
+
+
+@register
+@final
+@dataclass(frozen=True)
+class Gibbon(AbstractFunctionRule):
+    """What is learned of the maximum, a lower bound of the information.
+
+    Attributes:
+        num_max_values: Samples of the maximum.
+        num_candidates: Points among which it is sampled.
+    """
+
+    num_max_values: int = 16
+    num_candidates: int = 1000
+
+    def function(self, context: Context, *, seed: int) -> Any:
+        """`qLowerBoundMaxValueEntropy`."""
+        candidates = context.candidates(self.num_candidates, seeded(seed, 1))
+        return qLowerBoundMaxValueEntropy(
+            context.model,
+            context.space.inputs(candidates),
+            num_mv_samples=self.num_max_values,
+            maximize=context.objective.weights[0] > 0,
+            X_pending=context.pending_or_none,
+        )
+
+
+@register
+@final
+@dataclass(frozen=True)
+class ExpectedUtilityOfBest(AbstractFunctionRule):
+    """The expected utility of the best of the points, the best known one among them (qEUBO).
+
+    What a comparison without noise is worth by knowledge gradient.
+
+    Attributes:
+        num_samples: Monte Carlo samples.
+
+    References:
+        Astudillo, Lin, Bakshy, Frazier (2023), qEUBO: a decision-theoretic acquisition function for preferential
+        Bayesian optimization.
+    """
+
+    num_samples: int = 128
+
+    def function(self, context: Context, *, seed: int) -> Any:
+        """`qSimpleRegret` with the best known point among the pending ones."""
+        rivals = torch.cat([context.pending, context.centres()[:1]])
+        return qSimpleRegret(context.model, **{**_sampled(context, self, seed), "X_pending": rivals})
+
+
+def _sampled(context: Context, rule: Any, seed: int) -> dict[str, Any]:
+    """What functions that sample have in common."""
+    return {
+        "sampler": SobolQMCNormalSampler(torch.Size([rule.num_samples]), seed=derived_seed(seed, 0)),
+        "objective": GenericMCObjective(context.objective.score),
+        "X_pending": context.pending_or_none,
+    }

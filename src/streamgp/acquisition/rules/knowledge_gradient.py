@@ -1,0 +1,177 @@
+"""Knowledge gradient, of one step or several, and where its search starts."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import torch
+from botorch.acquisition.multi_step_lookahead import qMultiStepLookahead
+from botorch.sampling.normal import SobolQMCNormalSampler
+from botorch.utils.sampling import manual_seed
+from jaxtyping import Float
+from torch import Tensor
+
+from streamgp.acquisition.abstract_rule import AbstractRule
+from streamgp.acquisition.context import Context
+from streamgp.acquisition.feasible_objective import FeasibleMean
+from streamgp.acquisition.rules.improvement import ExpectedUtilityOfBest
+from streamgp.errors import UnsupportedError
+from streamgp.models import OnlineGP
+from streamgp.seeds import derived_seed, seeded
+from streamgp.storage import register
+
+__all__ = ["KnowledgeGradient", "MultiStep", "knowledge_gradient_on", "lookahead"]
+
+# Points at which fantasies are maximised before the search moves them: good ones of today, and others.
+_NUM_GOOD, _NUM_WIDE, _NUM_DRAWN = 64, 128, 2000
+# Points at which the later steps of a look-ahead start.
+_NUM_LATER_STARTS = 16
+# Further points that may be recommended in a space that is not continuous, beside the known ones.
+_NUM_RECOMMENDED = 128
+
+
+@register
+@final
+@dataclass(frozen=True)
+class KnowledgeGradient(AbstractRule):
+    """The expected best mean after the evaluation, wherever that may be.
+
+    Of comparisons, what a comparison without noise would be worth: `ExpectedUtilityOfBest`.
+
+    Attributes:
+        num_fantasies: Outcomes that are imagined of each set of points.
+    """
+
+    num_fantasies: int = 64
+    knows_constraints: ClassVar[bool] = True
+
+    def propose(self, context: Context, q: int, *, seed: int) -> Tensor:
+        """Maximise over points and over what would be recommended after each fantasy, all at once."""
+        if context.is_comparison:
+            return ExpectedUtilityOfBest().propose(context, q, seed=seed)
+        with manual_seed(derived_seed(seed, 200)):
+            if not context.space.is_continuous:
+                return context.space.maximize(self.function(context, seed=seed), q, context.search, seed=seed)
+            return _propose_lookahead(context, q, [self.num_fantasies], seed=seed)
+
+    def function(self, context: Context, *, seed: int) -> Any:
+        """Knowledge gradient of inputs `(*b, q, d)`, where one of a finite set of points is recommended."""
+        if context.is_comparison:
+            return ExpectedUtilityOfBest().function(context, seed=seed)
+        drawn = context.space.inputs(context.candidates(_NUM_RECOMMENDED, seeded(seed, 302)))
+        W = torch.cat([context.baseline, drawn])
+        return lambda X: knowledge_gradient_on(context, X, W, num_fantasies=self.num_fantasies, seed=seed)[0]
+
+
+@register
+@final
+@dataclass(frozen=True)
+class MultiStep(AbstractRule):
+    """Knowledge gradient of two evaluations, one after the other.
+
+    Attributes:
+        num_fantasies: Outcomes that are imagined of the first evaluation.
+        num_later: Outcomes of the second one, for each of the first.
+    """
+
+    num_fantasies: int = 16
+    num_later: int = 4
+    knows_constraints: ClassVar[bool] = True
+
+    def propose(self, context: Context, q: int, *, seed: int) -> Tensor:
+        """Maximise over the points of all steps and what would be recommended at the end."""
+        if not context.space.is_continuous:
+            raise UnsupportedError(
+                "MultiStep searches by gradients, but the space has discrete parameters. Use KnowledgeGradient."
+            )
+        with manual_seed(derived_seed(seed, 200)):
+            return _propose_lookahead(context, q, [self.num_fantasies, self.num_later], seed=seed)
+
+
+def lookahead(context: Context, counts: list[int], *, seed: int) -> qMultiStepLookahead:
+    """The expected value of the best point after steps to come; for one step that is knowledge gradient.
+
+    Its terminal value, `FeasibleMean`, is exact, so that fantasies are all that is sampled.
+
+    Args:
+        context: What it is made from.
+        counts: How many fantasies in each step.
+        seed: Of the fantasies.
+    """
+    num_steps, objective = len(counts), context.objective
+    return qMultiStepLookahead(
+        context.model,
+        batch_sizes=[1] * num_steps,
+        samplers=[
+            SobolQMCNormalSampler(torch.Size([count]), seed=derived_seed(seed, step))
+            for step, count in enumerate(counts)
+        ],
+        valfunc_cls=[None] * num_steps + [FeasibleMean],
+        valfunc_argfacs=[None] * num_steps + [lambda model, X: {"objective": objective}],
+        X_pending=context.pending_or_none,
+    )
+
+
+def _propose_lookahead(context: Context, q: int, counts: list[int], *, seed: int) -> Float[Tensor, "q d"]:
+    function = lookahead(context, counts, seed=seed)
+    starts = _starts(context, q, counts, seed=seed)
+    return context.space.maximize(function, q, context.search, seed=seed, starts=starts)
+
+
+@torch.no_grad()
+def knowledge_gradient_on(
+    context: Context, X: Float[Tensor, "*b q d"], W: Float[Tensor, "w d"], *, num_fantasies: int, seed: int
+) -> tuple[Float[Tensor, "*b"], Float[Tensor, "f *b d"]]:
+    """Knowledge gradient where what is recommended is one of given points, or one of the points evaluated.
+
+    Args:
+        context: What it is made from.
+        X: Inputs to evaluate.
+        W: Inputs to recommend.
+        num_fantasies: Number of fantasies.
+        seed: Of the fantasies.
+
+    Returns:
+        The expected value of the recommendation, and the recommended point of each fantasy.
+    """
+    sampler = SobolQMCNormalSampler(torch.Size([num_fantasies]), seed=derived_seed(seed, 0))
+    fantasies = _fantasies(context, X, sampler)
+    choices = torch.cat([W.expand(*X.shape[:-2], *W.shape), X], dim=-2)
+    best = context.objective.value(fantasies.posterior(choices)).max(-1)
+    index = best.indices
+    chosen = choices.expand(num_fantasies, *choices.shape).gather(
+        -2, index[..., None, None].expand(*index.shape, 1, choices.shape[-1])
+    )
+    return best.values.mean(0), chosen.squeeze(-2)
+
+
+def _fantasies(context: Context, X: Float[Tensor, "*b q d"], sampler: SobolQMCNormalSampler) -> OnlineGP:
+    pending = context.pending.expand(*X.shape[:-2], *context.pending.shape)
+    model = context.model
+    assert isinstance(model, OnlineGP)
+    return model.fantasize(torch.cat([X, pending], dim=-2), sampler)
+
+
+@torch.no_grad()
+def _starts(context: Context, q: int, counts: list[int], *, seed: int) -> Float[Tensor, "r a d"]:
+    """Points of largest knowledge gradient on a finite set, with what each fantasy would recommend of it.
+
+    In a look-ahead over several steps, later points start at others of large knowledge gradient, and what is
+    recommended at the end at what the first fantasy would recommend: worth as much as a single step, or more.
+    """
+    d, search, space = context.space.num_dims, context.search, context.space
+    generator = seeded(seed, 100)
+    drawn = context.candidates(_NUM_DRAWN, generator)
+    good = drawn[context.objective.value(context.model.posterior(drawn)).topk(_NUM_GOOD).indices]
+    wide = space.design(_NUM_WIDE, num_initial=_NUM_WIDE, num_before=0, seed=derived_seed(seed, 101))
+    W = torch.cat([good, wide])
+    order = torch.randperm(len(drawn), generator=generator)[: q * (len(drawn) // q)]
+    raw = drawn[order].reshape(-1, q, d)[: search.raw_samples]
+    value, recommended = knowledge_gradient_on(context, raw, W, num_fantasies=counts[0], seed=seed)
+    ranked = value.argsort(descending=True)
+    chosen, later = ranked[: search.num_restarts], raw[ranked[:_NUM_LATER_STARTS]].flatten(0, 1)
+    last = recommended[:, chosen].transpose(0, 1)
+    parts, size = [raw[chosen]], 1
+    for count in counts[:-1]:
+        size *= count
+        parts.append(later[torch.randint(len(later), (len(chosen), size), generator=generator)])
+    return torch.cat([*parts, last.repeat(1, size * counts[-1] // counts[0], 1)], dim=-2)

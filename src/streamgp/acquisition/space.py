@@ -1,0 +1,115 @@
+"""What a space has to know so that rules can search it and loops can keep its points."""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from streamgp.acquisition.search import Search
+
+__all__ = ["AbstractSpace"]
+
+
+class AbstractSpace(ABC):
+    """Where suggestions come from.
+
+    A point has three forms: the user's; that of the loop, which is a row of numbers between 0 and 1 or the index of a
+    member of a pool; and the inputs that a model sees.
+    """
+
+    @property
+    @abstractmethod
+    def num_dims(self) -> int:
+        """Number of the model's inputs."""
+
+    @property
+    def is_continuous(self) -> bool:
+        """Whether every row of numbers between 0 and 1 is a point."""
+        return False
+
+    @abstractmethod
+    def read(self, X: Any, name: str = "X") -> Tensor:
+        """Check the user's points, and return those of the loop."""
+
+    @abstractmethod
+    def read_inputs(self, X: Any) -> Tensor:
+        """Inputs of the model for places in the user's units; of all members of a pool if `X` is None."""
+
+    @abstractmethod
+    def show(self, points: Tensor) -> Any:
+        """Points as the user has them."""
+
+    @abstractmethod
+    def no_points(self) -> Tensor:
+        """An empty set of points."""
+
+    @abstractmethod
+    def inputs(self, points: Tensor) -> Tensor:
+        """What a model sees of points, `(*b, d)`."""
+
+    @abstractmethod
+    def without(self, taken: Tensor) -> "AbstractSpace":
+        """The space without points that cannot be suggested again, where there are such."""
+
+    @abstractmethod
+    def design(self, num_points: int, *, num_initial: int, num_before: int, seed: int) -> Tensor:
+        """Points of the initial design.
+
+        Args:
+            num_points: How many.
+            num_initial: Size of the whole design.
+            num_before: How many were given out before.
+            seed: Of everything random.
+        """
+
+    @abstractmethod
+    def all_points(self) -> Tensor:
+        """All points of a finite space."""
+
+    @abstractmethod
+    def scatter(self, num_points: int, *, num_before: int, seed: int, ask: int) -> Tensor:
+        """Points that nothing but chance chooses.
+
+        Args:
+            num_points: How many.
+            num_before: How many points of the design, or by chance, were given out before.
+            seed: Of everything random.
+            ask: How often points were asked for before.
+        """
+
+    @abstractmethod
+    def candidates(self, num_points: int, *, centres: Tensor, generator: torch.Generator) -> Tensor:
+        """Points among which a rule may choose, some of them near good ones.
+
+        Args:
+            num_points: How many.
+            centres: Inputs of good points; at least one.
+            generator: Source of randomness.
+        """
+
+    @abstractmethod
+    def maximize(self, function: Any, q: int, search: Search, *, seed: int, starts: Tensor | None = None) -> Tensor:
+        """Points of the largest value of an acquisition function.
+
+        Args:
+            function: Of BoTorch, of inputs `(*b, q, d)`.
+            q: Number of points.
+            search: How much work to do.
+            seed: Of the random starts.
+            starts: Where to start, in a space that is continuous; chosen among random points by default.
+        """
+
+    @abstractmethod
+    def separate(self, points: Tensor, taken: Tensor, *, seed: int) -> Tensor:
+        """Replace points that repeat a taken one, or one before them.
+
+        Args:
+            points: Suggestions.
+            taken: Points not to be suggested again.
+            seed: Of what replaces them.
+        """
+
+    @abstractmethod
+    def still_pending(self, pending: Tensor, told: Tensor) -> Tensor:
+        """Pending points without those that were told."""

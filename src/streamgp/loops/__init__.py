@@ -1,0 +1,31 @@
+"""Loops: a space, a model, a rule and what is known, behind ask and tell."""
+
+from streamgp.loops.best import Best
+from streamgp.loops.box import Box
+from streamgp.loops.linear_constraints import LinearConstraint
+from streamgp.loops.loop import AbstractLoop
+from streamgp.loops.outcomes import Constraint, Objective
+from streamgp.loops.parameter_space import ParameterSpace
+from streamgp.loops.parameters import Categorical, Integer, Ordinal, Real
+from streamgp.loops.pool_space import PoolSpace
+from streamgp.loops.prediction import ResponsePrediction
+from streamgp.loops.settings import LoopSettings, SurrogateSettings, Training
+
+__all__ = [
+    "AbstractLoop",
+    "Best",
+    "Box",
+    "Categorical",
+    "Constraint",
+    "Integer",
+    "LinearConstraint",
+    "LoopSettings",
+    "Objective",
+    "Ordinal",
+    "ParameterSpace",
+    "PoolSpace",
+    "Real",
+    "ResponsePrediction",
+    "SurrogateSettings",
+    "Training",
+]

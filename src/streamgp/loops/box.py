@@ -1,0 +1,218 @@
+"""The box that is searched: the user's units outside, the unit cube inside."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from streamgp.acquisition import AbstractSpace, Search
+from streamgp.acquisition.sobol import sobol_points
+from streamgp.checks import check_finite, to_double
+from streamgp.errors import DTypeError, ShapeError, UnsupportedError, ValueRangeError
+from streamgp.loops.maximize import maximize_in_cube
+from streamgp.storage import register
+
+__all__ = ["Box", "candidates_around", "separate_points", "without_nearest"]
+
+# How far outside the box a point may lie, relative to its width, and still be taken for one on its edge: rounding.
+_ROUNDING = 1e-6
+# A told point closer than this to a pending one, in the unit cube, takes its place: people round what they set.
+_SAME = 0.05
+# Two suggestions closer than this, in every coordinate of the unit cube, are taken for the same one.
+_LEAST_DISTANCE = 5e-3
+# Candidates near good points are this far from them at least and at most, and change so many coordinates on average.
+_NEAR, _FAR, _NUM_CHANGED = 0.005, 0.2, 20
+
+
+@register
+@final
+@dataclass(frozen=True, eq=False)
+class Box(AbstractSpace):
+    """A product of intervals.
+
+    Attributes:
+        lower: Lower ends.
+        upper: Upper ends.
+    """
+
+    lower: Float[Tensor, " d"]
+    upper: Float[Tensor, " d"]
+
+    @classmethod
+    def from_bounds(cls, bounds: Any) -> "Box":
+        """Read bounds: a tensor `(2, d)`, as BoTorch has it, or a list of pairs `(lower, upper)`."""
+        if isinstance(bounds, Tensor):
+            ends = to_double(bounds, "bounds")
+            wanted = "(2, d), lower ends in the first row and upper ends in the second"
+            is_right = ends.dim() == 2 and ends.shape[0] == 2 and ends.shape[1] > 0
+        elif isinstance(bounds, Sequence) and not isinstance(bounds, str):
+            ends = to_double(bounds, "bounds")
+            wanted = "(d, 2), as a list has one pair (lower, upper) for each dimension"
+            is_right = ends.dim() == 2 and ends.shape[1] == 2
+            ends = ends.mT if is_right else ends
+        else:
+            raise DTypeError(
+                f"bounds must be a torch.Tensor (2, d) or a list of pairs (lower, upper), but is a "
+                f"{type(bounds).__name__}. Write [(0.0, 1.0), (10.0, 20.0)] for two dimensions."
+            )
+        if not is_right:
+            raise ShapeError(f"bounds must have shape {wanted}, but has shape {tuple(ends.shape)}.")
+        check_finite(ends, "bounds")
+        is_empty = ends[0] >= ends[1]
+        if is_empty.any():
+            j = int(is_empty.nonzero()[0])
+            raise ValueRangeError(
+                f"Every lower bound must be below its upper bound, but dimension {j} goes from {ends[0, j].item():g} "
+                f"to {ends[1, j].item():g}."
+            )
+        return cls(ends[0].clone(), ends[1].clone())
+
+    @property
+    def num_dims(self) -> int:
+        """Number of dimensions."""
+        return len(self.lower)
+
+    @property
+    def is_continuous(self) -> bool:
+        """All of it is."""
+        return True
+
+    def show(self, points: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        """Take points of the unit cube to the user's units; never past the bounds by rounding."""
+        return torch.clamp(self.lower + points * (self.upper - self.lower), self.lower, self.upper)
+
+    def read(self, X: Any, name: str = "X") -> Float[Tensor, "n d"]:
+        """Check points in the user's units, and take them to the unit cube; a single point may be a row of numbers."""
+        points = to_double(X, name)
+        points = points.unsqueeze(0) if points.shape == self.lower.shape else points
+        if points.dim() != 2 or points.shape[-1] != self.num_dims:
+            raise ShapeError(
+                f"{name} must have shape (n, {self.num_dims}), one row for each point, but has shape "
+                f"{tuple(points.shape)}."
+            )
+        check_finite(points, name)
+        unit = (points - self.lower) / (self.upper - self.lower)
+        is_outside = (unit < -_ROUNDING) | (unit > 1.0 + _ROUNDING)
+        if is_outside.any():
+            i, j = is_outside.nonzero()[0].tolist()
+            raise ValueRangeError(
+                f"{name} must lie within the bounds, but row {i} has {points[i, j].item():g} in dimension {j}, which "
+                f"goes from {self.lower[j].item():g} to {self.upper[j].item():g}. Leave such points out, or make the "
+                "optimizer with wider bounds."
+            )
+        return unit.clamp(0.0, 1.0)
+
+    def read_inputs(self, X: Any) -> Float[Tensor, "n d"]:
+        """The same."""
+        return self.read(X)
+
+    def no_points(self) -> Float[Tensor, "0 d"]:
+        """None."""
+        return self.lower.new_empty(0, self.num_dims)
+
+    def inputs(self, points: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        """The unit cube itself."""
+        return points
+
+    def without(self, taken: Tensor) -> "Box":
+        """The whole box: what was told may be told again."""
+        return self
+
+    def all_points(self) -> Tensor:
+        """There are too many."""
+        raise UnsupportedError("A box has more points than could be listed. Use a pool, or discrete parameters.")
+
+    def design(self, num_points: int, *, num_initial: int, num_before: int, seed: int) -> Float[Tensor, "n d"]:
+        """The next points of a Sobol sequence."""
+        return sobol_points(num_points, self.num_dims, seed=seed, skip=num_before)
+
+    def scatter(self, num_points: int, *, num_before: int, seed: int, ask: int) -> Float[Tensor, "n d"]:
+        """The Sobol sequence of the design goes on."""
+        return self.design(num_points, num_initial=0, num_before=num_before, seed=seed)
+
+    def candidates(self, num_points: int, *, centres: Tensor, generator: torch.Generator) -> Float[Tensor, "n d"]:
+        """Half over the whole box and half around good points."""
+        return candidates_around(centres, num_points, generator=generator)
+
+    def maximize(
+        self, function: Any, q: int, search: Search, *, seed: int, starts: Tensor | None = None
+    ) -> Float[Tensor, "q d"]:
+        """By gradients."""
+        return maximize_in_cube(function, q, search, num_dims=self.num_dims, seed=seed, starts=starts)
+
+    def separate(self, points: Tensor, taken: Tensor, *, seed: int) -> Float[Tensor, "q d"]:
+        """Points of a Sobol sequence for those that repeat others."""
+        return separate_points(points, taken, seed=seed)
+
+    def still_pending(self, pending: Tensor, told: Tensor) -> Float[Tensor, "r d"]:
+        """Without the nearest one to each told point, if it is near."""
+        return without_nearest(pending, told, tolerance=_SAME)
+
+
+def candidates_around(
+    centres: Float[Tensor, "c d"], num_points: int, *, generator: torch.Generator
+) -> Float[Tensor, "n d"]:
+    """Candidates, half over the whole cube and half around given points at distances of all sizes.
+
+    Args:
+        centres: Good points; at least one.
+        num_points: Number of candidates.
+        generator: Source of randomness.
+    """
+    d, num_near = centres.shape[-1], num_points // 2
+    seed = int(torch.randint(2**31, (), generator=generator))
+    wide = sobol_points(num_points - num_near, d, seed=seed)
+    index = torch.randint(len(centres), (num_near,), generator=generator)
+    share = torch.rand(num_near, 1, generator=generator, dtype=torch.float64)
+    distance = _NEAR * (_FAR / _NEAR) ** share
+    step = distance * torch.randn(num_near, d, generator=generator, dtype=torch.float64)
+    is_changed = torch.rand(num_near, d, generator=generator) < min(1.0, _NUM_CHANGED / d)
+    near = (centres[index] + torch.where(is_changed, step, 0.0)).clamp(0.0, 1.0)
+    return torch.cat([wide, near])
+
+
+def separate_points(points: Float[Tensor, "q d"], taken: Float[Tensor, "p d"], *, seed: int) -> Float[Tensor, "q d"]:
+    """Replace points that repeat a taken one, or one before them, by points of a Sobol sequence.
+
+    Acquisition functions that know of pending points do not repeat them unless little is left to learn; this makes
+    sure. If the cube is too full for any point to be new, the one farthest from the others is taken.
+
+    Args:
+        points: Suggestions.
+        taken: Points not to be suggested again.
+        seed: Of the sequence.
+    """
+    kept = taken
+    for point in points:
+        if float(_distances(point.unsqueeze(0), kept)) < _LEAST_DISTANCE:
+            others = sobol_points(256, points.shape[-1], seed=seed)
+            distances = _distances(others, kept)
+            is_new = distances >= _LEAST_DISTANCE
+            point = others[int(is_new.double().argmax() if is_new.any() else distances.argmax())]
+        kept = torch.cat([kept, point.unsqueeze(0)])
+    return kept[len(taken) :]
+
+
+def without_nearest(
+    pending: Float[Tensor, "p d"], told: Float[Tensor, "n d"], *, tolerance: float
+) -> Float[Tensor, "r d"]:
+    """Pending points without the nearest one to each told point, if it is near."""
+    remaining: Sequence[int] = range(len(pending))
+    for point in told:
+        if not remaining:
+            break
+        distance = (pending[list(remaining)] - point).abs().amax(-1)
+        nearest = int(distance.argmin())
+        if distance[nearest] < tolerance:
+            remaining = [i for k, i in enumerate(remaining) if k != nearest]
+    return pending[list(remaining)]
+
+
+def _distances(points: Float[Tensor, "n d"], others: Float[Tensor, "p d"]) -> Float[Tensor, " n"]:
+    """Largest difference of a coordinate to the nearest other point."""
+    if not len(others):
+        return points.new_full((len(points),), torch.inf)
+    return (points.unsqueeze(1) - others).abs().amax(-1).amin(-1)

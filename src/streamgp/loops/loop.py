@@ -1,0 +1,232 @@
+"""Ask and tell, once for all loops."""
+
+import os
+import threading
+from abc import ABC
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import torch
+from botorch.models.model import Model
+from gpytorch.kernels import Kernel
+from torch import Tensor
+
+from streamgp.acquisition.rules.pool_rules import AbstractThresholdRule
+from streamgp.checks import check_count
+from streamgp.errors import UnsupportedError, ValueRangeError
+from streamgp.loops.best import Best, find_best
+from streamgp.loops.observations import read_observations
+from streamgp.loops.plots import draw_progress
+from streamgp.loops.prediction import ResponsePrediction, check_level, predict_objective
+from streamgp.loops.settings import LoopSettings
+from streamgp.loops.state import LoopState, add_pending, cancel, current, observe, refitted, start_state
+from streamgp.loops.suggest import suggest
+from streamgp.loops.user_model import make_user_model
+from streamgp.storage import load, save
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["AbstractLoop"]
+
+Loop = TypeVar("Loop", bound="AbstractLoop")
+
+
+class AbstractLoop(ABC):
+    """A space, a model, a rule, and what is known, behind `ask` and `tell`.
+
+    Points that were asked for and not told yet are pending. The same seed and the same calls give the same suggestions,
+    also across `save` and `load`. A call that raises an error changes nothing. Threads may share a loop: a lock of
+    its own lets one call in at a time, so that no two get the same point and nothing that is told is lost.
+    """
+
+    _settings: LoopSettings
+    _state: LoopState
+
+    def _start(self, settings: LoopSettings, state: LoopState | None = None) -> None:
+        """Begin without data, or with a state that was saved."""
+        self._settings = settings
+        self._state = start_state(settings) if state is None else state
+        self._lock = threading.RLock()
+
+    def ask(self, q: int = 1) -> Any:
+        """Suggest points to evaluate next, and keep them as pending.
+
+        Args:
+            q: Number of points.
+
+        Returns:
+            Points as the user has them.
+        """
+        check_count(q, "q")
+        with self._lock:
+            self._state, points = suggest(self._state, self._settings, q)
+            return self._settings.space.show(points)
+
+    def tell(self, X: Any, y: Any, *, total_count: Any = None, noise_variance: Any = None) -> None:
+        """Learn outcomes, of points that were asked for or of any others.
+
+        Args:
+            X: Points, in the user's units.
+            y: Outcomes `(n,)`, or `(n, o)` with one column for each objective and constraint. A row with NaN is an
+                evaluation that failed.
+            total_count: Number of trials of Binomial outcomes, where it is not that of the likelihood. Zero tells
+                nothing.
+            noise_variance: Noise of Gaussian outcomes, likewise, if it is known.
+        """
+        settings = self._settings
+        if settings.is_preference:
+            raise UnsupportedError("Preferences are not told as outcomes. Use tell_comparison(winners, losers).")
+        new = read_observations(
+            settings.space,
+            settings.outcomes,
+            settings.labels,
+            X,
+            y,
+            total_count=total_count,
+            noise_variance=noise_variance,
+        )
+        with self._lock:
+            self._state = observe(self._state, settings, new)
+
+    def tell_failure(self, X: Any) -> None:
+        """Learn that evaluations failed: their points are not suggested again.
+
+        Args:
+            X: Points, in the user's units.
+        """
+        num_points = len(self._settings.space.read(X))
+        self.tell(X, torch.full((num_points, len(self._settings.outcomes)), torch.nan))
+
+    def add_pending(self, X: Any) -> None:
+        """Take points for pending that were not asked for, such as those that someone else is evaluating.
+
+        Args:
+            X: Points, in the user's units.
+        """
+        points = self._settings.space.read(X)
+        with self._lock:
+            self._state = add_pending(self._state, points)
+
+    def cancel(self, X: Any = None) -> None:
+        """Forget pending points that will not be evaluated.
+
+        Args:
+            X: Points; all pending ones by default.
+        """
+        with self._lock:
+            self._state = cancel(self._state, self._settings, X)
+
+    def best(self, *, anywhere: bool = False) -> Best:
+        """The point of best posterior mean that likely keeps the constraints, with its uncertainty.
+
+        Fits the model if that is due, as `ask` would. Each constraint must hold with a probability of one half; if none
+        of the points reaches that, the one that is likeliest feasible is returned, and its `probability_feasible` says
+        so.
+
+        Args:
+            anywhere: Whether it may be a point that was never evaluated.
+        """
+        with self._lock:
+            settings, has_run = self._settings, bool(current(self._state, self._settings).num_told)
+            is_over = settings.rule.run(self._state.memory) > 0 and not has_run
+            return find_best(self._state if is_over else self._refitted(), settings, anywhere=anywhere)
+
+    def predict(
+        self, X: Any = None, *, level: float = 0.95, output: int = 0, threshold: float | None = None
+    ) -> ResponsePrediction:
+        """Predict the response: values, rates, probabilities or prevalences, in the user's units.
+
+        Fits the model if that is due, as `ask` would.
+
+        Args:
+            X: Points, in the user's units; inputs of any places for a pool, whose members are predicted by default.
+            level: Probability that each interval holds the response.
+            output: Which outcome, objectives first and then constraints.
+            threshold: Of the response, for the probability to exceed it; that of the rule by default.
+        """
+        settings, probability = self._settings, check_level(level)
+        if not 0 <= check_count(output, "output", minimum=0) < len(settings.outcomes):
+            raise ValueRangeError(f"output must be below {len(settings.outcomes)}, but is {output}.")
+        inputs, rule = settings.space.read_inputs(X), settings.rule
+        if threshold is None and isinstance(rule, AbstractThresholdRule):
+            threshold = rule.threshold
+        with self._lock:
+            state = self._refitted()
+        return predict_objective(state, settings, inputs, level=probability, output=output, threshold=threshold)
+
+    def model(self) -> Model:
+        """A BoTorch model of objectives, constraints, and success if some failed, as the next suggestion will use it.
+
+        Inputs are the user's, and so are real outcomes; of counts and classes it is the latent function that is
+        modelled.
+        """
+        with self._lock:
+            surrogate = self._refitted().surrogate
+        assert surrogate is not None
+        return make_user_model(surrogate, self._settings)
+
+    @property
+    def X(self) -> Any:  # noqa: N802 # as BoTorch calls it
+        """All points that were evaluated, failures included, in the order in which they were told."""
+        return self._settings.space.show(self._state.observations.points)
+
+    @property
+    def y(self) -> Tensor:
+        """Outcomes `(n, o)`; a row of NaN for each failure."""
+        return self._state.observations.y.clone()
+
+    @property
+    def pending(self) -> Any:
+        """Points that were asked for and not told yet."""
+        return self._settings.space.show(self._state.pending)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to a file that `load` reads: tensors and a JSON description, no pickle; atomically."""
+        with self._lock:
+            save(self, path)
+
+    @classmethod
+    def load(cls: type[Loop], path: str | os.PathLike[str], *, kernel: Kernel | None = None) -> Loop:
+        """Read what `save` wrote; its suggestions go on as they would have.
+
+        Args:
+            path: The file.
+            kernel: The kernel that the loop was made with, where it cannot be rebuilt by name or has priors.
+        """
+        return load(path, kernel=kernel, kind=cls)
+
+    @classmethod
+    def from_parts(cls: type[Loop], settings: LoopSettings, state: LoopState) -> Loop:
+        """A loop that goes on from a state."""
+        loop = cls.__new__(cls)
+        loop._start(settings, state)
+        return loop
+
+    def to_parts(self) -> dict[str, Any]:
+        """Settings and state, which are all there is."""
+        return {"settings": self._settings, "state": self._state}
+
+    def plot_progress(self, axes: "Axes | None" = None) -> "Axes":
+        """Draw outcomes and the best of them against evaluations.
+
+        Args:
+            axes: Where to draw; a new figure by default.
+        """
+        return draw_progress(self._state, self._settings, axes)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.to_parts()
+
+    def __setstate__(self, parts: dict[str, Any]) -> None:
+        self._start(**parts)
+
+    def _refitted(self) -> LoopState:
+        """The state with a model of all that was told, which is kept."""
+        self._state = refitted(self._state, self._settings)
+        return self._state
+
+    def _summary(self) -> str:
+        told = self._state.observations
+        return (
+            f"{told.num_told} told, {int((~told.is_success).sum())} of them failed, {len(self._state.pending)} pending"
+        )

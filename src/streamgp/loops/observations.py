@@ -1,0 +1,180 @@
+"""What was told: points with their outcomes, and pairs of points that were compared."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from streamgp.acquisition import AbstractSpace
+from streamgp.acquisition.indices import likelihood_of
+from streamgp.checks import to_double
+from streamgp.errors import OptionError, ShapeError, SupportError
+from streamgp.likelihoods import Binomial, Gaussian
+from streamgp.loops.outcomes import Outcome
+from streamgp.storage import register
+
+__all__ = ["Observations", "no_observations", "read_observations"]
+
+
+@register
+@final
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """Outcomes of points, in the order in which they were told.
+
+    Attributes:
+        points: As the loop keeps them.
+        y: Outcomes in the user's units, a row of NaN for an evaluation that failed.
+        constants: The total of each Binomial outcome, or the noise variance of each Gaussian one where it is known;
+            NaN for others.
+        pairs: Compared points, the preferred one first.
+    """
+
+    points: Tensor
+    y: Float[Tensor, "n o"]
+    constants: Float[Tensor, "n o"]
+    pairs: Tensor
+
+    @property
+    def is_success(self) -> Bool[Tensor, " n"]:
+        """Which evaluations succeeded."""
+        return ~self.y.isnan().any(-1)
+
+    @property
+    def is_informative(self) -> Bool[Tensor, " n"]:
+        """Which tell something: those that succeeded, out of at least one trial."""
+        return self.is_success & (self.constants != 0).all(-1)
+
+    @property
+    def failures(self) -> Tensor:
+        """Points whose evaluation failed."""
+        return self.points[~self.is_success]
+
+    @property
+    def num_told(self) -> int:
+        """Number of evaluations and comparisons, failed ones included."""
+        return len(self.points) + len(self.pairs)
+
+    def rows(self, kept: Any) -> "Observations":
+        """Some of the evaluations, with all comparisons."""
+        return Observations(self.points[kept], self.y[kept], self.constants[kept], self.pairs)
+
+    def after(self, num_points: int, num_pairs: int) -> "Observations":
+        """What was told after so many evaluations and comparisons."""
+        rest = slice(num_points, None)
+        return Observations(self.points[rest], self.y[rest], self.constants[rest], self.pairs[num_pairs:])
+
+    def join(self, other: "Observations") -> "Observations":
+        """Both, one after the other."""
+        return Observations(
+            torch.cat([self.points, other.points]),
+            torch.cat([self.y, other.y]),
+            torch.cat([self.constants, other.constants]),
+            torch.cat([self.pairs, other.pairs]),
+        )
+
+
+def no_observations(space: AbstractSpace, num_outcomes: int) -> Observations:
+    """Before any data."""
+    points = space.no_points()
+    empty = torch.empty(0, num_outcomes, dtype=torch.float64)
+    return Observations(points, empty, empty, points.new_empty(0, 2, *points.shape[1:]))
+
+
+def read_observations(
+    space: AbstractSpace,
+    outcomes: Sequence[Outcome],
+    labels: Sequence[str],
+    X: Any,
+    y: Any,
+    *,
+    total_count: Any,
+    noise_variance: Any,
+) -> Observations:
+    """Check what a user tells.
+
+    Args:
+        space: Where the points are from.
+        outcomes: What is observed of each.
+        labels: What errors call these.
+        X: The user's points.
+        y: Outcomes `(n,)` or `(n, o)`; NaN for an evaluation that failed.
+        total_count: Of Binomial outcomes; None for what the likelihood has.
+        noise_variance: Of Gaussian outcomes, likewise.
+    """
+    points = space.read(X)
+    rows = _read_outcomes(y, labels, num_rows=len(points))
+    columns = [
+        _read_constants(outcome, points, total_count=total_count, noise_variance=noise_variance) for outcome in outcomes
+    ]
+    if total_count is not None and not any(one.constant == "total_count" for one in outcomes):
+        raise OptionError(
+            f"total_count belongs to Binomial outcomes, but the likelihood is {type(outcomes[0].likelihood).__name__}."
+        )
+    if noise_variance is not None and not any(one.constant == "noise_variance" for one in outcomes):
+        raise OptionError(
+            "noise_variance belongs to Gaussian outcomes whose noise is known, but the likelihood is "
+            f"{type(outcomes[0].likelihood).__name__}. Use likelihood=streamgp.likelihoods.Gaussian(noise, "
+            "is_learned=False), whose noise is that of other outcomes."
+        )
+    is_good = ~rows.isnan().any(-1)
+    rows = torch.where(is_good.unsqueeze(-1), rows, torch.nan)
+    constants = torch.stack(columns, dim=-1) if columns else rows
+    for j, outcome in enumerate(outcomes):
+        _check_support(outcome, labels[j], points[is_good], rows[is_good, j], constants[is_good, j])
+    return Observations(points, rows, constants, points.new_empty(0, 2, *points.shape[1:]))
+
+
+def _read_outcomes(y: Any, labels: Sequence[str], *, num_rows: int) -> Float[Tensor, "n o"]:
+    rows, o = to_double(y, "y"), len(labels)
+    if num_rows == 1 and tuple(rows.shape) == ((o,) if o > 1 else ()):
+        rows = rows.reshape(1, o)
+    if o == 1 and tuple(rows.shape) == (num_rows,):
+        rows = rows.unsqueeze(-1)
+    if tuple(rows.shape) != (num_rows, o):
+        wanted = f"({num_rows},)" if o == 1 else f"({num_rows}, {o}), {' and then '.join(labels)},"
+        raise ShapeError(
+            f"y must have shape {wanted} with a row for each of the {num_rows} points, but has shape "
+            f"{tuple(rows.shape)}. A failed evaluation is a row of NaN."
+        )
+    return rows
+
+
+def _check_support(outcome: Outcome, label: str, points: Tensor, y: Tensor, constants: Tensor) -> None:
+    likelihood = outcome.likelihood
+    if points.dim() == 1:  # members of a pool, each of which may have constants
+        likelihood = likelihood_of(likelihood, points)
+    if isinstance(likelihood, Binomial):
+        likelihood = Binomial(constants)
+    try:
+        likelihood.check_targets(y)
+    except SupportError as error:
+        infinite = y.isinf().nonzero().squeeze(-1)
+        hint = f" Row {int(infinite[0])} is infinite." if len(infinite) else ""
+        raise SupportError(
+            f"Outcomes of {label} cannot be used. {error}{hint} Tell a failed evaluation as NaN."
+        ) from None
+
+
+def _read_constants(outcome: Outcome, points: Tensor, *, total_count: Any, noise_variance: Any) -> Float[Tensor, " n"]:
+    likelihood = likelihood_of(outcome.likelihood, points) if points.dim() == 1 else outcome.likelihood
+    # The constructors refuse totals that are no counts, and noise that is not positive.
+    if isinstance(likelihood, Binomial):
+        return Binomial(_read_numbers(total_count, likelihood.total_count, len(points), "total_count")).total_count
+    if isinstance(likelihood, Gaussian) and outcome.constant is not None:
+        noise = _read_numbers(noise_variance, likelihood.noise_variance, len(points), "noise_variance")
+        return Gaussian(noise).noise_variance
+    return torch.full((len(points),), torch.nan, dtype=torch.float64)
+
+
+def _read_numbers(given: Any, default: Tensor, num_rows: int, name: str) -> Float[Tensor, " n"]:
+    values = default.detach().cpu().double() if given is None else to_double(given, name)
+    if values.dim() and values.shape != (num_rows,):
+        raise ShapeError(
+            f"{name} must be a number or have shape ({num_rows},), one for each outcome, but has shape "
+            f"{tuple(values.shape)}."
+        )
+    return values.expand(num_rows).clone()

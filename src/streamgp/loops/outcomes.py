@@ -1,0 +1,293 @@
+"""What is observed at a point: how it depends on the latent function, and in which units it is modelled."""
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from streamgp.acquisition.indices import check_constants
+from streamgp.errors import DTypeError, OptionError, UnsupportedError, ValueRangeError
+from streamgp.likelihoods import (
+    AbstractLikelihood,
+    Bernoulli,
+    Binomial,
+    Gaussian,
+    NegativeBinomial,
+    Poisson,
+    Preference,
+    StudentT,
+    Volatility,
+)
+from streamgp.storage import register
+
+__all__ = ["Constraint", "Objective", "Outcome", "Units"]
+
+_NAMED: dict[str, type[AbstractLikelihood]] = {
+    "gaussian": Gaussian,
+    "student_t": StudentT,
+    "poisson": Poisson,
+    "negative_binomial": NegativeBinomial,
+    "bernoulli": Bernoulli,
+    "preference": Preference,
+}
+# Latent values beyond these are those of rates and odds past any that can be told from their limit.
+_LATENT_RANGE = 50.0
+# They halve this range to the last bit of a double.
+_NUM_HALVINGS = 60
+# The median of absolute deviations of Gaussian values is this share of their standard deviation.
+_NORMAL_DEVIATION = 0.6745
+
+
+@register
+@final
+@dataclass(frozen=True)
+class Units:
+    """The linear map $(y - a) / s$ to what is modelled; a negative scale turns minimisation into maximisation."""
+
+    offset: float = 0.0
+    scale: float = 1.0
+
+    def inside(self, y: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """From the user's units."""
+        # Halved, which is exact, as the difference of large numbers may have no double.
+        return (0.5 * y - 0.5 * self.offset) / (0.5 * self.scale)
+
+    def noise_inside(self, variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """A variance, from the user's units; without the square of the scale, which may have no double."""
+        return variance / self.scale / self.scale
+
+    def outside(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """To the user's units."""
+        return self.offset + self.scale * f
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """One observed quantity.
+
+    Attributes:
+        likelihood: How it depends on the latent function.
+        name: The name by which it was given, so that its numbers are no one's, and stand for standardised outcomes;
+            None for an object, whose numbers are in the user's units.
+    """
+
+    likelihood: AbstractLikelihood
+    name: str | None
+
+    @classmethod
+    def read(cls, likelihood: Any) -> "Outcome":
+        """Read a likelihood by name or object."""
+        if isinstance(likelihood, str):
+            return cls(_by_name(likelihood), likelihood)
+        if not isinstance(likelihood, AbstractLikelihood):
+            raise DTypeError(
+                f"likelihood must be a name or one of streamgp.likelihoods, but is a {type(likelihood).__name__}. "
+                f"The names are {', '.join(map(repr, _NAMED))}."
+            )
+        if isinstance(likelihood, Volatility):
+            raise UnsupportedError(
+                "A Volatility likelihood has the mean zero everywhere, so there is nothing to look for. "
+                "Observe the quantity of interest itself, with another likelihood."
+            )
+        return cls(likelihood, None)
+
+    def check_constants(self, num_members: int | None) -> None:
+        """Refuse a likelihood whose numbers are not the same for all points, or of all members of a pool.
+
+        Args:
+            num_members: Size of the pool; None for no pool.
+        """
+        if num_members is not None:
+            check_constants(self.likelihood, num_members)
+            return
+        sizes = {key: v for key, v in vars(self.likelihood).items() if isinstance(v, Tensor) and v.dim()}
+        if sizes:
+            raise UnsupportedError(
+                f"The {type(self.likelihood).__name__} likelihood has a {next(iter(sizes))} for each observation, but "
+                "an optimizer does not know its observations beforehand. Give a single number."
+            )
+
+    @property
+    def is_real(self) -> bool:
+        """Whether outcomes are real numbers, which are standardised, and not counts or classes."""
+        return isinstance(self.likelihood, Gaussian | StudentT)
+
+    def find_units(self, y: Float[Tensor, " n"], *, is_reversed: bool) -> Units:
+        """Standardise real outcomes; by median and median deviation where outliers are expected.
+
+        Args:
+            y: Outcomes so far.
+            is_reversed: Whether small values are to become large.
+        """
+        if not self.is_real:
+            return Units()
+        largest = y.abs().max().clamp_min(torch.finfo(y.dtype).tiny)
+        z = y / largest  # whose squares have doubles, whatever the units
+        offset, scale = z.mean(), z.std(correction=0)
+        if isinstance(self.likelihood, StudentT):
+            offset = z.median()
+            robust = (z - offset).abs().median() / _NORMAL_DEVIATION
+            scale = robust if robust > 0 else scale
+        size = float(largest * scale) if float(scale) > 1e-12 else 1.0
+        offset = largest * offset
+        return Units(float(offset), -size if is_reversed else size)
+
+    def in_units(self, units: Units) -> AbstractLikelihood:
+        """The likelihood of what is modelled."""
+        likelihood = self.likelihood
+        if self.name is not None or not self.is_real:
+            return likelihood
+        if isinstance(likelihood, Gaussian):
+            return replace(likelihood, noise_variance=units.noise_inside(likelihood.noise_variance))
+        assert isinstance(likelihood, StudentT)
+        return replace(likelihood, scale=likelihood.scale / abs(units.scale))
+
+    @property
+    def constant(self) -> str | None:
+        """What may be known of each outcome: the total of Binomial ones, or noise that is not learned."""
+        likelihood = self.likelihood
+        if isinstance(likelihood, Binomial):
+            return "total_count"
+        return "noise_variance" if isinstance(likelihood, Gaussian) and not likelihood.is_learned else None
+
+    def likelihood_of_rows(
+        self, likelihood: AbstractLikelihood, constants: Float[Tensor, " n"], units: Units
+    ) -> AbstractLikelihood:
+        """The likelihood of outcomes with constants of their own.
+
+        Args:
+            likelihood: That of any outcome, in the units of the model.
+            constants: Totals or noise variances, in the user's units.
+            units: In which it is modelled.
+        """
+        if self.constant is None:
+            return likelihood
+        values = constants if self.constant == "total_count" else units.noise_inside(constants)
+        if likelihood.num_inputs == 1 and len(values) and bool((values == values[0]).all()):
+            values = values[0]
+        return replace(likelihood, **{self.constant: values})  # type: ignore[type-var]
+
+    def latent(self, response: float, units: Units) -> float:
+        """The latent value whose expected response is given: linear, or by bisection as responses are monotone."""
+        if self.is_real:
+            return (response - units.offset) / units.scale
+        low, high = -_LATENT_RANGE, _LATENT_RANGE
+        ends = [self._response(low), self._response(high)]
+        if not min(ends) < response < max(ends):
+            raise ValueRangeError(
+                f"A bound of a {type(self.likelihood).__name__} outcome must be a mean between {min(ends):.3g} and "
+                f"{max(ends):.3g}, but is {response:g}."
+            )
+        for _ in range(_NUM_HALVINGS):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if self._response(middle) < response else (low, middle)
+        return 0.5 * (low + high)
+
+    def _response(self, f: float) -> float:
+        latent = torch.tensor(f, dtype=torch.float64)
+        return float(self.likelihood.predictive_mean(latent, torch.zeros_like(latent)))
+
+
+@register
+@final
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """An outcome that is to be large or small.
+
+    Attributes:
+        name: What results and plots call it.
+        maximize: Whether large outcomes are wanted, or small ones.
+        likelihood: Name or object.
+    """
+
+    name: str = "objective"
+    maximize: bool = True
+    likelihood: str | AbstractLikelihood = "gaussian"
+
+    def __post_init__(self) -> None:
+        """Check the direction, and what makes no sense with comparisons."""
+        if not isinstance(self.maximize, bool):
+            raise DTypeError(f"maximize must be True or False, but is {self.maximize!r}.")
+
+    @cached_property
+    def outcome(self) -> Outcome:
+        """What is observed."""
+        return Outcome.read(self.likelihood)
+
+    @property
+    def is_reversed(self) -> bool:
+        """Whether it is modelled with its sign changed: where it is a real number to be minimised."""
+        return not self.maximize and self.outcome.is_real
+
+    @property
+    def weight(self) -> float:
+        """By which what is modelled is multiplied to be maximised."""
+        return 1.0 if self.maximize or self.is_reversed else -1.0
+
+
+@register
+@final
+@dataclass(frozen=True, eq=False)
+class Constraint:
+    """An outcome that has to stay within bounds; its expected value, not each noisy observation of it.
+
+    Attributes:
+        upper: The most it may be; None for no such bound.
+        lower: The least.
+        likelihood: Name or object. Bounds of counts are rates, and of classes probabilities.
+        name: What results and plots call it.
+    """
+
+    upper: float | None = None
+    lower: float | None = None
+    likelihood: str | AbstractLikelihood = "gaussian"
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check bounds and likelihood."""
+        given = [bound for bound in (self.lower, self.upper) if bound is not None]
+        if not given:
+            raise OptionError("A Constraint must have an upper or a lower bound, but has none. Pass upper=... .")
+        if not all(math.isfinite(bound) for bound in given) or (len(given) == 2 and given[0] >= given[1]):
+            raise ValueRangeError(
+                f"The bounds of a Constraint must be finite, the lower below the upper, but are {self.lower} and "
+                f"{self.upper}."
+            )
+        outcome = self.outcome
+        if outcome.likelihood.num_inputs != 1:
+            raise UnsupportedError(
+                f"A constraint is observed at one point at a time, but {type(outcome.likelihood).__name__} compares "
+                f"{outcome.likelihood.num_inputs}. Use another likelihood."
+            )
+        for bound in given:
+            outcome.latent(bound, Units())
+
+    @cached_property
+    def outcome(self) -> Outcome:
+        """What is observed."""
+        return Outcome.read(self.likelihood)
+
+    def limits(self, units: Units) -> tuple[float | None, float | None]:
+        """Lower and upper bound of the latent function, in the units in which it is modelled."""
+        outcome = self.outcome
+        lower, upper = (None if bound is None else outcome.latent(bound, units) for bound in (self.lower, self.upper))
+        return lower, upper
+
+
+def _by_name(name: str) -> AbstractLikelihood:
+    if name == "binomial":
+        raise OptionError(
+            "'binomial' does not say out of how many trials. Pass streamgp.likelihoods.Binomial(total_count) itself."
+        )
+    if name not in _NAMED:
+        raise OptionError(
+            f"likelihood must be one of {', '.join(map(repr, _NAMED))}, or an object of streamgp.likelihoods, but is "
+            f"{name!r}."
+        )
+    # Standardised outcomes, most of whose variance is signal.
+    return Gaussian(0.05) if name == "gaussian" else _NAMED[name]()

@@ -1,0 +1,346 @@
+"""Named parameters as a space: columns of the unit cube in which only some points are valid."""
+
+import math
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, final
+
+import torch
+from botorch.acquisition.acquisition import AcquisitionFunction
+from botorch.exceptions.warnings import BotorchWarning
+from botorch.generation.gen import gen_candidates_scipy
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from streamgp.acquisition import AbstractSpace, Search
+from streamgp.acquisition.sobol import sobol_points
+from streamgp.errors import DTypeError, OptionError, ShapeError, ValueRangeError
+from streamgp.loops.box import candidates_around, separate_points, without_nearest
+from streamgp.loops.linear_constraints import LinearConstraint, Polytope
+from streamgp.loops.maximize import maximize_in_cube
+from streamgp.loops.parameters import AbstractParameter
+from streamgp.storage import register
+from streamgp.threads import few_threads
+
+__all__ = ["ParameterSpace"]
+
+# Most changes of one discrete parameter after the gradient search.
+_MOST_MOVES = 8
+# Finite spaces of so many points are not searched, but listed.
+_MOST_LISTED = 512
+# Candidates near good points change each discrete parameter with this probability.
+_CHANGE = 0.2
+# A told point whose real parameters are this near to a pending one, in shares of their ranges, takes its place.
+_SAME = 0.05
+
+
+@register
+@final
+@dataclass(frozen=True, eq=False)
+class ParameterSpace(AbstractSpace):
+    """Parameters by name, and the columns that hold each of them.
+
+    Attributes:
+        parameters: In the order of the columns.
+        constraints: Linear ones between them.
+        fixed: Values that stay as they are for now, by name.
+    """
+
+    parameters: Mapping[str, AbstractParameter]
+    constraints: tuple[LinearConstraint, ...] = ()
+    fixed: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        """Check names, parameters and constraints."""
+        if not self.parameters:
+            raise ValueRangeError("A space needs at least one parameter, but has none.")
+        for name, parameter in self.parameters.items():
+            if not isinstance(name, str) or not isinstance(parameter, AbstractParameter):
+                raise DTypeError(
+                    f"A space is a dictionary of parameters by name, but has {name!r}: {parameter!r}. Write "
+                    "{'temperature': streamgp.Real(100, 180), 'solvent': streamgp.Categorical(['water', 'ethanol'])}."
+                )
+        _ = self._polytope
+
+    def fixing(self, values: Mapping[str, Any] | None) -> "ParameterSpace":
+        """The space in which some parameters have a given value."""
+        if not values:
+            return self
+        for name, value in values.items():
+            if name not in self.parameters:
+                raise OptionError(f"fixed names {name!r}, but the parameters are {', '.join(self.parameters)}.")
+            self.parameters[name].encode(value, name)
+        return replace(self, fixed={**(self.fixed or {}), **values})
+
+    @cached_property
+    def _polytope(self) -> Polytope:
+        return Polytope.read(self.constraints, self.parameters, self.num_dims)
+
+    @cached_property
+    def _is_free(self) -> Bool[Tensor, " d"]:
+        """Which columns are real numbers that are not fixed."""
+        free = [
+            [one.num_values is None and name not in (self.fixed or {})] * one.num_columns
+            for name, one in self.parameters.items()
+        ]
+        return torch.tensor([each for part in free for each in part])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the parameters."""
+        return tuple(self.parameters)
+
+    @property
+    def num_dims(self) -> int:
+        """Dimension of the cube."""
+        return sum(one.num_columns for one in self.parameters.values())
+
+    @property
+    def is_continuous(self) -> bool:
+        """Whether all points are valid."""
+        return bool(self._is_free.all()) and not self._polytope
+
+    @property
+    def num_points(self) -> float:
+        """Number of valid points; infinite if some parameter is a real number."""
+        counts = [
+            1 if name in (self.fixed or {}) else one.num_values or math.inf for name, one in self.parameters.items()
+        ]
+        return math.prod(counts)
+
+    def all_points(self) -> Float[Tensor, "n d"]:
+        """All valid points of a finite space."""
+        rows = torch.empty(1, 0, dtype=torch.float64)
+        for name, parameter in self.parameters.items():
+            if name in (self.fixed or {}):
+                columns = rows.new_tensor([parameter.encode((self.fixed or {})[name], name)])
+            else:
+                columns = parameter.all_columns()
+            rows = torch.cat([rows.repeat_interleave(len(columns), 0), columns.repeat(len(rows), 1)], dim=-1)
+        return rows
+
+    def encode(self, values: Mapping[str, Any]) -> list[float]:
+        """The point of given values."""
+        missing = [name for name in self.parameters if name not in values]
+        if missing:
+            raise OptionError(f"A point needs a value of {missing[0]!r}, but has only {', '.join(map(str, values))}.")
+        return [column for name, one in self.parameters.items() for column in one.encode(values[name], name)]
+
+    def decode(self, point: Float[Tensor, " d"]) -> dict[str, Any]:
+        """The values nearest to a point."""
+        parts = self._split(point)
+        return {name: one.decode(part) for (name, one), part in zip(self.parameters.items(), parts, strict=True)}
+
+    def read(self, X: Any, name: str = "X") -> Float[Tensor, "n d"]:
+        """Check points: dictionaries, a table with a column for each parameter, or rows in their order."""
+        rows = [self.encode(one) for one in self._read_rows(X, name)]
+        points = torch.tensor(rows, dtype=torch.float64).reshape(len(rows), self.num_dims)
+        if self._polytope:
+            kept = self._polytope.is_kept(points)
+            if not bool(kept.all()):
+                row = int((~kept).nonzero()[0])
+                raise ValueRangeError(
+                    f"{name} must keep the linear constraints between parameters, but row {row} does not: "
+                    f"{self.decode(points[row])}."
+                )
+        return points
+
+    def read_inputs(self, X: Any) -> Float[Tensor, "n d"]:
+        """The same."""
+        return self.read(X)
+
+    def _read_rows(self, X: Any, name: str) -> list[Mapping[str, Any]]:
+        pandas = sys.modules.get("pandas")
+        if pandas is not None and isinstance(X, pandas.DataFrame):
+            return [{str(key): value for key, value in row.items()} for row in X.to_dict("records")]
+        if isinstance(X, Mapping):
+            return [X]
+        if isinstance(X, Tensor) or type(X).__module__ == "numpy":
+            X = X.tolist()
+        if not isinstance(X, Sequence) or isinstance(X, str):
+            raise DTypeError(
+                f"{name} must be a dictionary, a list of them, a table, or rows of values in the order of the "
+                f"parameters {', '.join(self.parameters)}, but is a {type(X).__name__}."
+            )
+        if (len(X) and not isinstance(X[0], Mapping | Sequence)) or (len(X) and isinstance(X[0], str)):
+            X = [X]  # one point
+        rows = []
+        for row in X:
+            if not isinstance(row, Mapping) and len(row) != len(self.parameters):
+                raise ShapeError(
+                    f"{name} must have {len(self.parameters)} values in each row, of {', '.join(self.parameters)}, but "
+                    f"one has {len(row)}."
+                )
+            rows.append(row if isinstance(row, Mapping) else dict(zip(self.parameters, row, strict=True)))
+        return rows
+
+    def show(self, points: Float[Tensor, "n d"]) -> list[dict[str, Any]]:
+        """Dictionaries of values by name."""
+        return [self.decode(point) for point in points]
+
+    def no_points(self) -> Float[Tensor, "0 d"]:
+        """None."""
+        return torch.empty(0, self.num_dims, dtype=torch.float64)
+
+    def inputs(self, points: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        """Points moved to valid ones; gradients reach real numbers only."""
+        parts = zip(self.parameters.values(), self._split(points), strict=True)
+        return torch.cat([one.snap(part) for one, part in parts], dim=-1)
+
+    def without(self, taken: Tensor) -> "ParameterSpace":
+        """The whole space: what was told may be told again."""
+        return self
+
+    def design(self, num_points: int, *, num_initial: int, num_before: int, seed: int) -> Float[Tensor, "n d"]:
+        """The next points of a Sobol sequence, or uniform ones where there are linear constraints."""
+        points = sobol_points(num_points, self.num_dims, seed=seed, skip=num_before)
+        return self._valid(points, seed=seed, skip=num_before)
+
+    def scatter(self, num_points: int, *, num_before: int, seed: int, ask: int) -> Float[Tensor, "n d"]:
+        """The sequence of the design goes on."""
+        return self.design(num_points, num_initial=0, num_before=num_before, seed=seed)
+
+    def _valid(self, points: Float[Tensor, "n d"], *, seed: int, skip: int = 0) -> Float[Tensor, "n d"]:
+        """Valid points instead of any of the cube."""
+        points = self.inputs(points)
+        for name, value in (self.fixed or {}).items():
+            points[:, self._columns(name)] = points.new_tensor(self.parameters[name].encode(value, name))
+        if self._polytope:
+            free = self._is_free.nonzero().squeeze(-1)
+            drawn = self._polytope_points(skip + len(points), free, seed=seed)
+            points[:, free] = drawn[skip:]
+        return points
+
+    def _polytope_points(self, num_points: int, free: Tensor, *, seed: int) -> Tensor:
+        fixed = {
+            self._columns(name).start: self.parameters[name].encode(value, name)[0]
+            for name, value in (self.fixed or {}).items()
+        }
+        return self._polytope.given(fixed).sample(num_points, free, seed=seed, num_columns=self.num_dims)
+
+    def candidates(self, num_points: int, *, centres: Tensor, generator: torch.Generator) -> Float[Tensor, "n d"]:
+        """All points of a small finite space; otherwise some over the whole space and some near good points."""
+        if self.num_points <= min(_MOST_LISTED, num_points):
+            return self.all_points()
+        seed = int(torch.randint(2**31, (), generator=generator))
+        drawn = candidates_around(centres, num_points, generator=generator)
+        points, num_near = self._valid(drawn.clone(), seed=seed), num_points // 2
+        near = centres[torch.randint(len(centres), (num_near,), generator=generator)].clone()
+        if self._polytope:  # between a good point and any other, all points keep the constraints
+            share = torch.rand(num_near, 1, generator=generator, dtype=torch.float64).square()
+            moved = (1.0 - share) * near + share * points[-num_near:]
+        else:
+            moved = drawn[-num_near:]
+        for name, one in self.parameters.items():
+            columns = self._columns(name)
+            if name in (self.fixed or {}):
+                continue
+            if one.num_values is None:
+                near[:, columns] = moved[:, columns]
+                continue
+            is_changed = torch.rand(num_near, generator=generator) < _CHANGE
+            near[is_changed, columns] = self.inputs(points[-num_near:])[is_changed, columns]
+        for name, value in (self.fixed or {}).items():
+            near[:, self._columns(name)] = near.new_tensor(self.parameters[name].encode(value, name))
+        return torch.cat([points[: num_points - num_near], near])
+
+    def maximize(
+        self, function: Any, q: int, search: Search, *, seed: int, starts: Tensor | None = None
+    ) -> Float[Tensor, "q d"]:
+        """By gradients over real numbers and moves of the others in turn; small finite spaces are listed."""
+        if self.is_continuous:
+            return maximize_in_cube(function, q, search, num_dims=self.num_dims, seed=seed, starts=starts)
+        chosen = self.no_points()
+        before = function.X_pending if isinstance(function, AcquisitionFunction) else None
+        for k in range(q):
+            chosen = torch.cat([chosen, self._maximize_one(function, search, seed=seed + k)])
+            if k < q - 1:
+                function.set_X_pending(chosen if before is None else torch.cat([before, chosen]))
+        return chosen
+
+    def _maximize_one(self, function: Any, search: Search, *, seed: int) -> Float[Tensor, "1 d"]:
+        if self.num_points <= _MOST_LISTED:
+            listed = self.all_points()
+            return listed[_values(function, listed).argmax()].unsqueeze(0)
+        raw = self.design(4 * search.raw_samples, num_initial=0, num_before=0, seed=seed)
+        best = raw[_values(function, raw).topk(search.num_restarts).indices]
+        tried = self._polish(function, best, search)
+        point = tried[_values(function, tried).argmax()]
+        for _ in range(_MOST_MOVES):
+            others = torch.cat([point.unsqueeze(0), self.neighbors(point)])
+            index = int(_values(function, others).argmax())
+            if index == 0:
+                break
+            point = self._polish(function, others[index : index + 1], search).squeeze(0)
+        return point.unsqueeze(0)
+
+    def _polish(self, function: Any, points: Float[Tensor, "r d"], search: Search) -> Float[Tensor, "r d"]:
+        """Improve the real numbers of points; others stay."""
+        if not bool(self._is_free.any()):
+            return points
+        lower = torch.where(self._is_free, 0.0, points).unsqueeze(1)
+        upper = torch.where(self._is_free, 1.0, points).unsqueeze(1)
+        constraints: dict[str, Any] = {}
+        if self._polytope.at_least:
+            constraints["inequality_constraints"] = list(self._polytope.at_least)
+        if self._polytope.equal:
+            constraints["equality_constraints"] = list(self._polytope.equal)
+        with few_threads(), warnings.catch_warnings():
+            # A line search that finds nothing better leaves the point where it is.
+            warnings.simplefilter("ignore", BotorchWarning)
+            warnings.filterwarnings("ignore", "Optimization failed", RuntimeWarning)
+            moved, _ = gen_candidates_scipy(
+                points.unsqueeze(1),
+                function,
+                lower,
+                upper,
+                options={"maxiter": search.max_iterations},
+                use_parallel_mode=False,  # which takes the same bounds for all points
+                **constraints,
+            )
+        moved = moved.detach().squeeze(1).clamp(0.0, 1.0)
+        if not self._polytope:
+            return moved
+        return torch.where(self._polytope.is_kept(moved).unsqueeze(-1), moved, points)
+
+    def neighbors(self, point: Float[Tensor, " d"]) -> Float[Tensor, "k d"]:
+        """Points that differ in the value of one discrete parameter."""
+        rows = [point.new_empty(0, len(point))]
+        for name, one in self.parameters.items():
+            if name in (self.fixed or {}):
+                continue
+            columns = self._columns(name)
+            others = one.alternatives(point[columns])
+            moved = point.expand(len(others), -1).clone()
+            moved[:, columns] = others
+            rows.append(moved)
+        return torch.cat(rows)
+
+    def separate(self, points: Tensor, taken: Tensor, *, seed: int) -> Float[Tensor, "q d"]:
+        """Points of the design for those that repeat others."""
+        separated = separate_points(points, taken, seed=seed)
+        is_same = (separated == points).all(-1, keepdim=True)
+        return torch.where(is_same, points, self._valid(separated.clone(), seed=seed))
+
+    def still_pending(self, pending: Tensor, told: Tensor) -> Float[Tensor, "r d"]:
+        """Without the nearest one to each told point, if its discrete values are the same and its numbers are near."""
+        return without_nearest(self.inputs(pending), told, tolerance=_SAME)
+
+    def _columns(self, name: str) -> slice:
+        first = 0
+        for other, one in self.parameters.items():
+            if other == name:
+                return slice(first, first + one.num_columns)
+            first += one.num_columns
+        raise OptionError(f"There is no parameter {name!r} among {', '.join(self.parameters)}.")
+
+    def _split(self, X: Float[Tensor, "*b d"]) -> tuple[Tensor, ...]:
+        return X.split([one.num_columns for one in self.parameters.values()], dim=-1)
+
+
+@torch.no_grad()
+def _values(function: Any, points: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
+    return torch.cat([function(part.unsqueeze(-2)) for part in points.split(256)])

@@ -1,0 +1,366 @@
+"""What can be set: numbers, whole numbers, ordered values and categories, and how they lie in the unit interval."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from streamgp.errors import DTypeError, UnsupportedError, ValueRangeError
+from streamgp.storage import register
+
+__all__ = ["AbstractParameter", "Categorical", "Integer", "Ordinal", "Real"]
+
+# Up to so many values are all tried by the search for discrete parameters; of more, those at doubling distances.
+_MOST_TRIED = 32
+# How far outside its range a value may be, relative to its width, and still be taken for one of its ends: rounding.
+_ROUNDING = 1e-6
+
+
+class AbstractParameter(ABC):
+    """A parameter as columns of numbers between 0 and 1."""
+
+    @property
+    def num_columns(self) -> int:
+        """Number of columns."""
+        return 1
+
+    @property
+    @abstractmethod
+    def num_values(self) -> int | None:
+        """Number of values; None where they are not discrete."""
+
+    @abstractmethod
+    def encode(self, value: Any, name: str) -> list[float]:
+        """Columns of a value, checked; errors call the parameter by its name."""
+
+    @abstractmethod
+    def decode(self, columns: Float[Tensor, " c"]) -> Any:
+        """The value nearest to columns."""
+
+    @abstractmethod
+    def snap(self, columns: Float[Tensor, "*b c"]) -> Float[Tensor, "*b c"]:
+        """Move columns to those of the nearest value; without gradient where values are discrete."""
+
+    @abstractmethod
+    def all_columns(self) -> Float[Tensor, "k c"]:
+        """Columns of all values of a discrete parameter, in order."""
+
+    @abstractmethod
+    def alternatives(self, columns: Float[Tensor, " c"]) -> Float[Tensor, "k c"]:
+        """Columns of other values of a discrete parameter that a search may try."""
+
+
+@register
+@final
+@dataclass(frozen=True)
+class Real(AbstractParameter):
+    """A real number.
+
+    Attributes:
+        low: Least value.
+        high: Greatest value.
+        log: Whether its logarithm is what matters: from 1e-4 to 1, say.
+        step: Distance of the values that can be set, counted from the least; None for any.
+    """
+
+    low: float
+    high: float
+    log: bool = False
+    step: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check the range."""
+        _check_range(self.low, self.high, is_log=self.log, step=self.step)
+
+    @property
+    def num_values(self) -> int | None:
+        """How many steps there are."""
+        return None if self.step is None else self._grid.num_values
+
+    @property
+    def _grid(self) -> "_Grid":
+        assert self.step is not None
+        return _Grid(float(self.low), float(self.high), float(self.step), self.log)
+
+    def encode(self, value: Any, name: str) -> list[float]:
+        number = _read_number(value, self.low, self.high, name)
+        if self.step is not None:
+            return self._grid.encode(number)
+        low, high, v = (_logarithm(x, self.log) for x in (self.low, self.high, number))
+        return [min(max((v - low) / (high - low), 0.0), 1.0)]
+
+    def decode(self, columns: Float[Tensor, " c"]) -> float:
+        if self.step is not None:
+            return self._grid.decode(columns)
+        low, high = (_logarithm(x, self.log) for x in (self.low, self.high))
+        v = low + float(columns) * (high - low)
+        return min(max(math.exp(v) if self.log else v, self.low), self.high)
+
+    def snap(self, columns: Float[Tensor, "*b c"]) -> Float[Tensor, "*b c"]:
+        return columns if self.step is None else self._grid.snap(columns)
+
+    def all_columns(self) -> Float[Tensor, "k c"]:
+        if self.step is None:
+            raise UnsupportedError("A real number without steps has more values than could be listed. Give it a step.")
+        return self._grid.all_columns()
+
+    def alternatives(self, columns: Float[Tensor, " c"]) -> Float[Tensor, "k c"]:
+        return columns.new_empty(0, 1) if self.step is None else self._grid.alternatives(columns)
+
+
+@register
+@final
+@dataclass(frozen=True)
+class Integer(AbstractParameter):
+    """A whole number.
+
+    Attributes:
+        low: Least value.
+        high: Greatest value.
+        log: Whether its logarithm is what matters.
+        step: Distance of the values that can be set, counted from the least.
+    """
+
+    low: int
+    high: int
+    log: bool = False
+    step: int = 1
+
+    def __post_init__(self) -> None:
+        """Check the range."""
+        for value in (self.low, self.high, self.step):
+            if int(value) != value:
+                raise ValueRangeError(f"Integer takes whole numbers, but has {value!r}. Use Real with a step.")
+        _check_range(self.low, self.high, is_log=self.log, step=self.step)
+
+    @property
+    def num_values(self) -> int:
+        """How many there are."""
+        return self._grid.num_values
+
+    @property
+    def _grid(self) -> "_Grid":
+        return _Grid(float(self.low), float(self.high), float(self.step), self.log)
+
+    def encode(self, value: Any, name: str) -> list[float]:
+        return self._grid.encode(_read_number(value, self.low, self.high, name))
+
+    def decode(self, columns: Float[Tensor, " c"]) -> int:
+        return round(self._grid.decode(columns))
+
+    def snap(self, columns: Float[Tensor, "*b c"]) -> Float[Tensor, "*b c"]:
+        return self._grid.snap(columns)
+
+    def all_columns(self) -> Float[Tensor, "k c"]:
+        return self._grid.all_columns()
+
+    def alternatives(self, columns: Float[Tensor, " c"]) -> Float[Tensor, "k c"]:
+        return self._grid.alternatives(columns)
+
+
+@register
+@final
+@dataclass(frozen=True)
+class Ordinal(AbstractParameter):
+    """One of a few values that have an order, at equal distances: small, medium, large, or bottles of 10, 50, 250 ml.
+
+    Attributes:
+        values: In order.
+    """
+
+    values: tuple[Any, ...]
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        """Keep the values.
+
+        Args:
+            values: In order; at least two.
+        """
+        object.__setattr__(self, "values", _read_choices(values, "Ordinal"))
+
+    @property
+    def num_values(self) -> int:
+        """How many there are."""
+        return len(self.values)
+
+    @property
+    def _grid(self) -> "_Grid":
+        return _Grid(0.0, len(self.values) - 1.0, 1.0, False)
+
+    def encode(self, value: Any, name: str) -> list[float]:
+        return self._grid.encode(float(_index_of(value, self.values, name)))
+
+    def decode(self, columns: Float[Tensor, " c"]) -> Any:
+        return self.values[round(self._grid.decode(columns))]
+
+    def snap(self, columns: Float[Tensor, "*b c"]) -> Float[Tensor, "*b c"]:
+        return self._grid.snap(columns)
+
+    def all_columns(self) -> Float[Tensor, "k c"]:
+        return self._grid.all_columns()
+
+    def alternatives(self, columns: Float[Tensor, " c"]) -> Float[Tensor, "k c"]:
+        return self._grid.alternatives(columns)
+
+
+@register
+@final
+@dataclass(frozen=True)
+class Categorical(AbstractParameter):
+    """One of a few values without an order; a column for each, of which one is 1 and the others are 0.
+
+    Attributes:
+        choices: The values.
+    """
+
+    choices: tuple[Any, ...]
+
+    def __init__(self, choices: Sequence[Any]) -> None:
+        """Keep the values.
+
+        Args:
+            choices: At least two.
+        """
+        object.__setattr__(self, "choices", _read_choices(choices, "Categorical"))
+
+    @property
+    def num_columns(self) -> int:
+        """One for each value."""
+        return len(self.choices)
+
+    @property
+    def num_values(self) -> int:
+        """How many there are."""
+        return len(self.choices)
+
+    def encode(self, value: Any, name: str) -> list[float]:
+        index = _index_of(value, self.choices, name)
+        return [float(j == index) for j in range(len(self.choices))]
+
+    def decode(self, columns: Float[Tensor, " c"]) -> Any:
+        return self.choices[int(columns.argmax())]
+
+    def snap(self, columns: Float[Tensor, "*b c"]) -> Float[Tensor, "*b c"]:
+        index = columns.detach().argmax(-1)
+        return torch.nn.functional.one_hot(index, len(self.choices)).to(columns)
+
+    def all_columns(self) -> Float[Tensor, "k c"]:
+        return torch.eye(len(self.choices), dtype=torch.float64)
+
+    def alternatives(self, columns: Float[Tensor, " c"]) -> Float[Tensor, "k c"]:
+        return self.all_columns()[torch.arange(len(self.choices)) != columns.argmax()]
+
+
+@final
+@dataclass(frozen=True)
+class _Grid:
+    """Numbers at equal steps, each in the middle of its share of the interval, or of that of logarithms."""
+
+    low: float
+    high: float
+    step: float
+    is_log: bool
+
+    @property
+    def num_values(self) -> int:
+        # Where the range is no multiple of the step, what is left of it is not used.
+        return int((self.high - self.low) / self.step + 1e-9) + 1
+
+    def encode(self, value: float) -> list[float]:
+        index = torch.tensor([round((value - self.low) / self.step)], dtype=torch.float64)
+        return [float(self._position(index.clamp(0, self.num_values - 1)))]
+
+    def decode(self, columns: Float[Tensor, " c"]) -> float:
+        # Rounded, as 0.1 + 2 * 0.1 is not what a person would set.
+        return min(float(f"{self.low + int(self._index(columns)) * self.step:.12g}"), self.high)
+
+    def snap(self, columns: Float[Tensor, "*b c"]) -> Float[Tensor, "*b c"]:
+        return self._position(self._index(columns.detach()))
+
+    def all_columns(self) -> Float[Tensor, "k c"]:
+        return self._position(torch.arange(self.num_values, dtype=torch.float64)).unsqueeze(-1)
+
+    def alternatives(self, columns: Float[Tensor, " c"]) -> Float[Tensor, "k c"]:
+        index = self._index(columns)
+        if self.num_values <= _MOST_TRIED:
+            others = torch.arange(self.num_values, dtype=columns.dtype)
+        else:
+            distances = 2.0 ** torch.arange(math.ceil(math.log2(self.num_values)), dtype=columns.dtype)
+            others = torch.cat([index - distances, index + distances])
+        is_other = (others >= 0) & (others < self.num_values) & (others != index)
+        return self._position(others[is_other]).unsqueeze(-1)
+
+    def _index(self, u: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """Number of the value whose share of the interval a position is in."""
+        if self.is_log:
+            low, high = self._log_ends()
+            index = ((low + u * (high - low)).exp() - self.low).div(self.step).round()
+        else:
+            index = (u * self.num_values).floor()
+        return index.clamp(0, self.num_values - 1)
+
+    def _position(self, index: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        if not self.is_log:
+            return (index + 0.5) / self.num_values
+        low, high = self._log_ends()
+        return ((self.low + self.step * index).log() - low) / (high - low)
+
+    def _log_ends(self) -> tuple[float, float]:
+        half = 0.5 * min(self.step, self.low)  # a step may be larger than the least value
+        return math.log(self.low - half), math.log(self.high + 0.5 * self.step)
+
+
+def _check_range(low: Any, high: Any, *, is_log: bool, step: Any) -> None:
+    numbers = [low, high] if step is None else [low, high, step]
+    if not all(isinstance(one, int | float) and not isinstance(one, bool) and math.isfinite(one) for one in numbers):
+        raise DTypeError(f"The range of a parameter must be finite numbers, but goes from {low!r} to {high!r}.")
+    if not low < high:
+        raise ValueRangeError(
+            f"The least value of a parameter must be below the greatest, but it goes from {low:g} to {high:g}. Leave a "
+            "parameter out that has one value, or use ask(fixed=...)."
+        )
+    if is_log and low <= 0:
+        raise ValueRangeError(f"A parameter on a logarithmic scale must be positive, but goes from {low:g}.")
+    if step is not None and not 0 < step <= high - low:
+        raise ValueRangeError(f"A step must be positive and fit into the range {low:g} to {high:g}, but is {step:g}.")
+
+
+def _read_number(value: Any, low: float, high: float, name: str) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise DTypeError(f"The parameter {name!r} must be a number, but is {value!r}.") from None
+    slack = _ROUNDING * (high - low)
+    if not low - slack <= number <= high + slack:
+        raise ValueRangeError(
+            f"The parameter {name!r} must lie between {low:g} and {high:g}, but is {number:g}. Leave such points out, "
+            "or make the optimizer with a wider range."
+        )
+    return min(max(number, low), high)
+
+
+def _read_choices(values: Any, name: str) -> tuple[Any, ...]:
+    if not isinstance(values, Sequence) or isinstance(values, str):
+        raise DTypeError(f"{name} takes a list of values, but got {values!r}. Write {name}(['water', 'ethanol']).")
+    if len(values) < 2:
+        raise ValueRangeError(f"{name} needs at least two values, but has {list(values)}.")
+    return tuple(values)
+
+
+def _index_of(value: Any, values: tuple[Any, ...], name: str) -> int:
+    """Which of the values it is: one of the same type if there is one, else an equal one, else one that reads alike."""
+    same = [one is value or (type(one) is type(value) and one == value) for one in values]
+    equal, alike = [bool(one == value) for one in values], [str(one) == str(value) for one in values]
+    for found in (same, equal, alike):
+        if True in found:
+            return found.index(True)
+    raise ValueRangeError(f"The parameter {name!r} must be one of {list(values)}, but is {value!r}.")
+
+
+def _logarithm(value: float, is_log: bool) -> float:
+    return math.log(value) if is_log else value

@@ -1,0 +1,239 @@
+"""A finite pool as a space: its points are the indices of members."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, final
+
+import torch
+from gpytorch.kernels import RBFKernel
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from streamgp.acquisition import AbstractSpace, Search
+from streamgp.acquisition.indices import read_indices, read_weights
+from streamgp.acquisition.pool import Pool
+from streamgp.acquisition.pool_belief import PoolBelief
+from streamgp.checks import check_finite, to_double
+from streamgp.conditioning import SparseGP
+from streamgp.errors import ShapeError, ValueRangeError
+from streamgp.likelihoods import AbstractLikelihood
+from streamgp.seeds import seeded
+from streamgp.storage import register
+from streamgp.training.inducing import kmeans_points
+
+__all__ = ["PoolSpace"]
+
+# Gains over larger pools are summed over a subset.
+_MOST_TARGETS, _NUM_TARGETS = 5000, 2000
+# Salts that keep the seeds of different uses apart.
+_DESIGN, _TARGETS, _RANDOM = 0, 1, 3
+# Members whose value is computed at a time.
+_CHUNK = 512
+
+
+@register
+@final
+@dataclass(frozen=True, eq=False)
+class PoolSpace(AbstractSpace):
+    """Members of a pool, which of them are left, and how much they matter.
+
+    Attributes:
+        members: Inputs of all members, in the user's units.
+        is_left: Which may still be suggested.
+        weights: How much each counts in sums over the pool.
+        given_targets: Members over which gains are summed; None for those that are not known yet.
+        is_standardized: Whether the model sees inputs of zero mean and unit variance over the pool.
+        seed: Of the targets of a large pool.
+    """
+
+    members: Float[Tensor, "n d"]
+    is_left: Bool[Tensor, " n"]
+    weights: Float[Tensor, " n"]
+    given_targets: Int[Tensor, " t"] | None = None
+    is_standardized: bool = True
+    seed: int = 0
+
+    @classmethod
+    def from_inputs(cls, pool_X: Any, *, weights: Any, targets: Any, is_standardized: bool, seed: int) -> "PoolSpace":
+        """Check what a user has of a pool."""
+        X = to_double(pool_X, "pool_X")
+        if X.dim() != 2 or 0 in X.shape:
+            raise ShapeError(
+                f"pool_X must have shape (n, d), one row for each member of the pool and at least one of both, but has "
+                f"shape {tuple(X.shape)}. A single column is pool_X.reshape(-1, 1)."
+            )
+        n = len(check_finite(X, "pool_X"))
+        chosen = None if targets is None else read_indices(targets, n, "targets")
+        if chosen is not None and not len(chosen):
+            raise ValueRangeError("targets must name at least one member of the pool, but is empty. Pass None for all.")
+        return cls(
+            X,
+            torch.ones(n, dtype=torch.bool),
+            X.new_ones(n) if weights is None else read_weights(weights, n),
+            chosen,
+            is_standardized,
+            seed,
+        )
+
+    @cached_property
+    def shift_and_scale(self) -> tuple[Float[Tensor, " d"], Float[Tensor, " d"]]:
+        """What takes inputs to the units of the model: zero mean and unit variance over the pool, or nothing."""
+        X = self.members
+        if not self.is_standardized:
+            return torch.zeros_like(X[0]), torch.ones_like(X[0])
+        spread = X.std(0, correction=0)
+        return X.mean(0), torch.where(spread > 1e-12 * (1.0 + X.abs().amax(0)), spread, 1.0)
+
+    @cached_property
+    def scaled(self) -> Float[Tensor, "n d"]:
+        """Inputs of all members in the units of the model."""
+        return self.to_scaled(self.members)
+
+    def to_scaled(self, X: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        """Any inputs in the units of the model."""
+        shift, scale = self.shift_and_scale
+        return (X - shift) / scale
+
+    @cached_property
+    def _default_targets(self) -> Int[Tensor, " t"]:
+        """All members, or a random part of many, known ones included."""
+        n = len(self.members)
+        if n <= _MOST_TARGETS:
+            return torch.arange(n)
+        return torch.randperm(n, generator=seeded(self.seed, _TARGETS))[:_NUM_TARGETS].sort().values
+
+    def view(
+        self, gp: SparseGP, likelihood: AbstractLikelihood, *, told: Int[Tensor, " k"], pending: Int[Tensor, " p"]
+    ) -> Pool:
+        """The pool as rules see it, with pending members awaited.
+
+        Args:
+            gp: Belief about the inputs of the model.
+            likelihood: Of every member.
+            told: Members that are known.
+            pending: Members whose outcomes are awaited.
+        """
+        targets = self.given_targets
+        if targets is None:
+            targets = self._default_targets[~torch.isin(self._default_targets, told)]
+            targets = targets if len(targets) else self.all_points()
+        pool = Pool(PoolBelief.of(gp, self.scaled), likelihood, targets, self.weights[targets])
+        for index in pending.tolist():
+            pool = pool.awaiting(index)
+        return pool
+
+    @property
+    def num_dims(self) -> int:
+        """Number of inputs."""
+        return self.members.shape[-1]
+
+    def read(self, X: Any, name: str = "indices") -> Int[Tensor, " k"]:
+        """Check indices of distinct members; a single one may be a number."""
+        value = [X] if isinstance(X, int) and not isinstance(X, bool) else X
+        return read_indices(value, len(self.members), "indices" if name == "X" else name)
+
+    def read_inputs(self, X: Any) -> Float[Tensor, "n d"]:
+        """Inputs of any places, which need not be members."""
+        if X is None:
+            return self.scaled
+        places = to_double(X, "X")
+        places = places.unsqueeze(0) if places.shape == self.members.shape[1:] else places
+        if places.dim() != 2 or places.shape[-1] != self.num_dims:
+            raise ShapeError(
+                f"X must have shape (n, {self.num_dims}), one row for each place, but has {tuple(places.shape)}."
+            )
+        return self.to_scaled(check_finite(places, "X"))
+
+    def show(self, points: Int[Tensor, " k"]) -> Int[Tensor, " k"]:
+        """Indices, too."""
+        return points.clone()
+
+    def no_points(self) -> Int[Tensor, " 0"]:
+        """None."""
+        return torch.empty(0, dtype=torch.long)
+
+    def inputs(self, points: Int[Tensor, "*b"]) -> Float[Tensor, "*b d"]:
+        """Inputs of members in the units of the model."""
+        return self.scaled[points]
+
+    def without(self, taken: Int[Tensor, " k"]) -> "PoolSpace":
+        """The pool without members that were told or are pending."""
+        is_left = self.is_left.clone()
+        is_left[taken] = False
+        space = replace(self, is_left=is_left)
+        for name in ("shift_and_scale", "scaled", "_default_targets"):  # that need not be computed again
+            if name in self.__dict__:
+                space.__dict__[name] = self.__dict__[name]
+        return space
+
+    def all_points(self) -> Int[Tensor, " a"]:
+        """All members that are left."""
+        return self.is_left.nonzero().squeeze(-1)
+
+    def check_left(self, q: int) -> None:
+        """Refuse to suggest more members than are left."""
+        num_left = int(self.is_left.sum())
+        if num_left < q:
+            raise ValueRangeError(
+                f"{q} members were asked for, but {num_left} of {len(self.members)} are left that were neither told "
+                f"nor are pending. Ask for at most {num_left}, or tell or cancel pending ones."
+            )
+
+    def design(self, num_points: int, *, num_initial: int, num_before: int, seed: int) -> Int[Tensor, " q"]:
+        """Members nearest to centres of clusters of the whole pool, which fill it as it is filled.
+
+        The centres are gone through in a random order, again and again.
+        """
+        self.check_left(num_points)
+        generator, available = seeded(seed, _DESIGN), self.all_points()
+        kernel = RBFKernel().to(self.scaled)
+        kernel.lengthscale = 1.0
+        centres = kmeans_points(kernel, self.scaled, num_initial, generator=generator)
+        order = torch.randperm(len(centres), generator=generator)
+        chosen = []
+        for k in range(num_before, num_before + num_points):
+            centre = centres[order[k % len(order)]]
+            nearest = available[(self.scaled[available] - centre).square().sum(-1).argmin()]
+            chosen.append(nearest)
+            available = available[available != nearest]
+        return torch.stack(chosen)
+
+    def scatter(self, num_points: int, *, num_before: int, seed: int, ask: int) -> Int[Tensor, " q"]:
+        """Members at random."""
+        self.check_left(num_points)
+        available = self.all_points()
+        return available[torch.randperm(len(available), generator=seeded(seed, _RANDOM, ask))[:num_points]]
+
+    def candidates(self, num_points: int, *, centres: Tensor, generator: torch.Generator) -> Int[Tensor, " c"]:
+        """Members that are left, or a random part of many."""
+        available = self.all_points()
+        if len(available) <= num_points:
+            return available
+        return available[torch.randperm(len(available), generator=generator)[:num_points].sort().values]
+
+    @torch.no_grad()
+    def maximize(
+        self, function: Any, q: int, search: Search, *, seed: int, starts: Tensor | None = None
+    ) -> Int[Tensor, " q"]:
+        """The member of the largest value, one after the other, each given that those before are pending."""
+        self.check_left(q)
+        space, chosen = self, self.no_points()
+        before = getattr(function, "X_pending", None)
+        for _ in range(q):
+            available = space.all_points()
+            values = torch.cat([function(part.unsqueeze(-2)) for part in self.inputs(available).split(_CHUNK)])
+            best = available[values.argmax()].reshape(1)
+            chosen = torch.cat([chosen, best])
+            space = space.without(best)
+            if len(chosen) < q and before is not False and hasattr(function, "set_X_pending"):
+                taken = self.inputs(chosen)
+                function.set_X_pending(taken if before is None else torch.cat([before, taken]))
+        return chosen
+
+    def separate(self, points: Tensor, taken: Tensor, *, seed: int) -> Int[Tensor, " q"]:
+        """They are different already."""
+        return points
+
+    def still_pending(self, pending: Tensor, told: Tensor) -> Int[Tensor, " r"]:
+        """Without members that were told."""
+        return pending[~torch.isin(pending, told)]

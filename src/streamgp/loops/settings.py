@@ -1,0 +1,150 @@
+"""What a loop was made with, checked."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, final
+
+from gpytorch.kernels import Kernel
+
+from streamgp.acquisition import AbstractRule, AbstractSpace, Search
+from streamgp.checks import check_choice, check_count, check_positive
+from streamgp.errors import DTypeError, OptionError
+from streamgp.loops.outcomes import Constraint, Objective, Outcome
+from streamgp.storage import register
+from streamgp.training.priors import PRIORS
+
+__all__ = ["LoopSettings", "SurrogateSettings", "Training", "check_kernel", "read_constraints", "read_refit"]
+
+_REFITS = ("auto", "always", "never")
+
+
+@register
+@final
+@dataclass(frozen=True)
+class Training:
+    """How hyperparameters are learned; the options of `streamgp.fit`, which describes them.
+
+    Attributes:
+        objective: `"elbo"` or `"pll"`.
+        beta: Weight of the divergence of the belief from the prior.
+        priors: Set of priors, or None.
+        num_starts: Number of starts.
+        max_iterations: Most iterations of the last part; 200 by default, 10 from an earlier fit.
+    """
+
+    objective: str = "elbo"
+    beta: float = 1.0
+    priors: str | None = "dim_scaled"
+    num_starts: int = 1
+    max_iterations: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        check_choice(self.objective, ("elbo", "pll"), "objective")
+        check_positive(self.beta, "beta")
+        check_count(self.num_starts, "num_starts")
+        if self.priors is not None:
+            check_choice(self.priors, PRIORS, "priors")
+        if self.max_iterations is not None:
+            check_count(self.max_iterations, "max_iterations")
+
+
+@register
+@final
+@dataclass(frozen=True, eq=False)
+class SurrogateSettings:
+    """How outcomes are modelled.
+
+    Attributes:
+        kernel: For the inputs of the model; None for a default.
+        num_inducing: Most inducing points of each GP.
+        refit: When hyperparameters are learned again: `"always"`, `"never"`, `"auto"`, or a number of new outcomes.
+        training: How they are learned.
+        has_learned_points: Whether inducing points are learned; if not, they are the observed places, or chosen among
+            them.
+        is_standardized: Whether real outcomes are.
+        is_smooth: Whether the default kernel of real outcomes is RBF of unit variance, instead of that of `fit`.
+        learns_success: Whether failures are modelled.
+        is_exact: Whether the model is BoTorch's exact GP, for comparison.
+    """
+
+    kernel: Kernel | None = None
+    num_inducing: int = 100
+    refit: str | int = "auto"
+    training: Training = field(default_factory=Training)
+    has_learned_points: bool = False
+    is_standardized: bool = True
+    is_smooth: bool = False
+    learns_success: bool = False
+    is_exact: bool = False
+
+
+@register
+@final
+@dataclass(frozen=True, eq=False)
+class LoopSettings:
+    """What a loop was made with.
+
+    Attributes:
+        space: Where points are from.
+        objectives: What is to be large or small.
+        constraints: Further outcomes with bounds.
+        rule: How points are chosen.
+        surrogate: How outcomes are modelled.
+        search: How much work goes into the search for a point.
+        num_initial: Number of outcomes before the model is asked.
+        seed: Of everything random.
+    """
+
+    space: AbstractSpace
+    objectives: tuple[Objective, ...]
+    constraints: tuple[Constraint, ...]
+    rule: AbstractRule
+    surrogate: SurrogateSettings
+    search: Search
+    num_initial: int
+    seed: int
+
+    @property
+    def is_preference(self) -> bool:
+        """Whether points are compared and not observed."""
+        return self.objectives[0].outcome.likelihood.num_inputs == 2
+
+    @property
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """What is observed: the objectives, and then the constraints."""
+        return (*(one.outcome for one in self.objectives), *(one.outcome for one in self.constraints))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What errors call these."""
+        named = [f"constraint {one.name or j!r}" for j, one in enumerate(self.constraints)]
+        return (*(f"the objective {one.name!r}" for one in self.objectives), *named)
+
+
+def read_constraints(constraints: Any) -> tuple[Constraint, ...]:
+    """Check a list of constraints."""
+    rows = tuple(constraints) if isinstance(constraints, Sequence) else (constraints,)
+    for one in rows:
+        if not isinstance(one, Constraint):
+            raise DTypeError(
+                f"constraints must be a list of streamgp.Constraint, but has a {type(one).__name__}. "
+                "Write constraints=[streamgp.Constraint(upper=1.0)]."
+            )
+    return rows
+
+
+def read_refit(refit: Any) -> str | int:
+    """Check a policy of refitting."""
+    if isinstance(refit, str):
+        return check_choice(refit, _REFITS, "refit")
+    if isinstance(refit, int) and not isinstance(refit, bool):
+        return check_count(refit, "refit")
+    raise OptionError(f"refit must be one of {', '.join(map(repr, _REFITS))} or a whole number, but is {refit!r}.")
+
+
+def check_kernel(kernel: Any) -> Kernel | None:
+    """Return a kernel, or None."""
+    if kernel is not None and not isinstance(kernel, Kernel):
+        raise DTypeError(f"kernel must be a kernel of GPyTorch, but is a {type(kernel).__name__}.")
+    return kernel

@@ -1,0 +1,159 @@
+"""What a loop knows, as a frozen value, and how it changes."""
+
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import torch
+from torch import Tensor
+
+from streamgp.errors import ShapeError, ValueRangeError
+from streamgp.loops.exact_surrogate import ExactSurrogate, fit_exact
+from streamgp.loops.observations import Observations, no_observations
+from streamgp.loops.pool_space import PoolSpace
+from streamgp.loops.settings import LoopSettings
+from streamgp.loops.surrogate import (
+    AbstractSurrogate,
+    SparseSurrogate,
+    absorb_observations,
+    fit_sparse,
+    is_refit_due,
+)
+from streamgp.storage import register
+
+__all__ = [
+    "LoopState",
+    "add_pending",
+    "cancel",
+    "compare",
+    "current",
+    "is_initial",
+    "observe",
+    "refitted",
+    "start_state",
+]
+
+
+@register
+@final
+@dataclass(frozen=True, eq=False)
+class LoopState:
+    """Everything that suggestions depend on but the settings.
+
+    Attributes:
+        observations: What was told.
+        pending: Points that were asked for and not told yet.
+        num_designed: How many points of the initial design were given out, in the current run.
+        num_asks: How often a suggestion was made.
+        surrogate: The model as of the last suggestion; None before the first that needed one.
+        memory: What the rule remembers.
+    """
+
+    observations: Observations
+    pending: Tensor
+    num_designed: int = 0
+    num_asks: int = 0
+    surrogate: AbstractSurrogate | None = None
+    memory: Any = None
+
+
+def start_state(settings: LoopSettings) -> LoopState:
+    """Before any data."""
+    space = settings.space
+    observations = no_observations(space, len(settings.outcomes))
+    return LoopState(observations, space.no_points(), memory=settings.rule.start())
+
+
+def observe(state: LoopState, settings: LoopSettings, new: Observations) -> LoopState:
+    """Add evaluations that were told together."""
+    rule = settings.rule
+    if isinstance(settings.space, PoolSpace):
+        _check_new_members(state, new)
+    y, objective = new.y[:, 0], settings.objectives[0]
+    memory = rule.remember(
+        state.memory,
+        y if objective.maximize else -y,
+        is_initial=int(current(state, settings).is_informative.sum()) < settings.num_initial,
+        num_dims=settings.space.num_dims,
+    )
+    after = replace(
+        state,
+        observations=state.observations.join(new),
+        pending=settings.space.still_pending(state.pending, new.points),
+        memory=memory,
+    )
+    if rule.run(memory) == rule.run(state.memory):
+        return after
+    return replace(after, num_designed=0, surrogate=None)
+
+
+def compare(state: LoopState, settings: LoopSettings, winners: Any, losers: Any) -> LoopState:
+    """Add comparisons, the preferred points and the others as the user has them, row by row."""
+    first, second = settings.space.read(winners, "winners"), settings.space.read(losers, "losers")
+    if first.shape != second.shape:
+        raise ShapeError(
+            f"winners and losers must have the same shape, one row of each for a comparison, but have shapes "
+            f"{tuple(first.shape)} and {tuple(second.shape)}. Repeat a point that won several times."
+        )
+    told = state.observations
+    new = replace(told.rows(slice(0, 0)), pairs=torch.stack([first, second], dim=1))
+    pending = settings.space.still_pending(state.pending, torch.cat([first, second]))
+    return replace(state, observations=told.join(new), pending=pending)
+
+
+def add_pending(state: LoopState, points: Tensor) -> LoopState:
+    """Add points whose outcomes are awaited."""
+    return replace(state, pending=torch.cat([state.pending, points]))
+
+
+def cancel(state: LoopState, settings: LoopSettings, X: Any) -> LoopState:
+    """Forget pending points; all of them if `X` is None."""
+    if X is None:
+        return replace(state, pending=state.pending[:0])
+    return replace(state, pending=settings.space.still_pending(state.pending, settings.space.read(X)))
+
+
+def current(state: LoopState, settings: LoopSettings) -> Observations:
+    """What was told in the current run."""
+    told = state.observations
+    kept = settings.rule.in_run(state.memory, len(told.points))
+    return told if bool(kept.all()) else told.rows(kept)
+
+
+def is_initial(state: LoopState, settings: LoopSettings) -> bool:
+    """Whether the initial design goes on: until enough points are known or awaited, half of them known."""
+    told = current(state, settings)
+    num_known = 2 * len(told.pairs) if settings.is_preference else int(told.is_informative.sum())
+    num_expected = num_known + len(state.pending)
+    return num_expected < settings.num_initial or 2 * num_known < settings.num_initial
+
+
+def refitted(state: LoopState, settings: LoopSettings) -> LoopState:
+    """The state with a model of all that was told: fitted if that is due, and otherwise updated in closed form."""
+    data, surrogate = current(state, settings), state.surrogate
+    if not len(data.pairs) and not bool(data.is_informative.any()):
+        raise ValueRangeError(
+            f"Nothing is known yet: of {len(data.points)} evaluations none has succeeded. "
+            "Ask for points and tell their outcomes first."
+        )
+    if is_refit_due(surrogate, data, settings):
+        if settings.surrogate.is_exact:
+            assert surrogate is None or isinstance(surrogate, ExactSurrogate)
+            return replace(state, surrogate=fit_exact(data, settings, surrogate))
+        assert surrogate is None or isinstance(surrogate, SparseSurrogate)
+        return replace(state, surrogate=fit_sparse(data, settings, surrogate))
+    if not isinstance(surrogate, SparseSurrogate):
+        return state
+    new = data.after(surrogate.num_points, surrogate.num_pairs)
+    if not new.num_told:
+        return state
+    absorbed = absorb_observations(surrogate, settings, new, num_points=len(data.points), num_pairs=len(data.pairs))
+    return replace(state, surrogate=absorbed)
+
+
+def _check_new_members(state: LoopState, new: Observations) -> None:
+    is_repeated = torch.isin(new.points, state.observations.points)
+    if is_repeated.any():
+        raise ValueRangeError(
+            f"Each member is told once, but {int(new.points[is_repeated][0])} was told before. Leave it out, or make "
+            "several outcomes of one member into one before telling it."
+        )

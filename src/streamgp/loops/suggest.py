@@ -1,0 +1,129 @@
+"""One suggestion: from the initial design, or from the model and a rule."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from streamgp.acquisition import Context
+from streamgp.acquisition.feasible_objective import FeasibleObjective, Limits
+from streamgp.acquisition.pool import Pool
+from streamgp.conditioning import SparseGP
+from streamgp.loops.observations import Observations
+from streamgp.loops.pool_space import PoolSpace
+from streamgp.loops.settings import LoopSettings
+from streamgp.loops.state import LoopState, add_pending, current, is_initial, refitted
+from streamgp.loops.surrogate import SparseSurrogate
+from streamgp.models import OnlineGP
+from streamgp.seeds import derived_seed
+
+__all__ = ["make_context", "suggest"]
+
+# With a half, more evaluations beyond the edge of a region that fails were tried, and nothing was found sooner.
+_SUCCESS_SHARE = 0.8
+# Salt of the seeds of later designs.
+_DESIGN = 1
+
+
+def suggest(state: LoopState, settings: LoopSettings, q: int) -> tuple[LoopState, Tensor]:
+    """Choose points to evaluate next.
+
+    Args:
+        state: What is known.
+        settings: Of the loop.
+        q: Number of points.
+
+    Returns:
+        The state in which they are pending, and the points.
+    """
+    rule, run = settings.rule, settings.rule.run(state.memory)
+    seed = derived_seed(settings.seed, state.num_asks)
+    told = state.observations
+    space = settings.space.without(torch.cat([told.points, state.pending]))
+    num_designed = state.num_designed
+    if not rule.needs_model:
+        points = space.scatter(q, num_before=num_designed, seed=settings.seed, ask=state.num_asks)
+        num_designed += q
+    elif is_initial(state, settings):
+        first = settings.seed if run == 0 else derived_seed(settings.seed, _DESIGN, run)
+        points = space.design(q, num_initial=settings.num_initial, num_before=num_designed, seed=first)
+        num_designed += q
+    else:
+        if isinstance(space, PoolSpace):
+            space.check_left(q)
+        state = refitted(state, settings)
+        points = rule.propose(make_context(state, replace(settings, space=space)), q, seed=seed)
+    if not rule.may_repeat:
+        points = space.separate(points, torch.cat([state.pending, told.failures]), seed=derived_seed(seed, 1))
+    state = replace(state, num_designed=num_designed, num_asks=state.num_asks + 1)
+    return add_pending(state, points), points
+
+
+def make_context(state: LoopState, settings: LoopSettings) -> Context:
+    """Lay out a state with a model for rules.
+
+    Where evaluations failed, success is one more output with a limit, if the rule knows of limits; if not, failed
+    points are treated as pending, from which nothing is to be learned any more.
+    """
+    surrogate, data, space = state.surrogate, current(state, settings), settings.space
+    assert surrogate is not None
+    model, pending = surrogate.model(), space.inputs(state.pending)
+    limits = [
+        one.limits(units)
+        for one, units in zip(settings.constraints, surrogate.units[len(settings.objectives) :], strict=True)
+    ]
+    if surrogate.knows_success and settings.rule.knows_constraints:
+        limits.append(_success_limits(data))
+    elif surrogate.knows_success:
+        assert isinstance(model, OnlineGP)
+        model = model.subset_output(list(range(len(surrogate.units))))
+    if not (surrogate.knows_success and settings.rule.knows_constraints):
+        pending = torch.cat([pending, space.inputs(data.failures)])
+    baseline, observed = _known(data, settings)
+    objective = FeasibleObjective(tuple(one.weight for one in settings.objectives), tuple(limits))
+    if limits:
+        posterior: Any = model.posterior(baseline)
+        worst = objective.score(posterior.mean).min()
+        # One unit below the worst mean, so that to be feasible is worth something everywhere.
+        objective = replace(objective, cost=1.0 - float(worst))
+    return Context(
+        model=model,
+        objective=objective,
+        space=space,
+        baseline=baseline,
+        observed=observed,
+        pending=pending,
+        search=settings.search,
+        is_comparison=settings.is_preference,
+        pool=_pool(state, settings),
+        memory=state.memory,
+    )
+
+
+def _known(data: Observations, settings: LoopSettings) -> tuple[Tensor, Tensor]:
+    """Inputs of which something is known, and the objective there, to be maximised; NaN where points were compared."""
+    known = data.rows(data.is_informative)
+    y = known.y[:, 0] if settings.objectives[0].maximize else -known.y[:, 0]
+    compared = torch.unique(data.pairs.flatten(0, 1), dim=0)
+    baseline = settings.space.inputs(torch.cat([known.points, compared]))
+    return baseline, torch.cat([y, y.new_full((len(compared),), torch.nan)])
+
+
+def _pool(state: LoopState, settings: LoopSettings) -> Pool | None:
+    if not isinstance(settings.space, PoolSpace):
+        return None
+    surrogate = state.surrogate
+    assert isinstance(surrogate, SparseSurrogate)
+    result, outcome = surrogate.results[0], settings.outcomes[0]
+    likelihood = outcome.likelihood.with_learnable(result.likelihood.learnable())
+    assert isinstance(result.gp, SparseGP)
+    return settings.space.view(result.gp, likelihood, told=state.observations.points, pending=state.pending)
+
+
+def _success_limits(data: Observations) -> Limits:
+    """A point is avoided where success is less likely than a share of what it was on average."""
+    num_good = int(data.is_success.sum())
+    rate = _SUCCESS_SHARE * (num_good + 1.0) / (len(data.points) + 2.0)
+    return math.log(rate) - math.log1p(-rate), None

@@ -1,0 +1,282 @@
+"""The model behind the suggestions: one sparse GP for each outcome, fitted, absorbing, and fitted again."""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import torch
+from botorch.models.model import Model
+from gpytorch.kernels import Kernel, RBFKernel
+from jaxtyping import Float
+from torch import Tensor
+
+from streamgp.acquisition.indices import likelihood_of
+from streamgp.likelihoods import AbstractLikelihood, Bernoulli, Gaussian, Preference
+from streamgp.loops.observations import Observations
+from streamgp.loops.outcomes import Units
+from streamgp.loops.settings import LoopSettings
+from streamgp.models import OnlineGP
+from streamgp.seeds import seeded
+from streamgp.storage import register
+from streamgp.training import FitResult, fit
+
+__all__ = ["AbstractSurrogate", "SparseSurrogate", "absorb_observations", "fit_sparse", "is_refit_due"]
+
+# A warm refit takes 0.03 to 0.2 s up to here, which is little beside the search for a suggestion; beyond, one is made
+# for every twentieth part of new data.
+_MOST_REFITTED_ALWAYS = 500
+_GROWTH = 0.05
+# Of the trapezoidal rule, in standard deviations: what lies beyond is below 1e-13.
+_RANGE, _NUM_NODES = 8.0, 801
+# Salt of the seeds of fits.
+_FIT = 2
+
+
+class AbstractSurrogate(ABC):
+    """A fitted model of what was told up to some time."""
+
+    units: tuple[Units, ...]
+    num_fitted: int
+    knows_success: bool
+
+    @abstractmethod
+    def model(self) -> Model:
+        """The model for rules, in its own inputs and units."""
+
+
+@register
+@final
+@dataclass(frozen=True, eq=False)
+class SparseSurrogate(AbstractSurrogate):
+    """Fitted GPs: of each objective, of each constraint, and of success if evaluations have failed.
+
+    Attributes:
+        results: The last fit of each, whose GP has absorbed what came since.
+        units: In which each outcome is modelled.
+        num_fitted: Number of rows at the last fit.
+        num_cold: Number of rows at the last fit that did not start from an earlier one.
+        num_points: How many evaluations are in the beliefs.
+        num_pairs: How many comparisons are.
+    """
+
+    results: tuple[FitResult, ...]
+    units: tuple[Units, ...]
+    num_fitted: int
+    num_cold: int
+    num_points: int
+    num_pairs: int
+
+    @property
+    def knows_success(self) -> bool:  # type: ignore[override] # follows from the others
+        """Whether there is a GP of success, the last one."""
+        return len(self.results) > len(self.units)
+
+    def model(self) -> OnlineGP:
+        """The model for rules."""
+        return OnlineGP([one.gp for one in self.results], [_point_likelihood(one) for one in self.results])
+
+
+def fit_sparse(data: Observations, settings: LoopSettings, start: SparseSurrogate | None) -> SparseSurrogate:
+    """Fit hyperparameters, inducing points and beliefs to all data.
+
+    Units are found anew. The fit starts from the last one, but where data has doubled since hyperparameters were last
+    searched from the start.
+
+    Args:
+        data: All data of the current run.
+        settings: Of the loop.
+        start: The last fit.
+    """
+    size = _size(data, settings)
+    is_cold = start is None or size >= 2 * start.num_cold
+    units = tuple(
+        outcome.find_units(data.y[data.is_informative, j], is_reversed=is_reversed)
+        if settings.surrogate.is_standardized
+        else Units()
+        for j, (outcome, is_reversed) in enumerate(_reversals(settings))
+    )
+    has_success = settings.surrogate.learns_success and not bool(data.is_success.all())
+    rows = _rows(data, settings, units, has_success=has_success)
+    results = []
+    for j, (inputs, targets) in enumerate(rows):
+        before = None if start is None or is_cold or j >= len(start.results) else start.results[j]
+        likelihood = _starting_likelihood(data, settings, units, j, before=before)
+        results.append(_fit_output(inputs, targets, settings, likelihood=likelihood, before=before, output=j))
+    num_cold = size if start is None or is_cold else start.num_cold
+    return SparseSurrogate(tuple(results), units, size, num_cold, len(data.points), len(data.pairs))
+
+
+def _fit_output(
+    inputs: Tensor,
+    targets: Tensor,
+    settings: LoopSettings,
+    *,
+    likelihood: AbstractLikelihood | None,
+    before: FitResult | None,
+    output: int,
+) -> FitResult:
+    options, training = settings.surrogate, settings.surrogate.training
+    kernel = None
+    if before is None:
+        is_real = output < len(settings.outcomes) and settings.outcomes[output].is_real
+        kernel = options.kernel or (_smooth_kernel(inputs) if options.is_smooth and is_real else None)
+    points: dict[str, Any] = {"num_inducing": options.num_inducing}
+    if not options.has_learned_points:
+        places = torch.unique(inputs.flatten(0, -2), dim=0)
+        points = {
+            "num_inducing": min(len(places), options.num_inducing),
+            "inducing": places if len(places) <= options.num_inducing else "pivoted",
+            "learn_inducing": False,
+        }
+    return fit(
+        inputs,
+        targets,
+        likelihood=likelihood,
+        kernel=kernel,
+        objective=training.objective,
+        beta=training.beta,
+        priors=training.priors,
+        num_starts=training.num_starts,
+        max_iterations=training.max_iterations,
+        start=before,
+        generator=seeded(settings.seed, _FIT, len(inputs)),
+        **points,
+    )
+
+
+def absorb_observations(
+    surrogate: SparseSurrogate, settings: LoopSettings, new: Observations, *, num_points: int, num_pairs: int
+) -> SparseSurrogate:
+    """Learn from new data at once, with the hyperparameters of the last fit.
+
+    Args:
+        surrogate: Before.
+        settings: Of the loop.
+        new: New data.
+        num_points: Evaluations in all.
+        num_pairs: Comparisons in all.
+    """
+    rows = _rows(new, settings, surrogate.units, has_success=surrogate.knows_success)
+    results = []
+    for j, (result, (inputs, targets)) in enumerate(zip(surrogate.results, rows, strict=True)):
+        if not len(inputs):
+            results.append(result)
+            continue
+        size = min(settings.surrogate.num_inducing, result.gp.num_inducing + len(inputs))
+        likelihood = _starting_likelihood(new, settings, surrogate.units, j, before=result)
+        assert likelihood is not None
+        gp, _ = result.gp.absorb(inputs, targets, **_observed(likelihood, inputs), num_inducing=size)
+        results.append(replace(result, gp=gp))
+    return replace(surrogate, results=tuple(results), num_points=num_points, num_pairs=num_pairs)
+
+
+def is_refit_due(surrogate: AbstractSurrogate | None, data: Observations, settings: LoopSettings) -> bool:
+    """Whether there is enough new data for a fit."""
+    if surrogate is None:
+        return True
+    size = _size(data, settings)
+    new, refit = size - surrogate.num_fitted, settings.surrogate.refit
+    if settings.surrogate.learns_success and not surrogate.knows_success and not bool(data.is_success.all()):
+        return True  # the first failure needs a model of its own
+    if refit == "never" or not new:
+        return False
+    if refit == "always":
+        return True
+    if isinstance(refit, int):
+        return new >= refit
+    return size <= _MOST_REFITTED_ALWAYS or new >= math.ceil(_GROWTH * surrogate.num_fitted)
+
+
+def _size(data: Observations, settings: LoopSettings) -> int:
+    """Number of rows to learn from."""
+    num_points = len(data.points) if settings.surrogate.learns_success else int(data.is_informative.sum())
+    return num_points + len(data.pairs)
+
+
+def _reversals(settings: LoopSettings) -> list[tuple[Any, bool]]:
+    """Each outcome, and whether its sign is changed."""
+    objectives = [(one.outcome, one.is_reversed) for one in settings.objectives]
+    return objectives + [(one.outcome, False) for one in settings.constraints]
+
+
+def _rows(
+    data: Observations, settings: LoopSettings, units: tuple[Units, ...], *, has_success: bool
+) -> list[tuple[Tensor, Tensor]]:
+    """Inputs and targets of each GP, in the units in which they are modelled."""
+    space, is_known = settings.space, data.is_informative
+    X = space.inputs(data.points[is_known])
+    if settings.is_preference:
+        pairs = space.inputs(data.pairs)
+        rows = [(pairs, pairs.new_ones(len(pairs)))]
+    else:
+        rows = [(X, one.inside(data.y[is_known, j])) for j, one in enumerate(units)]
+    if has_success:
+        failed = space.inputs(data.failures)
+        rows.append((torch.cat([X, failed]), torch.cat([X.new_ones(len(X)), X.new_zeros(len(failed))])))
+    return rows
+
+
+def _starting_likelihood(
+    data: Observations, settings: LoopSettings, units: tuple[Units, ...], output: int, *, before: FitResult | None
+) -> AbstractLikelihood | None:
+    """The likelihood of the rows, with what was learned before; None for Gaussian noise in proportion to the data."""
+    if output >= len(units):
+        return Bernoulli() if before is None else before.likelihood
+    outcome = settings.outcomes[output]
+    if before is None and outcome.name == "gaussian" and not settings.surrogate.is_standardized:
+        return None
+    likelihood = outcome.in_units(units[output])
+    if before is not None:
+        likelihood = likelihood.with_learnable(before.likelihood.learnable())
+    kept = data.is_informative
+    if data.points.dim() == 1:  # members of a pool, each of which may have constants
+        likelihood = likelihood_of(likelihood, data.points[kept])
+    return outcome.likelihood_of_rows(likelihood, data.constants[kept, output], units[output])
+
+
+def _smooth_kernel(inputs: Float[Tensor, "*n d"]) -> Kernel:
+    """The default kernel of standardised outcomes.
+
+    Smooth and of unit variance: with few, noisy observations, a scale to be learned is often taken for noise.
+    """
+    d = inputs.shape[-1]
+    kernel = RBFKernel(ard_num_dims=d).to(inputs)
+    # Two points of the unit cube drawn at random are then about 1.4 lengthscales apart.
+    kernel.lengthscale = math.sqrt(d / 12.0)
+    return kernel
+
+
+def _observed(likelihood: AbstractLikelihood, like: Tensor) -> dict[str, Any]:
+    """How a new outcome is seen, as keyword arguments of `absorb`."""
+    if isinstance(likelihood, Gaussian):
+        return {"noise_variance": likelihood.noise_variance.to(like)}
+    return {"likelihood": likelihood}
+
+
+def _point_likelihood(result: FitResult) -> AbstractLikelihood | None:
+    """The likelihood of an outcome at one point.
+
+    A comparison tells less of a utility than an observation of it would: as much as one with Gaussian noise whose
+    precision is the expected information of a comparison of two unrelated points.
+    """
+    likelihood = result.likelihood
+    if isinstance(likelihood, Preference):
+        variance = 2.0 * result.gp.process.prior.variance(result.gp.inducing_points).mean()
+        return Gaussian(1.0 / _comparison_information(likelihood, variance), is_learned=False)
+    has_own = any(isinstance(value, Tensor) and value.dim() for value in vars(likelihood).values())
+    return None if has_own else likelihood
+
+
+def _comparison_information(likelihood: Preference, variance: Float[Tensor, ""]) -> Float[Tensor, ""]:
+    r"""The expected Fisher information of a comparison on the difference of two utilities.
+
+    With $z = g / (\sqrt 2 s)$ it is $\mathbb E[\phi(z)^2 / (\Phi(z) \Phi(-z))] / (2 s^2)$, where
+    $g \sim \mathcal N(0, v)$; by the trapezoidal rule, as $s$ may be much smaller than $\sqrt v$.
+    """
+    width = math.sqrt(2.0) * likelihood.noise_scale.to(variance)
+    spread = variance.sqrt() / width
+    z = torch.linspace(-1.0, 1.0, _NUM_NODES).to(variance) * _RANGE * spread.clamp_max(1.0)
+    log_information = -z.square() - math.log(2.0 * math.pi) - torch.special.log_ndtr(z) - torch.special.log_ndtr(-z)
+    log_density = -0.5 * (z / spread).square() - torch.log(spread) - 0.5 * math.log(2.0 * math.pi)
+    return torch.trapezoid((log_information + log_density).exp(), z) / width.square()

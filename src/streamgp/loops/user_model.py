@@ -1,0 +1,71 @@
+"""The model of a loop as a BoTorch model of the user's inputs and outcomes."""
+
+from copy import deepcopy
+from typing import Any
+
+import torch
+from botorch.models import SingleTaskGP
+from botorch.models.model import Model
+from botorch.models.transforms.input import AffineInputTransform
+from botorch.models.transforms.outcome import Standardize
+
+from streamgp.loops.box import Box
+from streamgp.loops.exact_surrogate import ExactSurrogate
+from streamgp.loops.outcomes import Units
+from streamgp.loops.pool_space import PoolSpace
+from streamgp.loops.settings import LoopSettings
+from streamgp.loops.surrogate import AbstractSurrogate
+from streamgp.models import OnlineGP
+
+__all__ = ["make_user_model"]
+
+
+def make_user_model(surrogate: AbstractSurrogate, settings: LoopSettings) -> Model:
+    """The model with transforms from and to the user's units.
+
+    Real outcomes are in these units; of counts and classes, the latent function is modelled, of which `on_scale` gives
+    the response. Success, if evaluations have failed, is the last output.
+    """
+    model, inputs = surrogate.model(), _input_transform(settings)
+    if isinstance(surrogate, ExactSurrogate):
+        assert isinstance(model, SingleTaskGP)
+        assert inputs is not None  # exact models search a box
+        return _with_transforms(model, inputs, _outcome_transform(surrogate.units, 1))
+    assert isinstance(model, OnlineGP)
+    outcomes = _outcome_transform(surrogate.units, model.num_outputs)
+    return OnlineGP(model.gps, model.likelihoods, input_transform=inputs, outcome_transform=outcomes)
+
+
+def _with_transforms(model: Any, inputs: AffineInputTransform, outcomes: Standardize | None) -> SingleTaskGP:
+    """A copy of an exact GP that holds its data in the user's units, as BoTorch transforms it again."""
+    model = deepcopy(model)
+    model.train()
+    model.input_transform = inputs
+    model.set_train_data(inputs.untransform(model.train_inputs[0]), strict=False)
+    if outcomes is not None:
+        model.outcome_transform = outcomes
+    return model.eval()
+
+
+def _input_transform(settings: LoopSettings) -> AffineInputTransform | None:
+    space = settings.space
+    if isinstance(space, Box):
+        shift, scale = space.lower, space.upper - space.lower
+    elif isinstance(space, PoolSpace):
+        shift, scale = space.shift_and_scale
+    else:
+        return None
+    return AffineInputTransform(len(shift), coefficient=scale, offset=shift)
+
+
+def _outcome_transform(units: tuple[Units, ...], num_outputs: int) -> Standardize | None:
+    if all(one == Units() for one in units):
+        return None
+    offset = [one.offset for one in units] + [0.0] * (num_outputs - len(units))
+    scale = [one.scale for one in units] + [1.0] * (num_outputs - len(units))
+    transform: Any = Standardize(num_outputs)
+    transform.means = torch.tensor([offset], dtype=torch.float64)
+    transform.stdvs = torch.tensor([scale], dtype=torch.float64)
+    transform._stdvs_sq = transform.stdvs.square()
+    transform._is_trained = torch.tensor(True)
+    return transform.eval()

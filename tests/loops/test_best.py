@@ -1,0 +1,99 @@
+import pytest
+import torch
+
+import streamgp as sg
+from streamgp.likelihoods import Gaussian
+from streamgp.loops.best import most_wanted
+from streamgp.optimizers import Search
+
+SMALL = Search(num_restarts=2, raw_samples=32, max_iterations=30)
+BOX = [(0.0, 10.0)]
+GRID = torch.linspace(0.5, 9.5, 10, dtype=torch.float64).unsqueeze(-1)
+
+
+def hill(X):
+    """Largest at 6.2, where it is 100."""
+    return 100.0 - (X.squeeze(-1) - 6.2).square()
+
+
+def told(y, **options):
+    optimizer = sg.Optimizer(BOX, search=SMALL, **options)
+    optimizer.tell(GRID, y)
+    return optimizer
+
+
+@pytest.mark.slow
+def test_the_best_point_is_the_evaluated_one_of_largest_mean():
+    optimizer = told(hill(GRID), likelihood=Gaussian(1e-4, is_learned=False))
+    best = optimizer.best()
+    assert best.X.tolist() == pytest.approx([6.5])
+    assert best.mean == pytest.approx(hill(torch.tensor([6.5])).item(), abs=0.05)
+    assert best.observed == pytest.approx(hill(torch.tensor([6.5])).item())
+    assert 0 < best.std < 0.1
+    assert best.probability_feasible == 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("maximize", [True, False])
+def test_anywhere_the_optimum_itself_is_found(maximize):
+    sign = 1.0 if maximize else -1.0
+    optimizer = told(sign * hill(GRID), maximize=maximize, likelihood=Gaussian(1e-4, is_learned=False))
+    best = optimizer.best(anywhere=True)
+    assert best.X.item() == pytest.approx(6.2, abs=0.05)
+    assert best.mean == pytest.approx(sign * 100.0, abs=0.1)
+    assert best.observed is None
+
+
+@pytest.mark.slow
+def test_the_best_point_keeps_the_constraint():
+    optimizer = sg.Optimizer(BOX, search=SMALL, constraints=[sg.Constraint(upper=4.0)])
+    optimizer.tell(GRID, torch.cat([hill(GRID).unsqueeze(-1), GRID], dim=-1))
+    best = optimizer.best()
+    assert best.X.item() == pytest.approx(3.5)
+    assert best.probability_feasible > 0.9
+    assert optimizer.best(anywhere=True).X.item() == pytest.approx(4.0, abs=0.2)
+
+
+@pytest.mark.slow
+def test_where_nothing_is_feasible_the_likeliest_is_returned():
+    optimizer = sg.Optimizer(BOX, search=SMALL, constraints=[sg.Constraint(upper=-4.0)])
+    optimizer.tell(GRID, torch.cat([hill(GRID).unsqueeze(-1), GRID], dim=-1))
+    best = optimizer.best()
+    assert best.X.item() == pytest.approx(0.5)
+    assert best.probability_feasible < 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("maximize", [True, False])
+def test_counts_have_their_rate(maximize):
+    counts = torch.tensor([20.0, 17, 9, 6, 4, 3, 2, 1, 1, 1], dtype=torch.float64)
+    best = told(counts, likelihood="poisson", maximize=maximize).best()
+    if maximize:
+        assert best.X.item() < 2.0
+        assert 12 < best.mean < 26
+    else:
+        assert best.X.item() > 7.0
+        assert 0.2 < best.mean < 2.5
+    assert best.std > 0
+
+
+@pytest.mark.slow
+def test_classes_have_their_probability():
+    best = told((GRID.squeeze(-1) > 4).double(), likelihood="bernoulli").best()
+    assert best.X.item() > 5
+    assert 0.6 < best.mean < 1.0
+
+
+@pytest.mark.slow
+def test_repeated_points_report_the_mean_of_what_was_observed():
+    optimizer = sg.Optimizer(BOX)
+    optimizer.tell([[1.0], [1.0], [5.0]], [4.0, 2.0, -10.0])
+    assert optimizer.best().observed == 3.0
+
+
+def test_the_most_wanted_is_feasible_or_nearly():
+    score = torch.tensor([1.0, 2.0, 3.0])
+    feasibility = torch.tensor([[0.9, 0.6], [0.6, 0.6], [0.9, 0.4]])
+    assert most_wanted(score, feasibility) == 1
+    assert most_wanted(score, feasibility * 0.5) == 0
+    assert most_wanted(score, feasibility[:, :0]) == 2

@@ -1,0 +1,128 @@
+import numpy as np
+import pytest
+import torch
+from torch.testing import assert_close
+
+from streamgp.checks import to_double
+from streamgp.errors import DTypeError, ShapeError, ValueRangeError
+from streamgp.loops.box import Box, candidates_around, separate_points
+from streamgp.testing.tolerances import tolerance
+
+PAIRS = [(-5.0, 10.0), (0.0, 15.0), (100, 101)]
+
+
+def test_a_list_of_pairs_and_a_tensor_of_two_rows_give_the_same_box():
+    first, second = Box.from_bounds(PAIRS), Box.from_bounds(torch.tensor(PAIRS).mT)
+    assert_close(first.lower, second.lower)
+    assert_close(first.upper, second.upper)
+    assert first.lower.tolist() == [-5.0, 0.0, 100.0]
+
+
+def test_two_dimensions_are_read_by_type():
+    pairs = [(0.0, 1.0), (2.0, 3.0)]
+    assert Box.from_bounds(pairs).lower.tolist() == [0.0, 2.0]
+    assert Box.from_bounds(torch.tensor(pairs) + torch.tensor([[0.0], [1.0]])).lower.tolist() == [0.0, 1.0]
+
+
+def test_points_go_to_the_unit_cube_and_back(rng):
+    box = Box.from_bounds(PAIRS)
+    unit = torch.rand(20, 3, generator=rng, dtype=torch.float64)
+    assert_close(box.read(box.show(unit)), unit, **tolerance(torch.float64))
+
+
+def test_the_ends_of_the_cube_are_the_bounds_exactly():
+    box = Box.from_bounds([(0.1, 0.7), (-1e-7, 3e5)])
+    assert torch.equal(box.show(torch.ones(2, dtype=torch.float64)), box.upper)
+    assert torch.equal(box.show(torch.zeros(2, dtype=torch.float64)), box.lower)
+
+
+def test_points_may_be_arrays_lists_or_tensors_of_any_number_type():
+    box = Box.from_bounds([(0, 4), (0, 4)])
+    for X in ([[1, 2]], np.array([[1, 2]]), torch.tensor([[1, 2]]), torch.tensor([[1.0, 2.0]], requires_grad=True)):
+        unit = box.read(X)
+        assert unit.tolist() == [[0.25, 0.5]]
+        assert not unit.requires_grad
+
+
+def test_a_point_that_rounding_moved_past_the_edge_is_put_on_it():
+    box = Box.from_bounds([(0.0, 1.0)])
+    assert box.read([[1.0 + 1e-9]]).tolist() == [[1.0]]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "error", "sentence"),
+    [
+        (torch.zeros(3, 2), ShapeError, r"shape \(2, d\), lower ends in the first row .* but has shape \(3, 2\)"),
+        ([(0.0, 1.0, 2.0)], ShapeError, r"one pair \(lower, upper\) for each dimension, but has shape \(1, 3\)"),
+        ([], ShapeError, r"but has shape \(0,\)"),
+        ("unit", DTypeError, "but is a str"),
+        (np.zeros((2, 2)), DTypeError, "but is a ndarray"),
+        ([(0.0, 1.0), (2.0,)], DTypeError, "bounds must be a tensor, an array or a list of numbers"),
+        ([(0.0, 1.0), (2.0, 2.0)], ValueRangeError, "but dimension 1 goes from 2 to 2"),
+        ([(0.0, float("inf"))], ValueRangeError, "bounds must be finite"),
+    ],
+)
+def test_wrong_bounds_are_refused_with_a_sentence(bounds, error, sentence):
+    with pytest.raises(error, match=sentence):
+        Box.from_bounds(bounds)
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "sentence"),
+    [
+        ([[0.5, 0.5]], ShapeError, r"but has shape \(1, 2\)"),
+        ([[0.0, 0.0, 100.0], [0.0, 15.5, 100.0]], ValueRangeError, "row 1 has 15.5 in dimension 1, .* from 0 to 15"),
+        ([[0.0, float("nan"), 100.0]], ValueRangeError, r"X must be finite, .* index \(0, 1\)"),
+        ([["a", "b", "c"]], DTypeError, "X must be a tensor, an array or a list of numbers"),
+    ],
+)
+def test_wrong_points_are_refused_with_a_sentence(X, error, sentence):
+    with pytest.raises(error, match=sentence):
+        Box.from_bounds(PAIRS).read(X)
+
+
+def test_what_is_read_is_a_copy():
+    given = torch.zeros(2, 2, dtype=torch.float64)
+    read = to_double(given, "X")
+    given.add_(1.0)
+    assert not read.any()
+
+
+def test_a_single_point_may_be_a_row_of_numbers():
+    assert Box.from_bounds(PAIRS).read([2.5, 7.5, 100.5]).tolist() == [[0.5, 0.5, 0.5]]
+
+
+def nearest(points, others):
+    return (points.unsqueeze(1) - others).abs().amax(-1).min()
+
+
+def test_candidates_are_in_the_cube_and_crowd_around_the_centres(rng):
+    centres = torch.tensor([[0.9, 0.1, 0.5]], dtype=torch.float64)
+    drawn = candidates_around(centres, 400, generator=rng)
+    assert drawn.shape == (400, 3)
+    assert ((drawn >= 0) & (drawn <= 1)).all()
+    near = ((drawn - centres).abs().amax(-1) < 0.05).double().mean()
+    assert near > 0.1  # a uniform draw has 0.1 ** 3
+
+
+def test_points_that_are_new_stay(rng):
+    points = torch.tensor([[0.1, 0.1], [0.9, 0.9]], dtype=torch.float64)
+    assert torch.equal(separate_points(points, points[:0], seed=0), points)
+    assert torch.equal(separate_points(points, points + 0.05, seed=0), points)
+
+
+def test_points_that_repeat_are_replaced():
+    taken = torch.tensor([[0.5, 0.5]], dtype=torch.float64)
+    points = torch.cat([taken + 1e-4, taken, taken - 0.3, taken - 0.3])
+    new = separate_points(points, taken, seed=0)
+    assert torch.equal(new[2], points[2])
+    everything = torch.cat([taken, new])
+    for i, point in enumerate(everything):
+        others = torch.cat([everything[:i], everything[i + 1 :]])
+        assert nearest(point.unsqueeze(0), others) >= 5e-3
+
+
+def test_a_cube_that_is_full_gives_the_loneliest_point():
+    taken = torch.linspace(0, 1, 300, dtype=torch.float64).unsqueeze(-1)
+    new = separate_points(taken[:1], taken, seed=0)
+    assert nearest(new, taken) > 0

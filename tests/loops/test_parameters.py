@@ -1,0 +1,128 @@
+"""Each kind of parameter has its columns in the unit cube, and every value its own place."""
+
+import math
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from streamgp.errors import DTypeError, UnsupportedError, ValueRangeError
+from streamgp.loops.parameters import Categorical, Integer, Ordinal, Real
+from streamgp.testing.tolerances import tolerance
+
+DISCRETE = {
+    "integers": (Integer(-3, 4), list(range(-3, 5))),
+    "integers with a step": (Integer(3, 9, step=3), [3, 6, 9]),
+    "integers by logarithm": (Integer(1, 50, log=True), list(range(1, 51))),
+    "many integers": (Integer(0, 10**6), [0, 1, 17, 524_288, 10**6]),
+    "floats with a step": (Real(-10.2, 10.2, step=0.1), [-10.2, -0.1, 0.3, 10.2]),
+    "ordered values": (Ordinal(["low", "mid", "high"]), ["low", "mid", "high"]),
+    "two categories": (Categorical((True, None)), [True, None]),
+    "categories": (Categorical(("a", 1, 2.5, "b")), ["a", 1, 2.5, "b"]),
+}
+
+
+def columns_of(axis, value):
+    return torch.tensor(axis.encode(value, "it"), dtype=torch.float64)
+
+
+@pytest.mark.parametrize("name", DISCRETE)
+def test_a_discrete_value_survives_its_columns_and_any_column_becomes_a_value(name, rng):
+    axis, values = DISCRETE[name]
+    for value in values:
+        columns = columns_of(axis, value)
+        assert columns.shape == (axis.num_columns,)
+        assert_close(axis.snap(columns), columns, **tolerance(torch.float64))
+        decoded = axis.decode(columns)
+        assert decoded == pytest.approx(value, rel=1e-12) if isinstance(value, float) else decoded == value
+        assert type(decoded) is type(value)
+    anywhere = torch.rand(200, axis.num_columns, generator=rng, dtype=torch.float64)
+    snapped = axis.snap(anywhere)
+    assert_close(axis.snap(snapped), snapped, **tolerance(torch.float64))
+    for row, other in zip(anywhere, snapped, strict=True):
+        value = axis.decode(row)
+        assert value == axis.decode(other)
+        assert axis.encode(value, "it") == pytest.approx(other.tolist(), abs=1e-12)
+
+
+@pytest.mark.parametrize("end", [0.0, 1.0])
+@pytest.mark.parametrize("name", [name for name in DISCRETE if "categories" not in name and "ordered" not in name])
+def test_the_ends_of_the_interval_are_the_ends_of_the_range(name, end):
+    axis, _ = DISCRETE[name]
+    wanted = axis.high if end else axis.low
+    assert axis.decode(torch.tensor([end], dtype=torch.float64)) == pytest.approx(wanted, rel=1e-12)
+
+
+def test_equal_steps_have_equal_shares_of_the_interval():
+    axis = Integer(2, 11, step=3)
+    u = (torch.arange(400, dtype=torch.float64).unsqueeze(-1) + 0.5) / 400
+    values = [axis.decode(one) for one in u]
+    assert [values.count(v) for v in (2, 5, 8, 11)] == [100] * 4
+
+
+def test_shares_of_integers_by_logarithm_are_those_of_optuna_s_random_sampler():
+    axis = Integer(1, 8, log=True)
+    u = (torch.arange(2000, dtype=torch.float64).unsqueeze(-1) + 0.5) / 2000
+    values = [axis.decode(one) for one in u]
+    for v in range(1, 9):
+        share = math.log((v + 0.5) / (v - 0.5)) / math.log(8.5 / 0.5)
+        assert values.count(v) / 2000 == pytest.approx(share, abs=1e-3)
+
+
+@pytest.mark.parametrize("axis", [Real(-2.0, 3.0), Real(1e-5, 10.0, log=True)], ids=["linear", "log"])
+def test_a_float_survives_its_column_and_stays_in_its_range(axis):
+    assert axis.num_values is None
+    for u in (0.0, 0.3, 0.77, 1.0):
+        value = axis.decode(torch.tensor([u], dtype=torch.float64))
+        assert axis.low <= value <= axis.high
+        assert axis.encode(value, "it") == [pytest.approx(u, abs=1e-12)]
+    assert len(axis.alternatives(torch.tensor([0.3], dtype=torch.float64))) == 0
+
+
+def test_logarithms_are_spread_evenly():
+    axis = Real(1e-4, 1.0, log=True)
+    assert axis.decode(torch.tensor([0.5], dtype=torch.float64)) == pytest.approx(1e-2)
+
+
+@pytest.mark.parametrize("name", DISCRETE)
+def test_alternatives_are_other_values_each_once(name):
+    axis, values = DISCRETE[name]
+    for value in values[:2]:
+        others = [axis.decode(row) for row in axis.alternatives(columns_of(axis, value))]
+        assert len({str(one) for one in others}) == len(others)
+        assert axis.decode(columns_of(axis, value)) not in others
+        if len(values) <= 8 and name != "many integers" and "floats" not in name:
+            assert len(others) == len(values) - 1
+
+
+def test_of_many_values_those_at_doubling_distances_are_tried():
+    axis = Integer(0, 1000)
+    others = [axis.decode(row) for row in axis.alternatives(columns_of(axis, 600))]
+    below = {600 - 2**k for k in range(10)}
+    above = {600 + 2**k for k in range(9)}
+    assert set(others) == below | above
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "sentence"),
+    [
+        (lambda: Real(1.0, 1.0), ValueRangeError, "must be below the greatest, but it goes from 1 to 1"),
+        (lambda: Real(0.0, 1.0, log=True), ValueRangeError, "logarithmic scale must be positive"),
+        (lambda: Real(0.0, math.inf), DTypeError, "finite numbers"),
+        (lambda: Real(0.0, 1.0, step=2.0), ValueRangeError, "fit into the range 0 to 1, but is 2"),
+        (lambda: Categorical(["only"]), ValueRangeError, "at least two values"),
+        (lambda: Categorical("water"), DTypeError, "takes a list of values"),
+        (lambda: Real(0.0, 1.0).encode(1.5, "dose"), ValueRangeError, "'dose' must lie between 0 and 1, but is 1.5"),
+        (lambda: Real(0.0, 1.0).encode("much", "dose"), DTypeError, "'dose' must be a number, but is 'much'"),
+        (lambda: Categorical(["a", "b"]).encode("c", "kind"), ValueRangeError, "must be one of .* but is 'c'"),
+        (lambda: Real(0.0, 1.0).all_columns(), UnsupportedError, "more values than could be listed"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_a_sentence(make, error, sentence):
+    with pytest.raises(error, match=sentence):
+        make()
+
+
+def test_categories_are_found_by_type_by_value_and_by_their_text():
+    axis = Categorical((1, True, "2"))
+    assert [axis.encode(value, "it").index(1.0) for value in (1, True, 1.0, 2)] == [0, 1, 0, 2]

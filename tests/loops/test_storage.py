@@ -1,0 +1,129 @@
+from dataclasses import dataclass
+
+import pytest
+import torch
+from gpytorch.kernels import RBFKernel, ScaleKernel
+
+import streamgp as sg
+from streamgp.acquisition import AbstractRule, Search
+from streamgp.errors import FileFormatError, UnsupportedError
+from streamgp.likelihoods import Gaussian, from_gpytorch
+from streamgp.storage import register
+
+SMALL = Search(num_restarts=2, raw_samples=16, max_iterations=10)
+BOX = [(-5.0, 10.0), (0.0, 15.0)]
+
+
+def wave(X):
+    return torch.sin(0.3 * X).sum(-1)
+
+
+def told(num=6, **options):
+    optimizer = sg.Optimizer(BOX, search=SMALL, num_initial=4, **options)
+    X = optimizer.ask(num)
+    columns = [wave(X), (X[:, 0] > 0).double()][: 1 + len(options.get("constraints", ()))]
+    optimizer.tell(X[:-1], torch.stack(columns, dim=-1)[:-1])  # the last one stays pending
+    return optimizer
+
+
+def goes_on(optimizer, loaded):
+    """Whether both give the same suggestions, before and after more outcomes."""
+    X, Y = optimizer.ask(), loaded.ask()
+    assert torch.equal(X, Y)
+    for one in (optimizer, loaded):
+        one.tell(X, wave(X).unsqueeze(-1).expand(-1, optimizer.y.shape[-1]))
+    return torch.equal(optimizer.ask(), loaded.ask()) and torch.equal(optimizer.pending, loaded.pending)
+
+
+CASES = {
+    "before data": lambda: sg.Optimizer(BOX, search=SMALL, num_initial=4, seed=2),
+    "before the first fit": lambda: told(acquisition="gibbon", maximize=False),
+    "constraint": lambda: told(constraints=[sg.Constraint(upper=0.5)], acquisition="thompson"),
+    "kernel and noise": lambda: told(
+        likelihood=Gaussian(0.1, is_learned=False), kernel=ScaleKernel(RBFKernel(ard_num_dims=2))
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_a_loaded_optimizer_goes_on_with_the_same_suggestions(tmp_path, name):
+    optimizer = CASES[name]()
+    if name not in ("before data", "before the first fit"):
+        optimizer.ask()
+        optimizer.tell_failure([[1.0, 1.0]])
+        optimizer.tell([[2.0, 2.0]], torch.zeros(1, optimizer.y.shape[-1]))
+    optimizer.save(tmp_path / "run.sgo")
+    torch.manual_seed(7)
+    loaded = sg.Optimizer.load(tmp_path / "run.sgo")
+    assert repr(loaded) == repr(optimizer)
+    assert goes_on(optimizer, loaded)
+    assert list(tmp_path.iterdir()) == [tmp_path / "run.sgo"]
+
+
+@pytest.mark.slow
+def test_comparisons_are_saved(tmp_path):
+    optimizer = sg.Optimizer(BOX, likelihood="preference", search=SMALL, num_initial=4, acquisition="thompson")
+    X = optimizer.ask(8)
+    optimizer.tell_comparison(X[:4], X[4:])
+    optimizer.ask(2)
+    optimizer.save(tmp_path / "run.sgo")
+    assert torch.equal(sg.Optimizer.load(tmp_path / "run.sgo").ask(2), optimizer.ask(2))
+
+
+def test_saving_changes_nothing_and_names_and_bounds_come_back(tmp_path):
+    optimizer = told(
+        constraints=[sg.Constraint(lower=0.5, likelihood="bernoulli", name="works")], refit=7, maximize=False
+    )
+    before = optimizer._state
+    optimizer.save(tmp_path / "run.sgo")
+    assert optimizer._state is before
+    settings = sg.Optimizer.load(tmp_path / "run.sgo")._settings
+    (constraint,) = settings.constraints
+    assert (constraint.lower, constraint.upper, constraint.name) == (0.5, None, "works")
+    assert constraint.likelihood == "bernoulli"
+    assert (settings.surrogate.refit, settings.objectives[0].maximize, settings.search) == (7, False, SMALL)
+
+
+def test_a_likelihood_that_is_not_known_by_name_cannot_be_saved(tmp_path):
+    import gpytorch
+
+    optimizer = sg.Optimizer(BOX, likelihood=from_gpytorch(gpytorch.likelihoods.LaplaceLikelihood()))
+    with pytest.raises(UnsupportedError, match="not known how to save"):
+        optimizer.save(tmp_path / "run.sgo")
+    assert not list(tmp_path.iterdir())
+
+
+@register
+@dataclass(frozen=True)
+class Corner(AbstractRule):
+    """A rule of the user's: the corner of the cube that has a given value in all coordinates."""
+
+    value: float = 1.0
+
+    def propose(self, context, q, *, seed):
+        return torch.full((q, context.space.num_dims), self.value, dtype=torch.float64)
+
+
+def test_a_rule_of_the_users_is_used_and_saved(tmp_path):
+    optimizer = told(acquisition=Corner(0.0))
+    optimizer.save(tmp_path / "run.sgo")
+    loaded = sg.load(tmp_path / "run.sgo")
+    assert loaded._settings.rule == Corner(0.0)
+    assert loaded.ask().tolist() == [[-5.0, 0.0]]
+
+
+def test_a_damaged_file_is_refused(tmp_path):
+    path = tmp_path / "run.sgo"
+    told().save(path)
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(FileFormatError, match="damaged"):
+        sg.Optimizer.load(path)
+    with pytest.raises(FileFormatError, match="There is no file"):
+        sg.Optimizer.load(tmp_path / "other.sgo")
+
+
+def test_one_kind_of_loop_is_not_taken_for_another(tmp_path):
+    told().save(tmp_path / "run.sgo")
+    with pytest.raises(FileFormatError, match="does not hold a PoolLearner, but a Optimizer"):
+        sg.PoolLearner.load(tmp_path / "run.sgo")

@@ -1,0 +1,121 @@
+import pytest
+import torch
+
+import streamgp as sg
+from streamgp.acquisition import (
+    ExpectedImprovement,
+    Gibbon,
+    KnowledgeGradient,
+    LookaheadThompson,
+    NoisyExpectedImprovement,
+    Random,
+    Search,
+    Thompson,
+    UpperConfidenceBound,
+)
+
+SMALL = Search(num_restarts=2, raw_samples=16, max_iterations=10)
+BOX = [(-5.0, 10.0), (0.0, 15.0)]
+WIDTH = 15.0
+RULES = [
+    KnowledgeGradient(4),
+    NoisyExpectedImprovement(16),
+    ExpectedImprovement(16),
+    UpperConfidenceBound(num_samples=16),
+    Gibbon(num_candidates=100),
+    Thompson(100),
+    LookaheadThompson(100),
+    Random(),
+]
+
+
+def wave(X):
+    return torch.sin(0.3 * X).sum(-1)
+
+
+def told(acquisition, rng, **options):
+    optimizer = sg.Optimizer(BOX, acquisition=acquisition, search=SMALL, num_initial=4, **options)
+    X = optimizer.ask(10)
+    optimizer.tell(X, wave(X) + 0.01 * torch.randn(10, generator=rng, dtype=torch.float64))
+    return optimizer
+
+
+def closest(X):
+    """Distance of the closest two points, in the largest coordinate."""
+    distances = (X.unsqueeze(1) - X).abs().amax(-1)
+    return (distances + torch.eye(len(X)) * 1e9).min()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("acquisition", RULES, ids=repr)
+def test_three_asks_without_tells_give_three_points_far_apart(acquisition, rng):
+    optimizer = told(acquisition, rng)
+    X = torch.cat([optimizer.ask() for _ in range(3)])
+    assert closest(X) > 5e-3 * WIDTH
+    assert torch.equal(optimizer.pending, X)
+    assert X.min() >= -5.0
+    assert X.max() <= 15.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("acquisition", [RULES[0], RULES[1], RULES[5]], ids=repr)
+def test_points_of_a_batch_are_apart(acquisition, rng):
+    assert closest(told(acquisition, rng).ask(4)) > 5e-3 * WIDTH
+
+
+def test_the_initial_design_is_the_same_in_parts_and_at_once():
+    whole, parts = sg.Optimizer(BOX, seed=3), sg.Optimizer(BOX, seed=3)
+    assert torch.equal(whole.ask(6), torch.cat([parts.ask(2), parts.ask(), parts.ask(3)]))
+    assert not torch.equal(sg.Optimizer(BOX, seed=4).ask(6), sg.Optimizer(BOX, seed=3).ask(6))
+
+
+def test_the_design_goes_on_while_too_few_evaluations_have_succeeded():
+    optimizer, plain = sg.Optimizer(BOX, num_initial=4), sg.Optimizer(BOX, num_initial=4)
+    expected = plain.ask(12)
+    asked = [optimizer.ask(4)]
+    optimizer.tell_failure(asked[0])
+    asked.append(optimizer.ask(4))  # nothing has succeeded
+    optimizer.tell(asked[1][:1], [1.0])
+    asked.append(optimizer.ask(4))  # less than half of what was wanted
+    assert torch.equal(torch.cat(asked), expected)
+    assert optimizer._state.surrogate is None
+
+
+@pytest.mark.slow
+def test_the_model_takes_over_when_enough_is_known_and_awaited():
+    optimizer = sg.Optimizer(BOX, num_initial=4, search=SMALL)
+    X = optimizer.ask(4)
+    optimizer.tell(X[:2], wave(X[:2]))
+    optimizer.ask()
+    assert optimizer._state.surrogate is not None
+
+
+@pytest.mark.slow
+def test_data_that_was_never_asked_for_counts(rng):
+    optimizer = sg.Optimizer(BOX, search=SMALL, acquisition="qei")
+    X = 10 * torch.rand(8, 2, generator=rng, dtype=torch.float64)
+    optimizer.tell(X, wave(X))
+    optimizer.ask()
+    assert optimizer._state.num_designed == 0
+    assert optimizer._state.surrogate is not None
+
+
+@pytest.mark.slow
+def test_a_failed_point_is_not_asked_for_again():
+    # Improvement alone would go to the same maximum again.
+    optimizer = sg.Optimizer([(0.0, 1.0)], search=SMALL, acquisition="qei", num_initial=4)
+    X = torch.linspace(0, 1, 6, dtype=torch.float64).unsqueeze(-1)
+    optimizer.tell(X, -(X - 0.5).square().squeeze(-1))
+    failed = []
+    for _ in range(2):
+        failed.append(optimizer.ask())
+        optimizer.tell_failure(failed[-1])
+    assert closest(torch.cat(failed)) >= 5e-3 - 1e-9
+
+
+def test_random_points_are_those_of_the_design():
+    optimizer = sg.Optimizer(BOX, acquisition="random", num_initial=2)
+    X = optimizer.ask(3)
+    optimizer.tell(X, wave(X))
+    assert torch.equal(torch.cat([X, optimizer.ask(3)]), sg.Optimizer(BOX).ask(6))
+    assert optimizer._state.surrogate is None
