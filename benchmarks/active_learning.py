@@ -20,7 +20,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from streamgp.cli.run import run_experiments
+from streamgp.cli.run.running import run_experiments
 from streamgp.experiments.engine.plan import Request, make_plans
 from streamgp.experiments.plots.village_survey import PROBLEM, survey_table
 from streamgp.experiments.registry import find_study

@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 
 from streamgp import __version__
-from streamgp.cli.data import data
-from streamgp.cli.sentences import errors_as_sentences
+from streamgp.cli.data.command import data
+from streamgp.cli.error_handling import report_errors
 
 __all__ = ["app", "main"]
 
@@ -111,10 +111,10 @@ def stream(
     is_quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
 ) -> None:
     """Predict each row of a stream before learning it."""
-    from streamgp.cli.stream import run_stream
-    from streamgp.cli.stream_options import StreamOptions
+    from streamgp.cli.stream.options import StreamOptions
+    from streamgp.cli.stream.running import run_stream
 
-    with errors_as_sentences():
+    with report_errors():
         run_stream(
             StreamOptions(
                 source=source,
@@ -176,10 +176,10 @@ def survey(
     is_quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
 ) -> None:
     """Choose which places to survey next, and draw a map."""
-    from streamgp.cli.survey import run_survey
-    from streamgp.cli.survey_options import SurveyOptions
+    from streamgp.cli.survey.options import SurveyOptions
+    from streamgp.cli.survey.running import run_survey
 
-    with errors_as_sentences():
+    with report_errors():
         run_survey(
             SurveyOptions(
                 source=source,
@@ -240,8 +240,8 @@ def run(
 
     from rich.console import Console
 
-    from streamgp.cli.run import run_experiments, run_until_decided
-    from streamgp.cli.run_list import print_list
+    from streamgp.cli.run.listing import print_list
+    from streamgp.cli.run.running import run_experiments, run_until_decided
     from streamgp.experiments.engine.plan import Request
 
     console = Console(stderr=not is_listed)
@@ -256,7 +256,7 @@ def run(
         methods=_words(methods),
     )
     try:
-        with errors_as_sentences():
+        with report_errors():
             if is_listed:
                 print_list(console, request, results, num_workers=num_jobs)
                 return
@@ -293,7 +293,7 @@ def report(
     from streamgp.cli.report import run_report
 
     names = _words(figures)
-    with errors_as_sentences():
+    with report_errors():
         is_complete = run_report(Console(markup=False, highlight=False), results, output, scale=scale, names=names)
     if not is_complete:
         raise typer.Exit(1)

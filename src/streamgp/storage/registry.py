@@ -40,7 +40,7 @@ _HOMES = {
     "optimizers": "streamgp.optimizers",
     "pools": "streamgp.pools",
     "streaming": "streamgp.streaming",
-    "cli": "streamgp.cli.checkpoints",
+    "cli": "streamgp.cli.stream.checkpoints",
 }
 
 

@@ -1,0 +1,1 @@
+"""`streamgp data`: fetch and show data sets."""

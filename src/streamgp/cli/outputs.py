@@ -1,0 +1,65 @@
+"""Files that commands write: where they may go, all together or not at all, and tables among them."""
+
+import csv
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from streamgp.cli.reading.values import to_number
+from streamgp.errors import OptionError
+
+__all__ = ["check_output_paths", "write_table", "write_together"]
+
+# What spreadsheets take for the beginning of a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def check_output_paths(written: Mapping[str, Path | None], source: str) -> None:
+    """Refuse places that cannot be written, and names that would overwrite each other or the source.
+
+    Args:
+        written: Files by the option that names them; None for those that are not wanted.
+        source: What is read; `-` for standard input.
+    """
+    taken = {} if source == "-" else {Path(source).resolve(): "the source"}
+    for option, path in written.items():
+        if path is None:
+            continue
+        if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+            raise OptionError(f"{option} {path}: the directory does not exist or cannot be written. Choose another.")
+        if path.is_dir():
+            raise OptionError(f"{option} {path} is a directory. Add a file name.")
+        if path.resolve() in taken:
+            raise OptionError(f"{option} {path} is also {taken[path.resolve()]}. Choose another name.")
+        taken[path.resolve()] = option
+
+
+def write_together(writers: Mapping[Path, Callable[[Path], None]]) -> None:
+    """Write files under temporary names, and rename them once all are complete.
+
+    Args:
+        writers: What writes a file, by where it goes.
+    """
+    with ExitStack() as stack:
+        finished: list[tuple[Path, Path]] = []
+        for path, write in writers.items():
+            directory = tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.stem}-")
+            temporary = Path(stack.enter_context(directory)) / path.name
+            write(temporary)
+            finished.append((temporary, path))
+        for temporary, path in finished:
+            temporary.replace(path)
+
+
+def write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Write CSV; texts that a spreadsheet would run as a formula get an apostrophe in front."""
+    with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+        table = csv.writer(file, lineterminator="\n")
+        for row in (header, *rows):
+            table.writerow([_escape(cell) for cell in row])
+
+
+def _escape(cell: str) -> str:
+    return f"'{cell}" if cell.startswith(_FORMULA) and to_number(cell) is None else cell

@@ -1,0 +1,1 @@
+"""Reading tables row by row: lines, records and values."""

@@ -1,0 +1,1 @@
+"""`streamgp run`: run experiments."""

@@ -1,0 +1,1 @@
+"""`streamgp stream`: predict each row of a stream, then learn it."""

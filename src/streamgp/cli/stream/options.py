@@ -1,0 +1,120 @@
+"""Options of `streamgp stream`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+from streamgp.checks import check_choice, check_count
+from streamgp.cli.outputs import check_output_paths
+from streamgp.cli.stream.rows import LIKELIHOODS
+from streamgp.errors import OptionError
+from streamgp.streaming import StreamSettings
+
+__all__ = ["StreamOptions"]
+
+
+@final
+@dataclass(frozen=True)
+class StreamOptions:
+    """What to read, how to learn it, and what to write.
+
+    Attributes:
+        source: A file, or `-` for standard input.
+        target: Column that is predicted.
+        features: Columns to predict from; all others if None.
+        totals: Column of numbers of trials, for binomial targets.
+        format: `"csv"`, `"jsonl"` or `"auto"`.
+        likelihood: One of `LIKELIHOODS`, or `"auto"`.
+        output: File of predictions, `-` for standard output; beside the source if None.
+        block: Number of rows that are predicted and then learned together.
+        num_inducing: As in `StreamSettings`, and so are the next ones.
+        warmup: See there.
+        refit: See there.
+        half_life: See there.
+        seed: See there.
+        checkpoint: Where checkpoints go, or None.
+        checkpoint_every: Number of rows between them.
+        is_resumed: Whether to go on from a checkpoint (True), or to replace it (False); None if there should be none.
+        picture: Where a picture of the metrics goes, or None.
+        is_bad_skipped: Whether bad rows are left out.
+        limit: Number of rows after which to stop, or None.
+        is_quiet: Whether only errors are printed.
+    """
+
+    source: str
+    target: str
+    features: tuple[str, ...] | None = None
+    totals: str | None = None
+    format: str = "auto"
+    likelihood: str = "auto"
+    output: str | None = None
+    block: int = 1
+    num_inducing: int | str = 100
+    warmup: int = 200
+    refit: int | str = "doubling"
+    half_life: float | None = None
+    seed: int = 0
+    checkpoint: Path | None = None
+    checkpoint_every: int = 1000
+    is_resumed: bool | None = None
+    picture: Path | None = None
+    is_bad_skipped: bool = False
+    limit: int | None = None
+    is_quiet: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the options that need no data."""
+        check_choice(self.likelihood, ("auto", *LIKELIHOODS), "likelihood")
+        check_count(self.block, "block")
+        check_count(self.checkpoint_every, "checkpoint-every")
+        if self.limit is not None:
+            check_count(self.limit, "limit")
+        if self.likelihood == "binomial" and self.totals is None:
+            raise OptionError("Binomial targets need their numbers of trials. Name their column with --totals.")
+        if self.totals is not None and self.likelihood not in ("auto", "binomial"):
+            raise OptionError(
+                f"--totals are numbers of trials, but the likelihood is {self.likelihood!r}. Leave them out, or pass "
+                "--likelihood binomial."
+            )
+        written = {"--output": self.output_path, "--checkpoint": self.checkpoint, "--picture": self.picture}
+        check_output_paths(written, self.source)
+        self.settings("gaussian" if self.likelihood == "auto" else self.likelihood)
+
+    @property
+    def output_path(self) -> Path | None:
+        """The file of predictions; None for standard output."""
+        if self.output == "-" or (self.output is None and self.source == "-"):
+            return None
+        if self.output is not None:
+            return Path(self.output)
+        source = Path(self.source)
+        stem = source.name.removesuffix(".gz").removesuffix(".csv").removesuffix(".jsonl")
+        return source.with_name(f"{stem}.predictions.jsonl")
+
+    def settings(self, likelihood: str) -> StreamSettings:
+        """Options of the learner."""
+        return StreamSettings(
+            likelihood="bernoulli" if likelihood == "classes" else likelihood,
+            num_inducing=self.num_inducing,
+            warmup=self.warmup,
+            refit=self.refit,
+            half_life=self.half_life,
+            seed=self.seed,
+        )
+
+    def identity(self, likelihood: str, features: tuple[str, ...]) -> Mapping[str, Any]:
+        """What must be the same when a run goes on from a checkpoint."""
+        return {
+            "target": self.target,
+            "features": list(features),
+            "totals": self.totals,
+            "likelihood": likelihood,
+            "block": self.block,
+            "num-inducing": self.num_inducing,
+            "warmup": self.warmup,
+            "refit": self.refit,
+            "half-life": self.half_life,
+            "seed": self.seed,
+            "output": "standard output" if self.output_path is None else "a file",
+        }

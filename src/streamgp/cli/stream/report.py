@@ -1,0 +1,126 @@
+"""What `streamgp stream` shows on standard error: live progress, and a table at the end."""
+
+import time
+import warnings
+from types import TracebackType
+from typing import TextIO, final
+
+from rich.console import Console
+from rich.progress import Progress as Bar
+from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from streamgp.cli.error_handling import printable
+from streamgp.cli.stream.checkpoints import Progress
+from streamgp.cli.stream.scoring import num_inducing
+from streamgp.errors import StreamGPWarning
+
+__all__ = ["StreamReport"]
+
+# Seconds between two updates: more of them cannot be read.
+_INTERVAL = 0.2
+
+
+@final
+class StreamReport:
+    """Live progress, if there is a terminal, and a summary."""
+
+    def __init__(self, console: Console, *, is_quiet: bool, num_rows: int) -> None:
+        """Start the clock.
+
+        Args:
+            console: Standard error.
+            is_quiet: Whether nothing is shown.
+            num_rows: Rows of earlier runs, which do not count for the speed.
+        """
+        self._console = console
+        self._is_quiet = is_quiet
+        self._num_rows = num_rows
+        self._began = self._shown = time.monotonic()
+        self._bar = Bar(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+            disable=is_quiet or not console.is_terminal,
+        )
+        self._task = self._bar.add_task("reading", total=None)
+        self._catching = warnings.catch_warnings()
+        self._num_warnings = 0
+
+    def __enter__(self) -> "StreamReport":
+        self._catching.__enter__()
+        # The other rules remember each text, and a long stream may have many.
+        warnings.simplefilter("always", StreamGPWarning)
+        warnings.showwarning = self._warn
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+        self._catching.__exit__(kind, error, trace)
+
+    def say(self, sentence: str) -> None:
+        """Print a sentence."""
+        if not self._is_quiet:
+            self._console.print(printable(sentence), soft_wrap=True, highlight=False, markup=False)
+
+    def show(self, progress: Progress) -> None:
+        """Show how far the stream is; not more often than can be read."""
+        now = time.monotonic()
+        if self._bar.disable or now - self._shown < _INTERVAL:
+            return
+        self._shown = now
+        parts = [f"{progress.num_rows} rows", f"{self._rate(progress):.0f}/s"]
+        parts += [f"{name} {value:.4g}" for name, value in list(progress.metrics.summary().items())[:3]]
+        parts += [f"{num_inducing(progress.learner)} inducing points", f"{progress.num_refits} refits"]
+        self._bar.update(self._task, description=" · ".join(parts))
+
+    def finish(self, progress: Progress, *, files: dict[str, str]) -> None:
+        """Print the table, and the bad rows.
+
+        Args:
+            progress: How far the stream came.
+            files: What was written, by what it is.
+        """
+        if self._is_quiet:
+            return
+        table = Table(title="Predicted before learning", show_header=False)
+        table.add_column()
+        table.add_column(justify="right")
+        table.add_row("rows", str(progress.num_rows))
+        table.add_row("rows per second", f"{self._rate(progress):.1f}")
+        for name, value in progress.metrics.summary().items():
+            table.add_row(name, f"{value:.5g}")
+        table.add_row("inducing points", str(num_inducing(progress.learner)))
+        table.add_row("refits (undone)", f"{progress.num_refits} ({progress.num_undone})")
+        table.add_row("inputs far outside", str(progress.learner.num_outside))
+        table.add_row("bad rows left out", str(progress.num_skipped))
+        table.add_row("warnings", str(self._num_warnings))
+        self._console.print(table)
+        for line, issue in progress.skipped:
+            self.say(f"Line {line} was left out: {issue}.")
+        if progress.num_skipped > len(progress.skipped):
+            self.say(f"And {progress.num_skipped - len(progress.skipped)} more.")
+        for name, path in files.items():
+            self.say(f"{name}: {path}")
+
+    def _warn(
+        self,
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        """Print the first warning, and count all."""
+        self._num_warnings += 1
+        if self._num_warnings == 1:
+            self.say(f"Warning: {message} Further ones are only counted.")
+
+    def _rate(self, progress: Progress) -> float:
+        return (progress.num_rows - self._num_rows) / max(time.monotonic() - self._began, 1e-9)

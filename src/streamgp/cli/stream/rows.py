@@ -1,0 +1,138 @@
+"""Rows of a stream from records: inputs, a target, and what is wrong with those that have none."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, final
+
+from streamgp.cli.reading.lines import Position
+from streamgp.cli.reading.records import Record
+from streamgp.cli.reading.values import is_missing, read_number, to_number
+from streamgp.errors import OptionError
+
+__all__ = [
+    "LIKELIHOODS",
+    "Columns",
+    "Row",
+    "choose_columns",
+    "choose_likelihood",
+    "read_row",
+]
+
+LIKELIHOODS = ("gaussian", "student_t", "poisson", "negative_binomial", "binomial", "classes")
+_COUNTS = ("poisson", "negative_binomial", "binomial")
+# Fewer rows than these do not tell two classes from numbers that happen to be equal.
+_ENOUGH_ROWS = 10
+
+
+class Row(NamedTuple):
+    """One row.
+
+    Attributes:
+        line: Number of its line.
+        position: How far the source was read after it.
+        inputs: Features.
+        target: A number, or a label as text.
+        total: Number of trials, for binomial targets.
+    """
+
+    line: int
+    position: Position
+    inputs: tuple[float, ...]
+    target: float | str
+    total: float | None = None
+
+
+@final
+@dataclass(frozen=True)
+class Columns:
+    """Which fields of a record are what.
+
+    Attributes:
+        features: Names of the inputs.
+        target: Name of what is predicted.
+        totals: Name of the numbers of trials, or None.
+    """
+
+    features: tuple[str, ...]
+    target: str
+    totals: str | None
+
+
+def choose_columns(
+    names: Sequence[str], target: str, features: Sequence[str] | None, *, totals: str | None = None
+) -> Columns:
+    """Check names of columns against those that there are.
+
+    Args:
+        names: All names.
+        target: The target's.
+        features: The inputs'; all others if None.
+        totals: Name of the numbers of trials, or None.
+    """
+    known = ", ".join(map(repr, names))
+    for role, name in (("target", target), ("totals", totals), *(("feature", each) for each in features or ())):
+        if name is not None and name not in names:
+            raise OptionError(f"There is no column {name!r} for the {role}. The columns are {known}.")
+    chosen = tuple(name for name in names if name not in (target, totals)) if features is None else tuple(features)
+    if not chosen:
+        raise OptionError(f"There are no features: the columns are {known}, and the target is {target!r}.")
+    used = [*chosen, target] if totals is None else [*chosen, target, totals]
+    repeated = sorted({name for name in used if used.count(name) > 1})
+    if repeated:
+        raise OptionError(
+            f"The columns {repeated} are used twice. Name each column once, and the target not among them."
+        )
+    return Columns(chosen, target, totals)
+
+
+def choose_likelihood(records: Iterable[Record], columns: Columns) -> str:
+    """Tell from the first records what the targets are: classes if they are texts, truth values or two whole numbers.
+
+    Everything else is taken as real numbers; counts are not guessed.
+    """
+    targets = [record.fields.get(columns.target) for record in records if record.fields is not None]
+    present = [target for target in targets if not is_missing(target)]
+    if columns.totals is not None:
+        return "binomial"
+    numbers = [None if isinstance(target, bool) else to_number(target) for target in present]
+    if any(number is None for number in numbers):
+        return "classes"
+    is_whole = all(number is not None and number.is_integer() for number in numbers)
+    return "classes" if is_whole and len(set(numbers)) <= 2 and len(numbers) >= _ENOUGH_ROWS else "gaussian"
+
+
+def read_row(record: Record, columns: Columns, likelihood: str) -> Row | str:
+    """Read a row from a record, or say what is wrong with it."""
+    fields = record.fields
+    if fields is None:
+        return record.issue
+    inputs = [read_number(fields, name, "feature") for name in columns.features]
+    total = None if columns.totals is None else read_number(fields, columns.totals, "column of totals")
+    target = _read_label(fields, columns) if likelihood == "classes" else read_number(fields, columns.target, "target")
+    for value in (*inputs, total, "" if likelihood == "classes" else target):
+        if isinstance(value, str) and value:
+            return value
+    if target is None:
+        return f"the target {columns.target!r} is missing"
+    row = Row(record.line, record.position, tuple(inputs), target, total)  # type: ignore[arg-type]
+    return _outside_support(row, columns, likelihood) or row
+
+
+def _outside_support(row: Row, columns: Columns, likelihood: str) -> str:
+    """Say why a target cannot have been observed; nothing if it can."""
+    if likelihood not in _COUNTS:
+        return ""
+    counts = {columns.target: row.target, columns.totals: row.total}
+    for name, value in counts.items():
+        if isinstance(value, float) and not (value >= 0 and value.is_integer()):
+            return f"the count {name!r} is {value:g}, but must be a whole number that is not negative"
+    if row.total is not None and isinstance(row.target, float) and row.target > row.total:
+        return f"the target {columns.target!r} is {row.target:g}, more than its {row.total:g} trials"
+    return ""
+
+
+def _read_label(fields: Mapping[str, Any], columns: Columns) -> str | None:
+    value = fields.get(columns.target)
+    if is_missing(value) or isinstance(value, list | dict):
+        return None
+    return str(value).lower() if isinstance(value, bool) else str(value).strip()

@@ -1,0 +1,223 @@
+"""`streamgp stream`: predict each row of a stream, then learn it."""
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import torch
+from rich.console import Console
+
+from streamgp.cli.pictures import check_output
+from streamgp.cli.reading.lines import Lines, Position
+from streamgp.cli.reading.records import AbstractReader, Record, open_reader
+from streamgp.cli.stream.checkpoints import (
+    Progress,
+    check_identity,
+    has_checkpoint,
+    load_checkpoint,
+    remove_checkpoint,
+    save_checkpoint,
+)
+from streamgp.cli.stream.options import StreamOptions
+from streamgp.cli.stream.picture import save_picture
+from streamgp.cli.stream.predictions import PredictionFile
+from streamgp.cli.stream.report import StreamReport
+from streamgp.cli.stream.rows import Columns, Row, choose_columns, choose_likelihood, read_row
+from streamgp.cli.stream.scoring import learn, score
+from streamgp.errors import FileFormatError, NumericalError, OptionError
+from streamgp.streaming import StreamLearner
+from streamgp.streaming.metrics import CLASS_MEASURES, VALUE_MEASURES, StreamMetrics
+from streamgp.streaming.one_vs_rest import OneVsRest
+
+__all__ = ["run_stream"]
+
+# Rows that tell what the targets are, if nobody does.
+_NUM_LOOKED_AT = 100
+_MEANINGS = {"gaussian": "a real number", "binomial": "a number of successes", "classes": "a class"}
+
+
+class _Plan(NamedTuple):
+    """What is known before the first row is read: where the stream stands, and what its fields are."""
+
+    columns: Columns
+    likelihood: str
+    identity: Mapping[str, Any]
+    records: Iterator[Record]
+    progress: Progress
+    notes: tuple[str, ...]
+
+
+class _Block(NamedTuple):
+    """Rows that are predicted and then learned together, and bad ones between them."""
+
+    rows: list[Row]
+    bad: list[tuple[Record, str]]
+    position: Position
+
+
+def run_stream(options: StreamOptions, *, console: Console | None = None) -> Progress:
+    """Predict each row, then learn it; write predictions, checkpoints, a summary and a picture.
+
+    However the run ends, the predictions and the checkpoint hold the same rows, and a later run can go on.
+
+    Args:
+        options: What to do.
+        console: Where text goes; standard error if None.
+
+    Returns:
+        How far the stream came.
+    """
+    # The matrices are small, and sums of several threads would not be the same to the last bit.
+    torch.set_num_threads(1)
+    _check_start(options)
+    with Lines(options.source) as lines:
+        plan = _make_plan(options, lines)
+        if options.checkpoint is not None and options.is_resumed is False:
+            remove_checkpoint(options.checkpoint)  # before the predictions that belong to it are replaced
+        with (
+            PredictionFile(options.output_path, plan.progress.num_bytes) as predictions,
+            StreamReport(
+                console or Console(stderr=True), is_quiet=options.is_quiet, num_rows=plan.progress.num_rows
+            ) as report,
+        ):
+            for note in plan.notes:
+                report.say(note)
+            progress = _run(plan, options, predictions=predictions, report=report)
+        if not progress.num_rows:
+            raise FileFormatError(
+                f"{lines.name} has no rows that could be learned, and {progress.num_skipped} bad ones."
+            )
+        if options.picture is not None:
+            save_picture(progress.metrics, options.picture)
+        written = {"Predictions": options.output_path, "Checkpoint": options.checkpoint, "Picture": options.picture}
+        report.finish(progress, files={name: str(path) for name, path in written.items() if path is not None})
+    return progress
+
+
+def _check_start(options: StreamOptions) -> None:
+    """Refuse to overwrite a checkpoint that may be wanted, before anything is read."""
+    issue = None if options.picture is None else check_output(options.picture)
+    if issue is not None:
+        raise OptionError(f"--picture: {issue}")
+    path = options.checkpoint
+    if path is None:
+        if options.is_resumed:
+            raise OptionError("--resume needs a checkpoint to go on from. Name it with --checkpoint.")
+        return
+    if options.is_resumed is None and has_checkpoint(path):
+        raise OptionError(
+            f"There is a checkpoint {path} of an earlier run. Pass --resume to go on from it, or --fresh to replace it "
+            "and start again."
+        )
+
+
+def _make_plan(options: StreamOptions, lines: Lines) -> _Plan:
+    loaded = load_checkpoint(options.checkpoint) if options.checkpoint is not None and options.is_resumed else None
+    reader = open_reader(lines, options.format)
+    columns = choose_columns(reader.names, options.target, options.features, totals=options.totals)
+    if loaded is None:
+        return _first_plan(options, reader, columns)
+    assert options.checkpoint is not None
+    progress, saved, damage = loaded
+    likelihood = str(saved.get("likelihood")) if options.likelihood == "auto" else options.likelihood
+    identity = options.identity(likelihood, columns.features)
+    check_identity(saved, identity, options.checkpoint)
+    reader.skip_to(progress.position)
+    notes = [] if damage is None else [damage]
+    notes.append(f"Going on after row {progress.num_rows}, line {progress.position.num_lines}.")
+    return _Plan(columns, likelihood, identity, reader.records(), progress, tuple(notes))
+
+
+def _first_plan(options: StreamOptions, reader: AbstractReader, columns: Columns) -> _Plan:
+    """Start at the first row; if nobody says what the targets are, look at the first rows."""
+    records, likelihood, notes = reader.records(), options.likelihood, []
+    if likelihood == "auto":
+        first = list(itertools.islice(records, _NUM_LOOKED_AT))
+        likelihood = choose_likelihood(first, columns)
+        records = itertools.chain(first, records)
+        notes.append(f"The target {columns.target!r} is taken as {_MEANINGS[likelihood]}: --likelihood {likelihood}.")
+    settings = options.settings(likelihood)
+    is_classes = likelihood == "classes"
+    progress = Progress(
+        learner=OneVsRest(settings) if is_classes else StreamLearner(settings),
+        metrics=StreamMetrics(CLASS_MEASURES if is_classes else VALUE_MEASURES),
+    )
+    return _Plan(columns, likelihood, options.identity(likelihood, columns.features), records, progress, tuple(notes))
+
+
+def _run(plan: _Plan, options: StreamOptions, *, predictions: PredictionFile, report: StreamReport) -> Progress:
+    progress = saved = plan.progress
+    try:
+        for block in _blocks(plan, options):
+            progress = _advance(progress, block, predictions, is_bad_skipped=options.is_bad_skipped)
+            report.show(progress)
+            if options.checkpoint is not None and progress.num_rows - saved.num_rows >= options.checkpoint_every:
+                predictions.sync(progress.num_bytes)
+                save_checkpoint(options.checkpoint, progress, plan.identity)
+                saved = progress
+    finally:
+        predictions.sync(progress.num_bytes)
+        if options.checkpoint is not None and progress is not saved:
+            save_checkpoint(options.checkpoint, progress, plan.identity)
+    return progress
+
+
+def _blocks(plan: _Plan, options: StreamOptions) -> Iterator[_Block]:
+    num_rows, limit = plan.progress.num_rows, math.inf if options.limit is None else options.limit
+    block = _Block([], [], plan.progress.position)
+    while num_rows < limit and (record := next(plan.records, None)) is not None:
+        if not record.is_ended and options.checkpoint is not None:
+            break  # the source may grow: a later run that goes on from the checkpoint reads the whole line
+        row = read_row(record, plan.columns, plan.likelihood)
+        if isinstance(row, Row):
+            block.rows.append(row)
+            num_rows += 1
+        elif options.is_bad_skipped:
+            block.bad.append((record, row))
+        else:
+            raise FileFormatError(
+                f"Line {record.line} of the stream cannot be used: {row}. Mend it, leave a column out with --features, "
+                "or leave such rows out with --skip-bad."
+            )
+        block = block._replace(position=record.position)
+        if len(block.rows) == options.block:
+            yield block
+            block = _Block([], [], record.position)
+    if block.rows or block.bad:
+        yield block
+
+
+def _advance(
+    progress: Progress, block: _Block, predictions: PredictionFile, *, is_bad_skipped: bool = False
+) -> Progress:
+    """Predict the rows of a block, and then learn them."""
+    for record, issue in block.bad:
+        progress = progress.skip(record.line, issue, record.position)
+    rows = block.rows
+    if not rows:
+        return progress
+    try:
+        scored = score(progress.learner, rows, progress.num_rows)
+        metrics = progress.metrics.add(scored.measures) if scored.measures else progress.metrics
+        learner, info = learn(progress.learner, rows)
+    except NumericalError as error:
+        if is_bad_skipped:
+            for row in rows:
+                progress = progress.skip(row.line, f"it cannot be learned ({error})", row.position)
+            return replace(progress, position=block.position)
+        raise NumericalError(
+            f"The rows from line {rows[0].line} to {rows[-1].line} cannot be learned: {error}"
+        ) from error
+    num_bytes = predictions.write(scored.entries)
+    return replace(
+        progress,
+        learner=learner,
+        metrics=metrics,
+        position=block.position,
+        num_rows=progress.num_rows + len(rows),
+        num_bytes=progress.num_bytes + num_bytes,
+        num_refits=progress.num_refits + len(info.refits),
+        num_undone=progress.num_undone + sum(not report.is_kept for report in info.refits),
+    )

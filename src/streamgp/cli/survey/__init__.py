@@ -1,0 +1,1 @@
+"""`streamgp survey`: choose which places to survey next."""

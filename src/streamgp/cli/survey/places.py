@@ -1,0 +1,152 @@
+"""The places of a survey, read from records: inputs, and what was measured if a place has been surveyed."""
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, final
+
+from streamgp.cli.reading.records import Record
+from streamgp.cli.reading.values import is_missing, read_number
+from streamgp.cli.survey.columns import SurveyColumns
+from streamgp.cli.survey.options import SurveyOptions
+from streamgp.cli.survey.outcomes import NOTHING, Outcome, read_outcome
+from streamgp.errors import FileFormatError
+
+__all__ = ["Place", "Places", "list_few", "read_places"]
+
+_MOST_LISTED = 5
+
+
+class Place(NamedTuple):
+    """One row.
+
+    Attributes:
+        row: Its number, from 1, without the header.
+        name: What the user calls it; its number if there is no such column.
+        inputs: Coordinates and covariates; None where a covariate is missing.
+        outcome: What was measured.
+    """
+
+    row: int
+    name: str
+    inputs: tuple[float | None, ...]
+    outcome: Outcome = NOTHING
+
+
+@final
+@dataclass(frozen=True)
+class Places:
+    """All rows that can be used.
+
+    Attributes:
+        places: In the order of the source, without missing inputs.
+        notes: What was mended or left out.
+    """
+
+    places: tuple[Place, ...]
+    notes: tuple[str, ...]
+
+
+def read_places(records: Iterable[Record], columns: SurveyColumns, options: SurveyOptions) -> Places:
+    """Read all rows; rows whose cells are all empty are passed over.
+
+    Raises:
+        FileFormatError: If there are rows that cannot be used, unless these may be left out, or no others.
+    """
+    places: list[Place] = []
+    bad: list[str] = []
+    num_missing, row = 0, 0
+    for record in records:
+        if record.fields is not None and all(is_missing(value) for value in record.fields.values()):
+            continue
+        row += 1
+        place, complaints = _read_place(row, record, columns, options)
+        if complaints:
+            bad.append(f"row {row} (line {record.line}): {', '.join(complaints)}")
+            num_missing += place is not None
+        else:
+            assert place is not None
+            places.append(place)
+    if bad and not options.is_bad_skipped:
+        raise FileFormatError(_refusal(bad, num_missing))
+    notes = () if not bad else (f"Rows left out: {len(bad)}, {list_few(bad)}.",)
+    if not places:
+        raise FileFormatError(
+            f"There are no places that could be used, and {len(bad)} bad rows. Pass a header, and one row for each "
+            "place."
+        )
+    if options.imputation is None:
+        return Places(tuple(places), notes)
+    filled = _impute(places, columns)
+    return replace(filled, notes=(*notes, *filled.notes))
+
+
+def list_few(items: Sequence[str], separator: str = "; ") -> str:
+    """The first items, and how many more there are."""
+    more = [f"and {len(items) - _MOST_LISTED} more"] if len(items) > _MOST_LISTED else []
+    return separator.join([*items[:_MOST_LISTED], *more])
+
+
+def _read_place(
+    row: int, record: Record, columns: SurveyColumns, options: SurveyOptions
+) -> tuple[Place | None, list[str]]:
+    """A place and what is wrong with it; a place whose complaints are about missing covariates only can be mended."""
+    fields = record.fields
+    if fields is None:
+        return None, [record.issue]
+    inputs: list[float | None] = []
+    complaints: list[str] = []
+    missing: list[str] = []
+    for name in columns.inputs:
+        is_covariate = name in columns.covariates
+        value = read_number(fields, name, "covariate" if is_covariate else "coordinate")
+        inputs.append(value if isinstance(value, float) else None)
+        if isinstance(value, str):
+            is_fillable = is_covariate and is_missing(fields.get(name))
+            (missing if is_fillable else complaints).append(value)
+    outcome = read_outcome(fields, options)
+    if isinstance(outcome, str):
+        complaints.append(outcome)
+        outcome = NOTHING
+    if complaints:
+        return None, [*complaints, *missing]
+    place = Place(row, _name(fields, row, options), tuple(inputs), outcome)
+    return place, [] if options.imputation is not None else missing
+
+
+def _name(fields: Mapping[str, Any], row: int, options: SurveyOptions) -> str:
+    if options.identifier is None:
+        return str(row)
+    value = fields.get(options.identifier)
+    return "" if value is None else str(value).strip()
+
+
+def _refusal(bad: Sequence[str], num_missing: int) -> str:
+    which = "A row" if len(bad) == 1 else f"{len(bad)} rows"
+    remedies = ["Mend the source"]
+    if num_missing:
+        remedies.append("fill missing covariates with --impute median")
+    return f"{which} cannot be used: {list_few(bad)}. {', '.join(remedies)}, or leave such rows out with --skip-bad."
+
+
+def _impute(places: Sequence[Place], columns: SurveyColumns) -> Places:
+    """Fill missing covariates with the median of their column."""
+    medians: list[float] = []
+    notes = []
+    for j, name in enumerate(columns.inputs):
+        present = [value for place in places if (value := place.inputs[j]) is not None]
+        if not present:
+            raise FileFormatError(f"The covariate {name!r} has no values, so it has no median. Leave it out.")
+        medians.append(statistics.median(present))
+        num_missing = len(places) - len(present)
+        if num_missing:
+            notes.append(f"Missing values of {name!r} filled with its median {medians[-1]:g}: {num_missing}.")
+    filled = tuple(
+        place._replace(
+            inputs=tuple(
+                median if value is None else value for value, median in zip(place.inputs, medians, strict=True)
+            )
+        )
+        for place in places
+    )
+    return Places(filled, tuple(notes))

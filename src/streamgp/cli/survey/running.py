@@ -1,0 +1,143 @@
+"""`streamgp survey`: from a table of places to a list of those to survey next."""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import final
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from streamgp.cli.error_handling import printable
+from streamgp.cli.outputs import write_table, write_together
+from streamgp.cli.pictures import save_figure
+from streamgp.cli.reading.lines import Lines
+from streamgp.cli.reading.records import open_reader
+from streamgp.cli.survey.columns import SurveyColumns, choose_survey_columns
+from streamgp.cli.survey.learner import choose_acquisition, expected_tests, is_predictable, make_learner
+from streamgp.cli.survey.map import draw_survey
+from streamgp.cli.survey.options import SurveyOptions
+from streamgp.cli.survey.places import Places, read_places
+from streamgp.cli.survey.pool import SurveyPool, make_pool
+from streamgp.cli.survey.tables import SurveyTable, all_table, next_table, printed_table
+from streamgp.errors import StreamGPWarning
+from streamgp.pools import PoolLearner
+
+__all__ = ["SurveyReport", "run_survey"]
+
+# Rows of the table of chosen places that are printed.
+_MOST_SHOWN = 20
+
+
+@final
+@dataclass(frozen=True)
+class SurveyReport:
+    """Sentences and a table.
+
+    Attributes:
+        console: Where they go.
+        is_quiet: Whether nothing is printed.
+    """
+
+    console: Console
+    is_quiet: bool
+
+    def say(self, *sentences: str) -> None:
+        """Print sentences, one a line."""
+        if not self.is_quiet:
+            for sentence in sentences:
+                self.console.print(printable(sentence), soft_wrap=True, highlight=False, markup=False)
+
+    def show(self, chosen: SurveyTable) -> None:
+        """Print the first rows of the table of chosen places."""
+        if self.is_quiet:
+            return
+        table = Table(title="Where to go next")
+        for name in chosen.header:
+            table.add_column(Text(printable(name)), justify="right")
+        for row in chosen.rows[:_MOST_SHOWN]:
+            table.add_row(*(Text(printable(cell)) for cell in row))
+        self.console.print(table)
+        if len(chosen.rows) > _MOST_SHOWN:
+            self.say(f"And {len(chosen.rows) - _MOST_SHOWN} more.")
+
+
+def run_survey(options: SurveyOptions, *, console: Console | None = None) -> PoolLearner:
+    """Learn from the places that were surveyed, choose the next ones, and write all files.
+
+    Nothing is written if anything fails.
+
+    Args:
+        options: What to do.
+        console: Where text goes; standard output if None.
+
+    Returns:
+        The learner, of which the chosen places are pending.
+    """
+    # Sums of several threads are not the same to the last bit, and the same seed should give the same places.
+    torch.set_num_threads(1)
+    report = SurveyReport(console or Console(), is_quiet=options.is_quiet)
+    columns, places = _read(options)
+    pool = make_pool(places.places, options.response)
+    report.say(*columns.notes, *places.notes, *pool.notes, *_describe(columns, pool, options))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", StreamGPWarning)
+        learner = make_learner(pool, options)
+        chosen = learner.ask(options.number)
+        prediction = learner.predict() if is_predictable(pool, options) else None
+    report.say(*sorted({f"Warning: {each.message}" for each in caught if issubclass(each.category, StreamGPWarning)}))
+    table = next_table(places.places, pool, prediction, chosen=chosen, options=options)
+    writers = {options.output_path: _table_writer(table)}
+    if options.predictions is not None and prediction is not None:
+        writers[options.predictions] = _table_writer(all_table(places.places, pool, prediction, options=options))
+    if options.map is not None:
+        figure = draw_survey(pool, prediction, chosen=chosen, options=options)
+        writers[options.map] = partial(save_figure, figure)
+    if options.save is not None:
+        writers[options.save] = learner.save
+    write_together(writers)
+    report.show(printed_table(table, options))
+    report.say(f"Written: {', '.join(map(str, writers))}.")
+    return learner
+
+
+def _read(options: SurveyOptions) -> tuple[SurveyColumns, Places]:
+    with Lines(options.source) as lines:
+        reader = open_reader(lines)
+        records = tuple(reader.records())
+    columns = choose_survey_columns(reader.names, records, options)
+    return columns, read_places(records, columns, options)
+
+
+def _table_writer(table: SurveyTable) -> Callable[[Path], None]:
+    return partial(write_table, header=table.header, rows=table.rows)
+
+
+def _describe(columns: SurveyColumns, pool: SurveyPool, options: SurveyOptions) -> list[str]:
+    """What the choice is based on."""
+    num_surveyed = int(pool.is_surveyed.sum())
+    sentences = [
+        f"{len(pool.y)} places, {num_surveyed} of them surveyed, described by {', '.join(columns.inputs)}.",
+    ]
+    acquisition = choose_acquisition(pool, options)
+    if not is_predictable(pool, options):
+        how = "drawn at random" if acquisition == "random" else "spread over the map and the covariates"
+        sentences.append(f"{_why_not(pool)}: the next places are {how}, and nothing is predicted.")
+        if options.predictions is not None:
+            sentences.append(f"{options.predictions} is not written.")
+        return sentences
+    sentences.append(f"The next places are chosen by {acquisition}.")
+    if options.response == "prevalence" and acquisition != "random":
+        sentences.append(f"Of each, {expected_tests(pool):g} tests are expected, the median of the surveyed places.")
+    return sentences
+
+
+def _why_not(pool: SurveyPool) -> str:
+    """Why nothing can be predicted."""
+    if not pool.is_surveyed.any():
+        return "Nothing has been surveyed yet"
+    return "Nothing was found at any place" if not pool.y.nansum() else "Every test was positive"

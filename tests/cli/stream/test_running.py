@@ -1,0 +1,327 @@
+import gzip
+import json
+import math
+import random
+from pathlib import Path
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from streamgp.cli.app import app
+from streamgp.gp.archive import read_archive
+from streamgp.streaming import StreamLearner, StreamSettings
+
+# Small models, so that most of the time is not theirs.
+SMALL = ("--num-inducing", "4", "--warmup", "4", "--refit", "never")
+
+
+def run(*arguments, stdin=None):
+    return CliRunner().invoke(app, ["stream", *map(str, arguments)], input=stdin, env={"COLUMNS": "400"})
+
+
+def make_rows(num_rows, seed=0):
+    draw = random.Random(seed)
+    for _ in range(num_rows):
+        x, z = draw.uniform(-2, 2), draw.uniform(-2, 2)
+        f = math.sin(2 * x) + 0.3 * z
+        yield {
+            "x": x,
+            "z": z,
+            "y": f + draw.gauss(0, 0.1),
+            "count": math.floor(3 * draw.random() * math.exp(f)),
+            "kind": "low" if f < -0.4 else "high" if f > 0.4 else "middle",
+            "trials": 6,
+            "successes": sum(draw.random() < 1 / (1 + math.exp(-f)) for _ in range(6)),
+        }
+
+
+def write_csv(path, rows, columns=("x", "z", "y")):
+    lines = [",".join(columns), *(",".join(str(row[name]) for name in columns) for row in rows)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def predictions(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.slow
+def test_each_row_is_predicted_before_it_is_learned(tmp_path):
+    rows = list(make_rows(12))
+    source = write_csv(tmp_path / "data.csv", rows)
+    result = run(source, "--target", "y", "--likelihood", "gaussian", *SMALL)
+    assert result.exit_code == 0, result.output
+    written = predictions(tmp_path / "data.predictions.jsonl")
+    assert [(each["row"], each["line"]) for each in written] == [(i, i + 1) for i in range(1, 13)]
+    assert written[0]["prediction"] is None
+    learner = StreamLearner(StreamSettings(num_inducing=4, warmup=4, refit="never"))
+    for entry, row in zip(written, rows, strict=True):
+        X = torch.tensor([[row["x"], row["z"]]], dtype=torch.float64)
+        y = torch.tensor([row["y"]], dtype=torch.float64)
+        if entry["row"] > 1:
+            expected = learner.predict(X)
+            assert entry["prediction"] == float(expected.mean)
+            assert entry["std"] == float(expected.variance.sqrt())
+            assert entry["quantiles"] == {
+                "0.05": float(expected.quantiles([0.05])),
+                "0.95": float(expected.quantiles([0.95])),
+            }
+            assert entry["nlpd"] == float(-expected.log_density(y))
+        assert entry["target"] == row["y"]
+        learner, _ = learner.learn(X, y)
+    errors = [each["prediction"] - each["target"] for each in written[1:]]
+    rmse = math.sqrt(sum(error**2 for error in errors) / len(errors))
+    assert "│ RMSE" in result.output
+    assert f"{rmse:.5g}" in result.output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("options", "fields"),
+    [
+        (("--target", "count", "--likelihood", "poisson"), {"prediction", "std", "quantiles"}),
+        (("--target", "successes", "--totals", "trials"), {"prediction", "std", "quantiles"}),
+        (("--target", "kind"), {"prediction", "probabilities"}),
+    ],
+    ids=["counts", "successes", "classes"],
+)
+def test_targets_of_all_kinds_are_learned_from_json_lines(tmp_path, options, fields):
+    features = ("--features", "x,z")
+    source = tmp_path / "data.jsonl.gz"
+    source.write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in make_rows(24)).encode()))
+    result = run(source, *options, *features, *SMALL, "--block", 8)
+    assert result.exit_code == 0, result.output
+    written = predictions(tmp_path / "data.predictions.jsonl")
+    assert all(each["prediction"] is None for each in written[:8])
+    assert all(fields <= each.keys() for each in written[8:])
+    assert all(math.isfinite(each["nlpd"]) for each in written[8:])
+    if "kind" in options:
+        assert "The target 'kind' is taken as a class: --likelihood classes." in result.output
+        assert all(sum(each["probabilities"].values()) == pytest.approx(1.0) for each in written[8:])
+
+
+@pytest.mark.slow
+def test_standard_input_goes_to_standard_output(tmp_path, monkeypatch):
+    source = write_csv(tmp_path / "data.csv", make_rows(6))
+    run(source, "--target", "y", *SMALL, "--block", 3)
+    result = run("-", "--target", "y", *SMALL, "--block", 3, "--quiet", stdin=source.read_bytes())
+    assert result.stdout_bytes == (tmp_path / "data.predictions.jsonl").read_bytes()
+
+
+@pytest.mark.slow
+def test_the_metrics_are_drawn(tmp_path):
+    source = write_csv(tmp_path / "data.csv", make_rows(6))
+    result = run(source, "--target", "y", *SMALL, "--block", 3, "--picture", tmp_path / "metrics.svg")
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "metrics.svg").read_text(encoding="utf-8").count("<path") > 5
+
+
+BAD = {
+    4: ("1,oops,2", "the feature 'z' is 'oops' and not a number"),
+    6: ("1,2", "it has 2 fields, but the header has 3"),
+    7: ("1,,3", "the feature 'z' is missing"),
+    9: ("inf,1,3", "the feature 'x' is not finite"),
+}
+
+
+def write_with_bad_rows(path):
+    lines = write_csv(path, make_rows(10)).read_text(encoding="utf-8").splitlines()
+    for line, (content, _) in sorted(BAD.items()):
+        lines.insert(line - 1, content)
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.slow
+def test_bad_rows_are_left_out_and_listed_on_request(tmp_path):
+    source = write_with_bad_rows(tmp_path / "bad.csv")
+    result = run(source, "--target", "y", *SMALL, "--block", 5, "--skip-bad")
+    assert result.exit_code == 0, result.output
+    for line, (_, issue) in BAD.items():
+        assert f"Line {line} was left out: {issue}." in result.output
+    clean = write_csv(tmp_path / "good.csv", make_rows(10))
+    run(clean, "--target", "y", *SMALL, "--block", 5)
+    ours, theirs = (predictions(tmp_path / f"{name}.predictions.jsonl") for name in ("bad", "good"))
+    assert [{**each, "line": 0} for each in ours] == [{**each, "line": 0} for each in theirs]
+
+
+@pytest.mark.slow
+def test_a_bad_row_stops_the_stream_and_the_rest_follows_once_it_may_be_left_out(tmp_path):
+    source = write_with_bad_rows(tmp_path / "bad.csv")
+    options = (source, "--target", "y", *SMALL, "--checkpoint", tmp_path / "keep")
+    result = run(*options)
+    assert result.exit_code == 1
+    assert "Line 4 of the stream cannot be used: the feature 'z' is 'oops' and not a number." in result.output
+    assert "--skip-bad" in result.output
+    assert len(predictions(tmp_path / "bad.predictions.jsonl")) == 2
+    result = run(*options, "--resume", "--skip-bad")
+    assert "Going on after row 2, line 3." in result.output
+    parts = (tmp_path / "bad.predictions.jsonl").read_bytes()
+    run(source, "--target", "y", *SMALL, "--skip-bad", "--output", tmp_path / "whole")
+    assert parts == (tmp_path / "whole").read_bytes()
+
+
+@pytest.mark.slow
+def test_a_damaged_checkpoint_is_refused_and_the_one_before_it_used(tmp_path):
+    source = write_csv(tmp_path / "data.csv", make_rows(9))
+    options = (source, "--target", "y", *SMALL, "--checkpoint", tmp_path / "keep", "--checkpoint-every", 3)
+    assert run(*options, "--limit", 7).exit_code == 0
+    last = (tmp_path / "keep").read_bytes()
+    (tmp_path / "keep").write_bytes(last[: len(last) // 2])
+    result = run(*options, "--resume")
+    assert "keep is damaged" in result.output
+    assert "Going on after row 6, line 7." in result.output
+    run(source, "--target", "y", *SMALL, "--output", tmp_path / "whole")
+    assert (tmp_path / "data.predictions.jsonl").read_bytes() == (tmp_path / "whole").read_bytes()
+    assert (tmp_path / "keep.damaged").exists()
+    # Both damaged: nothing is lost without a word.
+    for name in ("keep", "keep.previous"):
+        (tmp_path / name).write_bytes(b"nothing")
+    result = run(*options, "--resume")
+    assert result.exit_code == 1
+    assert "Start again with --fresh." in result.output
+    assert (tmp_path / "data.predictions.jsonl").read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+@pytest.fixture
+def kept(tmp_path):
+    """A stream with a checkpoint after four of its rows."""
+    source = write_csv(tmp_path / "data.csv", make_rows(6))
+    options = (source, "--target", "y", *SMALL, "--block", "2", "--checkpoint", tmp_path / "keep")
+    assert run(*options, "--limit", 4).exit_code == 0
+    return source, options
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (("--resume", "--seed", "1"), "was written with seed = 0, but now it is 1"),
+        (("--resume", "--features", "x"), "was written with features = ['x', 'z'], but now it is ['x']"),
+        (("--resume", "--output", "-"), "was written with output = 'a file', but now it is 'standard output'"),
+        (("--resume", "--output", "other"), "has 0 bytes, but the checkpoint was written when it had"),
+        ((), "There is a checkpoint"),
+    ],
+)
+def test_the_checkpoint_of_another_run_is_refused(tmp_path, kept, change, sentence, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    result = run(*kept[1], *change)
+    assert result.exit_code == 1
+    assert sentence in result.output
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.slow
+def test_a_source_that_has_changed_is_refused_and_one_that_has_grown_is_not(tmp_path, kept):
+    source, options = kept
+    write_csv(source, make_rows(6, seed=1))
+    result = run(*options, "--resume")
+    assert result.exit_code == 1
+    assert "are not the ones that were read then" in result.output
+    write_csv(source, make_rows(8))
+    assert run(*options, "--resume").exit_code == 0
+    assert len(predictions(tmp_path / "data.predictions.jsonl")) == 8
+    # Once more: there is nothing left to do, and nothing is done.
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    assert run(*options, "--resume").exit_code == 0
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.slow
+def test_a_fresh_run_replaces_the_checkpoint(tmp_path, kept):
+    before = read_archive(tmp_path / "keep", format="streamgp.StreamCheckpoint", version=1)[0]
+    assert run(*kept[1], "--fresh", "--features", "q").exit_code == 1
+    assert (tmp_path / "keep").exists()
+    result = run(*kept[1], "--fresh", "--limit", 2)
+    assert result.exit_code == 0
+    after = read_archive(tmp_path / "keep", format="streamgp.StreamCheckpoint", version=1)[0]
+    assert (before["counters"]["num_rows"], after["counters"]["num_rows"]) == (4, 2)
+    assert len(predictions(tmp_path / "data.predictions.jsonl")) == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "sentence"),
+    [
+        ("x,y\n1,2\n", ("--target", "z"), "There is no column 'z' for the target. The columns are 'x', 'y'."),
+        ("x,y\n", ("--target", "y"), "has no rows that could be learned, and 0 bad ones"),
+        ("", ("--target", "y"), "has no rows. Pass CSV with a header, or JSON lines."),
+        ("x,y\n1,2\n", ("--target", "y", "--likelihood", "cauchy"), "likelihood must be one of 'auto', 'gaussian', "),
+        ("x,y\na,2\n", ("--target", "y"), "Line 2 of the stream cannot be used: the feature 'x' is 'a' and not a"),
+        ("x,y\n1\n", ("--target", "y"), "Line 2 of the stream cannot be used: it has 1 fields, but the header has 2"),
+        ("x,y\n1,inf\n", ("--target", "y"), "Line 2 of the stream cannot be used: the target 'y' is not finite"),
+        ("x,y\n1,-1\n", ("--target", "y", "--likelihood", "poisson"), "Line 2 .* the count 'y' is -1, but must be"),
+        ("x,y\n1,2\n", ("--target", "y", "--output", "absent/p"), "--output absent/p: the directory does not exist"),
+        ("x,y\n1,2\n", ("--target", "y", "--output", "data.csv"), "--output data.csv is also the source"),
+        ("x,y\n1,2\n", ("--target", "y", "--output", "."), "--output . is a directory"),
+        ("x,y\n1,2\n", ("--target", "y", "--picture", "a.xyz"), "must end in the name of a picture format"),
+        ("x,y\n1,2\n", ("--target", "y", "--resume"), "--resume needs a checkpoint to go on from"),
+        ("x,y\n1,2\n", ("--target", "y", "--likelihood", "binomial"), "Name their column with --totals"),
+        ("x,y\n1,2\n", ("--target", "y", "--likelihood", "poisson", "--totals", "x"), "--totals are numbers of trials"),
+        ("x,y\n1,2\n", ("--target", "y", "--num-inducing", "many"), "num_inducing must be a whole number or 'auto'"),
+        ("x,y\n1,2\n", ("--target", "y", "--refit", "often"), "refit must be 'never', 'doubling' or a number of rows"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_with_a_sentence(tmp_path, monkeypatch, content, arguments, sentence):
+    monkeypatch.chdir(tmp_path)
+    Path("data.csv").write_text(content, encoding="utf-8")
+    result = run("data.csv", *arguments)
+    assert result.exit_code == 1
+    assert "Traceback" not in result.output
+    assert all(part in result.output for part in sentence.split(" .* "))
+    assert Path("data.csv").read_text(encoding="utf-8") == content
+
+
+def test_a_missing_source_is_named(tmp_path):
+    result = run(tmp_path / "nothing.csv", "--target", "y")
+    assert result.exit_code == 1
+    assert "nothing.csv cannot be read" in result.output
+
+
+def test_an_unbalanced_quote_stops_the_stream_or_costs_one_row(tmp_path):
+    path = tmp_path / "rows.csv"
+    write_csv(path, make_rows(40))
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    lines[20] = '"' + lines[20]
+    path.write_text("".join(lines), encoding="utf-8")
+    result = run(str(path), "--target", "y", *SMALL)
+    assert result.exit_code == 1
+    assert "Line 21 of the stream cannot be used: a quote is opened in it and not closed" in result.stderr
+    result = run(str(path), "--target", "y", *SMALL, "--skip-bad")
+    assert result.exit_code == 0
+    assert len(predictions(tmp_path / "rows.predictions.jsonl")) == 39
+
+
+def test_the_unfinished_last_line_of_a_growing_file_is_left_for_a_later_run(tmp_path):
+    path, checkpoint = tmp_path / "rows.csv", tmp_path / "c"
+    write_csv(path, make_rows(30))
+    whole = path.read_text(encoding="utf-8")
+    lines = whole.splitlines(keepends=True)
+    path.write_text("".join(lines[:20]) + lines[20][:-4], encoding="utf-8")
+    common = (str(path), "--target", "y", *SMALL, "--likelihood", "gaussian")
+    assert run(*common, "--checkpoint", str(checkpoint)).exit_code == 0
+    assert len(predictions(tmp_path / "rows.predictions.jsonl")) == 19
+    path.write_text(whole, encoding="utf-8")
+    assert run(*common, "--checkpoint", str(checkpoint), "--resume").exit_code == 0
+    assert [each["row"] for each in predictions(tmp_path / "rows.predictions.jsonl")] == list(range(1, 31))
+
+
+def test_numbers_that_are_too_large_are_bad_rows(tmp_path):
+    path = tmp_path / "rows.csv"
+    write_csv(path, [*make_rows(30), {"x": 1e308, "z": 1, "y": -1e308}, *make_rows(5, seed=1)])
+    common = (str(path), "--target", "y", *SMALL)
+    result = run(*common)
+    assert result.exit_code == 1
+    assert "Line 32 of the stream cannot be used: the feature 'x' is 1e+308, and numbers beyond" in result.stderr
+    assert run(*common, "--skip-bad").exit_code == 0
+    assert len(predictions(tmp_path / "rows.predictions.jsonl")) == 35
+
+
+def test_half_of_a_pair_of_surrogates_is_a_label_as_others(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    labels = ["a", "\ud800"]
+    path.write_text("".join(json.dumps({"x": i % 7, "y": labels[i % 2]}) + "\n" for i in range(24)), encoding="utf-8")
+    result = run(str(path), "--target", "y", *SMALL)
+    assert result.exit_code == 0, result.output
+    assert {each["target"] for each in predictions(tmp_path / "rows.predictions.jsonl")} == set(labels)
