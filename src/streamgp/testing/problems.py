@@ -11,6 +11,7 @@ from gpytorch.kernels import Kernel, MaternKernel, ScaleKernel
 from torch import Tensor
 
 from streamgp.conditioning import SparseGP
+from streamgp.conditioning.observation import Observation
 from streamgp.gp import Prior, SparseProcess
 
 __all__ = ["Observations", "SparseProblem", "random_observations", "random_sparse_gp"]
@@ -88,6 +89,18 @@ class Observations:
         """Some of the observations."""
         return Observations(
             self.inputs[..., selection, :], self.targets[..., selection], self.noise_variance[..., selection]
+        )
+
+    def read_for(self, gp: SparseGP) -> Observation:
+        """The observations as a GP reads them."""
+        return Observation.read(
+            self.inputs,
+            self.targets,
+            like=gp.inducing_points,
+            batch_shape=gp.process.batch_shape,
+            noise_variance=self.noise_variance,
+            likelihood=None,
+            sites="variational",
         )
 
     def member(self, index: Index) -> "Observations":

@@ -1,0 +1,43 @@
+import gpytorch
+import pytest
+import torch
+from torch.testing import assert_close
+
+from streamgp.gp import Prior
+from streamgp.testing.tolerances import rounding
+
+X = torch.linspace(0, 1, 4, dtype=torch.float64).unsqueeze(-1)
+
+
+def test_later_training_does_not_reach_a_snapshot():
+    kernel, mean = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel()), gpytorch.means.ConstantMean()
+    prior = Prior.snapshot(kernel, mean, like=X)
+    before = prior.covariance(X, X), prior.mean(X)
+    kernel.outputscale, mean.constant.data = 7.0, torch.tensor(3.0)
+    assert torch.equal(prior.covariance(X, X), before[0])
+    assert torch.equal(prior.mean(X), before[1])
+    assert prior.covariance(X, X).dtype == torch.float64
+    assert not any(parameter.requires_grad for parameter in prior.kernel.parameters())
+
+
+@pytest.mark.parametrize(
+    "mean", [gpytorch.means.ZeroMean(), gpytorch.means.ConstantMean(), gpytorch.means.LinearMean(1)]
+)
+def test_means_equal_those_of_gpytorch(mean):
+    for parameter in mean.parameters():
+        parameter.data.fill_(0.7)
+    prior = Prior.snapshot(gpytorch.kernels.RBFKernel(), mean, like=X)
+    assert_close(prior.mean(X), mean.double()(X).detach(), **rounding(X.dtype))
+
+
+def test_the_variance_is_the_diagonal_of_the_covariance():
+    kernel = gpytorch.kernels.ScaleKernel(gpytorch.kernels.LinearKernel() + gpytorch.kernels.RBFKernel())
+    prior = Prior.snapshot(kernel, gpytorch.means.ZeroMean(), like=X)
+    assert_close(prior.variance(X), prior.covariance(X, X).diagonal(), **rounding(X.dtype))
+
+
+def test_leading_axes_are_those_of_kernel_and_mean_together():
+    kernel = gpytorch.kernels.RBFKernel(batch_shape=torch.Size([3, 1]))
+    prior = Prior.snapshot(kernel, gpytorch.means.ConstantMean(batch_shape=torch.Size([2])), like=X)
+    assert prior.batch_shape == (3, 2)
+    assert prior.mean(X).shape == (2, 4)

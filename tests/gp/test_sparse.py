@@ -1,0 +1,41 @@
+import pytest
+import torch
+from torch.testing import assert_close
+
+from streamgp.gp import SparseProcess
+from streamgp.testing.problems import random_sparse_gp
+from streamgp.testing.reference import assert_within, predict_dense
+from streamgp.testing.tolerances import rounding
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("batch_shape", [(), (3,), (2, 1)])
+def test_moments_equal_their_dense_definition(rng, batch_shape, dtype):
+    gp = random_sparse_gp(rng, batch_shape=batch_shape, dtype=dtype, width=1.2).gp
+    W = torch.rand(4, 2, generator=rng, dtype=torch.float64).to(dtype)
+    expected, process = predict_dense(gp, W), gp.process
+    limits = expected.limits(dtype)
+    assert_within((process.mean(W).double() - expected.mean).abs(), limits.mean, "mean")
+    assert_within((process.variance(W).double() - expected.variance).abs(), limits.variance, "variance")
+    assert_within((process.covariance(W).double() - expected.covariance).abs(), limits.covariance, "covariance")
+
+
+def test_from_the_prior_nothing_is_known_yet(rng):
+    problem = random_sparse_gp(rng)
+    prior = problem.gp.process.prior
+    process = SparseProcess.from_prior(prior, problem.inducing_points, jitter=problem.jitter)
+    W = torch.rand(4, 2, generator=rng, dtype=torch.float64)
+    scale = problem.outputscale.item()
+    assert torch.equal(process.mean(W), prior.mean(W))
+    assert_close(process.covariance(W), prior.covariance(W, W), **rounding(W.dtype, scale=scale))
+
+
+def test_another_belief_at_the_same_points_shares_their_factor(rng):
+    process = random_sparse_gp(rng).gp.process
+    other = process.with_belief(torch.zeros_like(process.whitened_mean), process.whitened_root)
+    assert other.factor is process.factor
+    assert_close(
+        process.inducing_factor.leave_one_out,
+        1 / torch.linalg.inv(process.factor @ process.factor.T).diagonal(),
+        **rounding(torch.float64, condition=torch.linalg.cond(process.factor).item() ** 2),
+    )
