@@ -22,9 +22,10 @@ from torch import Tensor
 import streamgp as sg
 from streamgp.conditioning.observation import Observation
 from streamgp.conditioning.selection import choose_inducing_points
-from streamgp.likelihoods import AbstractLikelihood, Bernoulli, Poisson
+from streamgp.likelihoods import AbstractLikelihood, Bernoulli, NegativeBinomial, Poisson
 
 NUM_DIMS, NOISE, LENGTHSCALE, NUM_BEFORE = 8, 0.1, 3.0, 500
+NUM_CLASSES = 4
 console = Console()
 
 # Takes a row of inputs and the latent value there; returns whether an inducing point was exchanged.
@@ -132,6 +133,35 @@ def forgetting_step(gp: sg.SparseGP) -> Step:
     return step
 
 
+def classes_step(num_inducing: int, X: Tensor, f: Tensor) -> Step:
+    """Several classes, each against the rest, as a batch axis of one GP."""
+    kernel = ScaleKernel(
+        MaternKernel(2.5, ard_num_dims=NUM_DIMS, batch_shape=torch.Size([NUM_CLASSES])),
+        batch_shape=torch.Size([NUM_CLASSES]),
+    )
+    kernel.base_kernel.lengthscale, kernel.outputscale = LENGTHSCALE, 1.0
+    likelihood, generator = Bernoulli(), torch.Generator().manual_seed(3)
+    scales = torch.linspace(-1.0, 1.0, NUM_CLASSES).unsqueeze(-1)
+    gp = sg.SparseGP.from_prior(kernel, X[:num_inducing])
+    y = likelihood.sample(scales * f, generator=generator)
+    state = {"gp": gp.absorb(X, y, likelihood=likelihood, inducing="keep")[0]}
+
+    def step(x: Tensor, f: Tensor) -> bool:
+        y = likelihood.sample(scales * f, generator=generator)
+        state["gp"], info = state["gp"].absorb(x, y, likelihood=likelihood)
+        return info.num_swapped > 0
+
+    return step
+
+
+def quantiles_step(likelihood: AbstractLikelihood) -> Step:
+    def step(_: Tensor, f: Tensor) -> bool:
+        likelihood.predictive_quantiles(f, torch.full_like(f, 0.3), [0.05, 0.5, 0.95])
+        return False
+
+    return step
+
+
 def start(num_inducing: int, X: Tensor, f: Tensor, likelihood: AbstractLikelihood | None = None) -> sg.SparseGP:
     kernel = ScaleKernel(MaternKernel(2.5, ard_num_dims=NUM_DIMS))
     kernel.base_kernel.lengthscale, kernel.outputscale = LENGTHSCALE, 1.0
@@ -157,6 +187,9 @@ def measure(num_inducing: int, num_rows: int) -> Table:
         "absorb, Poisson, exchanged": Task(
             absorbing_step(start(num_inducing, *first, Poisson()), "pivoted", Poisson())
         ),
+        f"absorb, {NUM_CLASSES} classes in a batch, exchanged": Task(classes_step(num_inducing, *first)),
+        "quantiles, Poisson": Task(quantiles_step(Poisson())),
+        "quantiles, negative binomial": Task(quantiles_step(NegativeBinomial(2.0))),
         "predict one row": Task(predicting_step(gp)),
         "forget": Task(forgetting_step(gp)),
     }
@@ -193,10 +226,12 @@ def median(values: list[float]) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer rows")
-    num_rows = 100 if parser.parse_args().quick else 1000
+    parser.add_argument("--sizes", type=int, nargs="+", default=[25, 100, 250], help="numbers of inducing points")
+    options = parser.parse_args()
+    num_rows = 100 if options.quick else 1000
     torch.set_default_dtype(torch.float64)
     torch.set_num_threads(1)  # small matrices: a second thread only waits
-    for num_inducing in (25, 100, 250):
+    for num_inducing in options.sizes:
         console.print(measure(num_inducing, num_rows))
 
 

@@ -6,12 +6,11 @@ import weakref
 
 import pytest
 import torch
-from gpytorch.kernels import RBFKernel
+from gpytorch.kernels import RBFKernel, ScaleKernel
 from torch.testing import assert_close
 
 import streamgp as sg
-from streamgp.conditioning.observation import Observation
-from streamgp.conditioning.selection import choose_inducing_points, site_information
+from streamgp.conditioning.selection import site_information
 from streamgp.errors import FileFormatError, ValueRangeError
 from streamgp.gp.storage import describe_process, rebuild_process
 from streamgp.likelihoods import Bernoulli, Poisson, Preference
@@ -297,25 +296,10 @@ def test_a_single_inducing_point_can_be_exchanged(rng):
     assert_same_prediction(gp, same, X, like=predict_dense(same, X, is_derived=True))
 
 
-def test_batches_and_pairs_of_inputs_are_chosen_from_all_points(rng):
-    problem = random_sparse_gp(rng, batch_shape=(3,), num_inducing=8)
-    new = random_observations(rng, num_observations=1, batch_shape=(3,))
-    X = new.inputs + 3.0
-    gp, info = problem.gp.absorb(X, new.targets, noise_variance=NOISE)
-    read = Observation.read(
-        X,
-        new.targets,
-        like=problem.inducing_points,
-        batch_shape=torch.Size((3,)),
-        noise_variance=NOISE,
-        likelihood=None,
-        sites="variational",
-    )
-    chosen = choose_inducing_points(problem.gp.process, read, num_inducing=8, prior=problem.gp.process.prior)
-    assert info.num_swapped == 3
-    assert torch.equal(gp.inducing_points, chosen)
+def test_pairs_of_inputs_are_chosen_from_all_points(rng):
     pair = 3.0 + torch.rand(1, 2, 2, generator=rng, dtype=torch.float64)
-    gp, info = problem.member((0,)).gp.absorb(pair, torch.ones(1, dtype=torch.float64), likelihood=Preference())
+    gp = random_sparse_gp(rng, num_inducing=8).gp
+    gp, info = gp.absorb(pair, torch.ones(1, dtype=torch.float64), likelihood=Preference())
     assert gp.num_inducing == 8
     assert info.num_swapped > 0
 
@@ -343,3 +327,39 @@ def test_retention_must_be_positive(rng):
     X = torch.ones(1, 1, dtype=torch.float64)
     with pytest.raises(ValueRangeError, match="retention must be a positive, finite number, but is 0"):
         gp.absorb(X, X.squeeze(-1), noise_variance=0.1, retention=0.0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("likelihood", [None, Bernoulli(), Poisson()])
+def test_members_of_a_batch_exchange_points_as_each_alone_does(rng, likelihood, dtype):
+    num_members, m = 3, 6
+    lengthscales = torch.tensor([0.3, 0.6, 1.2], dtype=dtype)
+
+    def kernel(lengthscale):
+        made = ScaleKernel(RBFKernel(batch_shape=lengthscale.shape), batch_shape=lengthscale.shape).to(dtype)
+        made.base_kernel.lengthscale = lengthscale.reshape(*lengthscale.shape, 1, 1)
+        return made
+
+    X = torch.rand(25, 2, generator=rng, dtype=dtype)
+    Y = torch.rand(num_members, 25, generator=rng, dtype=dtype).round()
+    observed = {"noise_variance": 0.1} if likelihood is None else {"likelihood": likelihood}
+    batch = sg.SparseGP.from_prior(kernel(lengthscales), X[:m])
+    singles = [sg.SparseGP.from_prior(kernel(each), X[:m]) for each in lengthscales]
+    num_swapped = 0
+    for i in range(m, 25):
+        batch, info = batch.absorb(X[i : i + 1], Y[:, i : i + 1], num_inducing=m + 1, **observed)
+        infos = []
+        for j in range(num_members):
+            singles[j], one = singles[j].absorb(X[i : i + 1], Y[j, i : i + 1], num_inducing=m + 1, **observed)
+            infos.append(one)
+        assert info.num_swapped == sum(one.num_swapped for one in infos)
+        assert info.lost_trace.shape == (num_members,)
+        num_swapped += info.num_swapped
+    prediction = batch.predict(X)
+    # In single precision, 19 steps with a lengthscale of 1.2 cost digits.
+    limits = approximation(1e-5 if dtype == torch.float64 else 0.02, "iteration")
+    for j, single in enumerate(singles):
+        assert_close(batch.inducing_points[j], single.inducing_points)
+        assert_close(prediction.mean[j], single.predict(X).mean, **limits)
+        assert_close(prediction.variance[j], single.predict(X).variance, **limits)
+    assert num_swapped > 2 * num_members

@@ -6,7 +6,7 @@ import torch
 from torch.testing import assert_close
 
 from streamgp.errors import ShapeError
-from streamgp.likelihoods import Poisson
+from streamgp.likelihoods import Binomial, NegativeBinomial, Poisson
 from streamgp.likelihoods.quantiles import binary_quantiles, continuous_quantiles, threshold_cumulative
 
 
@@ -47,3 +47,25 @@ def test_binary_quantile_is_zero_as_long_as_the_probability_of_zero_reaches_it()
 def test_probabilities_must_be_a_vector():
     with pytest.raises(ShapeError, match=r"probabilities must have one axis, but has shape \(1, 1\)"):
         binary_quantiles(torch.tensor([0.2]), torch.tensor([[0.5]]))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("mean", "variance"), [(0.5, 0.3), (3.0, 4.0), (50.0, 100.0)])
+@pytest.mark.parametrize("likelihood", [Poisson(), NegativeBinomial(2.0), NegativeBinomial(0.05), Binomial(10**6)])
+def test_quantiles_of_counts_rise_with_their_probabilities(likelihood, mean, variance, dtype):
+    probabilities = torch.linspace(0.99, 0.01, 50)
+    moments = torch.tensor([[mean], [variance]], dtype=dtype)
+    quantiles = likelihood.predictive_quantiles(*moments, probabilities)
+    assert bool((quantiles.diff(dim=-1) <= 0.0).all())
+
+
+def test_quantiles_of_huge_counts_are_those_of_a_gamma_mixture():
+    # Beyond 1e16 a negative binomial count is its rate times a Gamma variable, to 1e-8.
+    m, s, r = 50.0, 10.0, 2.0
+    quantile = NegativeBinomial(r).predictive_quantiles(
+        torch.tensor([m]).double(), torch.tensor([s * s]).double(), [0.3]
+    )
+    t = torch.linspace(-9.0, 9.0, 4001, dtype=torch.float64)
+    weights = torch.softmax(-0.5 * t.square(), 0)
+    below = torch.special.gammainc(torch.full_like(t, r), r * quantile.log().sub(m + s * t).exp().squeeze(0))
+    assert float(weights @ below) == pytest.approx(0.3, abs=1e-6)

@@ -83,10 +83,11 @@ def absorb(
     targets, noise, site_info = observation.to_gaussian(
         lambda: _nystrom_belief(seen), lambda: prior_belief(process.prior, X, H)
     )
-    is_one = seen.spread.dim() == 2 and seen.spread.shape[-1] == 1
+    is_one = seen.spread.shape[-1] == 1
+    update = (_update_by_one if seen.spread.dim() == 2 else _update_by_one_each) if is_one else _update
     # The square root of one observation's update has a closed form that holds for any noise.
     floored, num_floored = (noise, 0) if is_one else noise.raised_to(_LEAST_NOISE * seen.spread.square().sum(-2))
-    absorbed = (_update_by_one if is_one else _update)(process, seen, targets - seen.mean, floored)
+    absorbed = update(process, seen, targets - seen.mean, floored)
     if not math.isfinite(float(absorbed.whitened_mean.sum())):
         raise NumericalError(
             "The observations moved the belief beyond what numbers can hold. "
@@ -116,6 +117,25 @@ def _update_by_one(process: SparseProcess, seen: NystromPredictive, residual: Te
         weights = _weights(process, seen).squeeze(-1)
         least = LEAST_RELATIVE_NOISE[w.dtype] * (float(w @ w) + float(seen.slack))
         information = torch.addcmul(information, weights, weights, value=1.0 / max(v, least))
+    return process.with_belief(mean, root, information)
+
+
+def _update_by_one_each(
+    process: SparseProcess, seen: NystromPredictive, residual: Tensor, noise: Noise
+) -> SparseProcess:
+    """The same for each member of a batch."""
+    w, v = seen.spread.squeeze(-1), noise.variances(1)
+    if noise.is_matrix:
+        v = noise.values.squeeze(-1)
+    R = process.whitened_root
+    Rw, total = apply(R, w), v + w.square().sum(-1, keepdim=True)
+    mean = torch.addcmul(process.whitened_mean, Rw, residual / total)
+    shrinkage = Rw / (total + (total * v).sqrt())
+    root = torch.addcmul(R, shrinkage.unsqueeze(-1), w.unsqueeze(-2), value=-1.0)
+    information = process.information
+    if information is not None:
+        least = LEAST_RELATIVE_NOISE[w.dtype] * (w.square().sum(-1, keepdim=True) + seen.slack)
+        information = torch.addcdiv(information, _weights(process, seen).squeeze(-1).square(), torch.maximum(v, least))
     return process.with_belief(mean, root, information)
 
 

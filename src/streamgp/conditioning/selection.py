@@ -10,12 +10,14 @@ from streamgp.gp import Prior, SparseProcess
 from streamgp.linalg import apply, pivoted_cholesky
 from streamgp.shapes import broadcast_shapes
 
-__all__ = ["LEAST_WEIGHT", "choose_inducing_points", "input_precision", "site_information"]
+__all__ = ["LEAST_WEIGHT", "choose_inducing_points", "derive_information", "input_precision", "site_information"]
 
 # The weight of an old point about which nothing is known, relative to that of a new input: still a candidate.
 LEAST_WEIGHT = 1e-6
 # An observation of no curvature is still a candidate, behind all others.
 _LEAST_CURVATURE = 1e-6
+# Up to so many single observations are faster one after the other, in numbers.
+_FEW = 8
 
 
 def choose_inducing_points(
@@ -68,12 +70,18 @@ def site_information(process: SparseProcess) -> Float[Tensor, "*b m"]:
     """
     if process.information is not None:
         return process.information
-    R, whitening = process.whitened_root.double(), process.inducing_factor.whitening
-    inverse, _ = torch.linalg.inv_ex(R)
+    return derive_information(process.whitened_root, process.inducing_factor.whitening)
+
+
+def derive_information(
+    whitened_root: Float[Tensor, "*b m m"], whitening: Float[Tensor, "*b m m"]
+) -> Float[Tensor, "*b m"]:
+    """The same of a belief given by its root and the inverse factor of its points."""
+    inverse, _ = torch.linalg.inv_ex(whitened_root.double())
     information = (inverse @ whitening).square().sum(-2) - whitening.square().sum(-2)
     # A belief without spread is infinitely sure; as large as the dtype holds with room for products.
-    most = torch.finfo(process.whitened_mean.dtype).max ** 0.25
-    return information.nan_to_num(nan=most, posinf=most).clamp_max(most).to(process.whitened_mean.dtype)
+    most = torch.finfo(whitened_root.dtype).max ** 0.25
+    return information.nan_to_num(nan=most, posinf=most).clamp_max(most).to(whitened_root.dtype)
 
 
 def input_precision(observation: Observation, seen: NystromPredictive | None, prior: Prior) -> Float[Tensor, "*b n"]:
@@ -89,9 +97,14 @@ def input_precision(observation: Observation, seen: NystromPredictive | None, pr
         return observation.noise.precisions(prior.variance(X))
     assert observation.likelihood is not None
     assert seen is not None
-    if y.numel() == 1 and H is None:
-        _, number = observation.likelihood.expected_derivatives_of_one(float(seen.mean), float(seen.variance()), y)
-        return y.new_full(y.shape, max(-number, _LEAST_CURVATURE))
-    _, curvature = observation.likelihood.expected_derivatives(seen.mean, seen.variance(), y)
+    likelihood = observation.likelihood
+    if X.shape[-2] == 1 and y.numel() <= _FEW and H is None and not likelihood.has_row_constants:
+        moments = zip(seen.mean.flatten().tolist(), seen.variance().flatten().tolist(), strict=True)
+        numbers = [
+            max(-likelihood.expected_derivatives_of_one(m, v, one)[1], _LEAST_CURVATURE)
+            for (m, v), one in zip(moments, y.reshape(-1).split(1), strict=True)
+        ]
+        return y.new_tensor(numbers).view(y.shape)
+    _, curvature = likelihood.expected_derivatives(seen.mean, seen.variance(), y)
     precision = (-curvature).clamp_min(_LEAST_CURVATURE)
     return precision if H is None else apply(H.abs().mT, precision)

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import final
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from streamgp.gp.prior import Prior
@@ -33,11 +33,56 @@ class InducingFactor:
     total_jitter: Float[Tensor, "*b"]
     is_as_stated: bool
 
+    @classmethod
+    def of(cls, covariance: Float[Tensor, "*b m m"], jitter: float) -> "InducingFactor":
+        """Factorise $k(Z, Z)$ with the stated jitter."""
+        # Factorised once and used everywhere, so worth double precision whatever the dtype.
+        K = covariance.double()
+        K = K + jitter * torch.eye(K.shape[-1], dtype=K.dtype, device=K.device)
+        L, extra = cholesky(K, name="the kernel matrix of the inducing points")
+        return cls(L.to(covariance), L, (extra + jitter).to(covariance), not bool(extra.any()))
+
     @cached_property
     def whitening(self) -> Float[Tensor, "*b m m"]:
         """The inverse of $L$, in double precision."""
         L = self.double_factor
         return solve_lower(L, torch.eye(L.shape[-1], dtype=L.dtype, device=L.device).expand_as(L))
+
+    def reshape(self, batch_shape: torch.Size) -> "InducingFactor":
+        """The same with other leading axes."""
+        m = self.factor.shape[-1]
+        changed = InducingFactor(
+            self.factor.reshape(*batch_shape, m, m),
+            self.double_factor.reshape(*batch_shape, m, m),
+            self.total_jitter.reshape(batch_shape),
+            self.is_as_stated,
+        )
+        if "whitening" in self.__dict__:
+            changed.__dict__["whitening"] = self.whitening.reshape(*batch_shape, m, m)
+        return changed
+
+    def with_members(self, index: Int[Tensor, " k"], other: "InducingFactor") -> "InducingFactor":
+        """The same with some members of the first axis replaced, without what follows from the others being lost.
+
+        Args:
+            index: Which.
+            other: The factors of those alone.
+        """
+
+        def replaced(mine: Tensor, others: Tensor) -> Tensor:
+            copy = mine.clone()  # in its own memory layout, on which the last bits of a solution depend
+            copy[index] = others
+            return copy
+
+        changed = InducingFactor(
+            replaced(self.factor, other.factor),
+            replaced(self.double_factor, other.double_factor),
+            replaced(self.total_jitter, other.total_jitter),
+            self.is_as_stated and other.is_as_stated,
+        )
+        if "whitening" in self.__dict__:
+            changed.__dict__["whitening"] = replaced(self.whitening, other.whitening)
+        return changed
 
     @cached_property
     def leave_one_out(self) -> Float[Tensor, "*b m"]:
@@ -95,11 +140,7 @@ class SparseProcess(AbstractProcess):
     def inducing_factor(self) -> InducingFactor:
         """The factor $L$ and what follows from it."""
         Z = self.inducing_points
-        # Factorised once and used everywhere, so worth double precision whatever the dtype.
-        Kzz = self.prior.covariance(Z, Z).double()
-        Kzz = Kzz + self.jitter * torch.eye(Z.shape[-2], dtype=Kzz.dtype, device=Z.device)
-        L, extra = cholesky(Kzz, name="the kernel matrix of the inducing points")
-        return InducingFactor(L.to(Z.dtype), L, (extra + self.jitter).to(Z.dtype), not bool(extra.any()))
+        return InducingFactor.of(self.prior.covariance(Z, Z), self.jitter)
 
     @property
     def factor(self) -> Float[Tensor, "*b m m"]:

@@ -111,6 +111,11 @@ class AbstractLikelihood(ABC):
         """Return the fields that may have a value for each observation, by name."""
         return {name: value for name, value in vars(self).items() if name in self._broadcast_fields()}
 
+    @property
+    def has_row_constants(self) -> bool:
+        """Whether some constant has more than one value, so that observations differ in their likelihood."""
+        return any(value.numel() > 1 for value in self.constants().values())
+
     def _broadcast_fields(self) -> tuple[str, ...]:
         """Names of fields that broadcast with observations: all tensors."""
         return tuple(name for name, value in vars(self).items() if isinstance(value, Tensor))

@@ -122,7 +122,7 @@ class Binomial(AbstractLikelihood):
         variance: Float[Tensor, "..."],
         probabilities: Sequence[float] | Tensor,
     ) -> Float[Tensor, "..."]:
-        r"""Bisect; the threshold of $y \le k$ is the logit of a $\mathrm{Beta}(k + 1, N - k)$ variable."""
+        r"""Search; the threshold of $y \le k$ is the logit of a $\mathrm{Beta}(k + 1, N - k)$ variable."""
         total = self.total_count.to(mean.device).double()
 
         def cumulative(k: Tensor) -> Tensor:
@@ -137,8 +137,16 @@ class Binomial(AbstractLikelihood):
             )
             return torch.where(k >= total, torch.ones_like(below), below)
 
+        def log_probability(f: Tensor, k: Tensor) -> Tensor:
+            return torch.where(k > total, -torch.inf, self.log_density(f, torch.minimum(k, total)))
+
         return count_quantiles(
-            cumulative, lambda f: total * torch.sigmoid(f), mean, variance=variance, probabilities=probabilities
+            log_probability,
+            cumulative,
+            lambda f: total * torch.sigmoid(f),
+            mean=mean,
+            variance=variance,
+            probabilities=probabilities,
         )
 
     def sample(self, f: Float[Tensor, "..."], *, generator: torch.Generator | None = None) -> Float[Tensor, "..."]:

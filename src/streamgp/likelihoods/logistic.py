@@ -17,6 +17,11 @@ __all__ = [
     "logistic_log_density",
 ]
 
+# Beyond, the exponential of a number comes near overflow in single precision.
+_FAR = 30.0
+# From here on the remainder of Stirling's series is exact to rounding.
+_STIRLING = 30.0
+
 
 def logistic_log_density(
     f: Float[Tensor, "..."],
@@ -46,14 +51,20 @@ def logistic_log_density(
     a, b = successes.double(), failures.double()
     total = a + b
     p, q = (a + 0.5) / (total + 1.0), (b + 0.5) / (total + 1.0)
-    height = log_constant + a * p.log() + b * q.log()
+    # The logarithm of what is nearly one comes from its small complement.
+    log_p, log_q = (torch.where(x < 0.5, x.log(), torch.log1p(-y)) for x, y in ((p, q), (q, p)))
+    height = log_constant + a * log_p + b * log_q
     tilt = (a - b) / (2.0 * (total + 1.0))
-    delta = f - (p.log() - q.log()).to(f)
-    # B is the same with 1 - p and -delta in place of p and delta; of the two, take the one that cannot overflow.
-    share = torch.where(delta > 0, q.to(f), p.to(f))
-    away = torch.where(delta > 0, -delta, delta)
-    bregman = torch.log1p(share * torch.expm1(away)) - share * away
-    return height.to(f) + tilt.to(f) * delta - total.to(f) * bregman
+    delta = f - (log_p - log_q).to(f)
+    # B is the same with 1 - p and -delta in place of p and delta: take the smaller share, which keeps its digits.
+    share = torch.minimum(p, q).to(f)
+    away = torch.where(p <= q, delta, -delta)
+    far = away > _FAR
+    near = torch.where(far, 0.0, away)
+    bregman = torch.where(
+        far, away + torch.log(share + (1.0 - share) * torch.exp(-away)), torch.log1p(share * torch.expm1(near))
+    )
+    return height.to(f) + tilt.to(f) * delta - total.to(f) * (bregman - share * away)
 
 
 def logistic_derivatives(
@@ -92,5 +103,19 @@ def expected_sigmoid(mean: Float[Tensor, "..."], variance: Float[Tensor, "..."])
 
 
 def log_beta(a: Float[Tensor, "..."], b: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-    """Evaluate the logarithm of the beta function."""
-    return torch.lgamma(a) + torch.lgamma(b) - torch.lgamma(a + b)
+    r"""Evaluate the logarithm of the beta function, also where one argument is far larger than the other.
+
+    With the larger argument $c$ and the smaller $d$, $\log \Gamma(c + d) - \log \Gamma(c)$ is the difference of huge
+    numbers; by Stirling's series it is $(c + d - \frac12) \log(1 + d / c) + d \log c - d$ and a small remainder.
+    """
+    c, d = torch.maximum(a, b), torch.minimum(a, b)
+    direct = torch.lgamma(c + d) - torch.lgamma(c)
+    large = c.clamp(min=_STIRLING)
+    series = (large + d - 0.5) * torch.log1p(d / large) + d * large.log() - d
+    series = series + _stirling_remainder(large + d) - _stirling_remainder(large)
+    return torch.lgamma(d) - torch.where(c < _STIRLING, direct, series)
+
+
+def _stirling_remainder(x: Tensor) -> Tensor:
+    inverse = 1.0 / x
+    return inverse * (1.0 / 12.0 - inverse.square() * (1.0 / 360.0 - inverse.square() / 1260.0))

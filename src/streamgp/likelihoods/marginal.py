@@ -19,7 +19,7 @@ from torch import Tensor
 
 from streamgp.likelihoods.quadrature import gauss_legendre, nodes_first, standard_deviation
 
-__all__ = ["concave_drop", "log_concave_marginal", "log_marginal"]
+__all__ = ["concave_drops", "log_concave_marginal", "log_marginal"]
 
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
@@ -55,32 +55,31 @@ def log_concave_marginal(
 
     with torch.no_grad():
         peak = _concave_peak(derivatives, mean, deviation)
-        below = concave_drop(curve, peak, direction=-1.0, widest=math.sqrt(2.0 * DROP))
-        above = concave_drop(curve, peak, direction=1.0, widest=math.sqrt(2.0 * DROP))
+        below, above = concave_drops(curve, peak, widest=math.sqrt(2.0 * DROP))
         grid = torch.linspace(0.0, 1.0, _NUM_CONCAVE_NODES, dtype=peak.dtype, device=peak.device)
         nodes = peak + (nodes_first(grid, peak.dim()) * (below + above) - below)
         log_step = ((below + above) / (_NUM_CONCAVE_NODES - 1)).log()
     return curve(nodes).logsumexp(0) + log_step - _LOG_ROOT_TWO_PI
 
 
-def concave_drop(
-    curve: Curve, peak: Float[Tensor, "..."], *, direction: float, widest: Tensor | float, num_halvings: int = 20
-) -> Float[Tensor, "..."]:
-    """Find how far from its peak a concave curve has fallen by 36, to within a factor of two.
+def concave_drops(
+    curve: Curve, peak: Float[Tensor, "..."], *, widest: Tensor | float, num_halvings: int = 20
+) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]]:
+    """Find how far left and right of its peak a concave curve has fallen by 36, to within a factor of two.
 
     Args:
         curve: The concave function.
         peak: Where it is highest.
-        direction: 1 to look to the right, -1 to the left.
         widest: A distance at which it has surely fallen.
-        num_halvings: The smallest distance tried is `widest * 2 ** -num_halvings`.
+        num_halvings: How often that distance is halved, at most.
     """
-    powers = torch.arange(num_halvings + 1, dtype=peak.dtype, device=peak.device)
-    distances = widest * nodes_first(torch.exp2(-powers), peak.dim())
-    has_fallen = curve(peak + direction * distances) <= curve(peak) - DROP
-    # Along the first axis the curve is seen from afar to near: the last distance that has fallen.
-    count = has_fallen.to(peak.dtype).sum(0) - 1.0
-    return widest * torch.exp2(-count.clamp(min=0.0))
+    halves = torch.exp2(-torch.arange(num_halvings + 1, dtype=peak.dtype, device=peak.device))
+    distances = widest * nodes_first(torch.cat([-halves, halves]), peak.dim())
+    has_fallen = curve(peak + distances) <= curve(peak) - DROP
+    # On each side the curve is seen from afar to near: the last distance that has fallen.
+    count = has_fallen.unflatten(0, (2, -1)).to(peak.dtype).sum(1) - 1.0
+    left, right = widest * torch.exp2(-count.clamp(min=0.0))
+    return left, right
 
 
 def _concave_peak(

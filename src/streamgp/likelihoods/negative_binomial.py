@@ -106,7 +106,7 @@ class NegativeBinomial(AbstractLikelihood):
         variance: Float[Tensor, "..."],
         probabilities: Sequence[float] | Tensor,
     ) -> Float[Tensor, "..."]:
-        r"""Bisect; in $\delta$ the threshold of $y \le k$ is the logit of a $\mathrm{Beta}(k + 1, r)$ variable."""
+        r"""Search; in $\delta$ the threshold of $y \le k$ is the logit of a $\mathrm{Beta}(k + 1, r)$ variable."""
         r = self.dispersion.to(mean.device).double()
 
         def cumulative(k: Tensor) -> Tensor:
@@ -121,9 +121,10 @@ class NegativeBinomial(AbstractLikelihood):
             )
 
         return count_quantiles(
+            self.log_density,
             cumulative,
             lambda f: finite_exp(f) + torch.zeros_like(r),
-            mean,
+            mean=mean,
             variance=variance,
             probabilities=probabilities,
         )

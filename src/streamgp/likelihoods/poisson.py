@@ -127,7 +127,7 @@ class Poisson(AbstractLikelihood):
         variance: Float[Tensor, "..."],
         probabilities: Sequence[float] | Tensor,
     ) -> Float[Tensor, "..."]:
-        r"""Bisect; the threshold of $y \le k$ has the density $(k + 1) \, p(y = k + 1 \mid f)$ in $f$."""
+        r"""Search; the threshold of $y \le k$ has the density $(k + 1) \, p(y = k + 1 \mid f)$ in $f$."""
         log_exposure = self.exposure.to(mean.device).double().log()
 
         def cumulative(k: Tensor) -> Tensor:
@@ -140,7 +140,9 @@ class Poisson(AbstractLikelihood):
                 variance=variance.double(),
             )
 
-        return count_quantiles(cumulative, self._rate, mean, variance=variance, probabilities=probabilities)
+        return count_quantiles(
+            self.log_density, cumulative, self._rate, mean=mean, variance=variance, probabilities=probabilities
+        )
 
     def sample(self, f: Float[Tensor, "..."], *, generator: torch.Generator | None = None) -> Float[Tensor, "..."]:
         """Draw counts; rates above 1e18 are taken as 1e18."""

@@ -1,12 +1,13 @@
 """Quantiles of mixtures: of counts through their latent thresholds, and of continuous targets."""
 
+import math
 from collections.abc import Callable, Sequence
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.likelihoods.marginal import concave_drop
+from streamgp.likelihoods.marginal import concave_drops
 from streamgp.likelihoods.parameters import to_probabilities
 from streamgp.likelihoods.quadrature import gauss_legendre, nodes_first, standard_deviation
 from streamgp.shapes import broadcast_shapes
@@ -20,6 +21,11 @@ _SLACK = 3e-8
 # A Gaussian falls by 36 within 8.5 standard deviations; a threshold with an exponential tail needs more,
 # 420 times that at a slope of 1e-4 (a negative binomial of dispersion 1e-4).
 _WIDEST = 8.5 * 512.0
+
+# How many counts are looked at in one round.
+_NUM_COUNTS = 32
+# Where a Gaussian has fallen by the factor 2e-16, and numbers that a summation over counts may take.
+_REACH, _MOST_NUMBERS = 8.5, 1_000_000
 
 Cumulative = Callable[[Float[Tensor, "p ..."]], Float[Tensor, "p ..."]]
 
@@ -53,8 +59,7 @@ def threshold_cumulative(
     """
     deviation = standard_deviation(variance)
     widest = _WIDEST / curvature.sqrt()
-    left = concave_drop(log_threshold_density, mode, direction=-1.0, widest=widest, num_halvings=11)
-    right = concave_drop(log_threshold_density, mode, direction=1.0, widest=widest, num_halvings=11)
+    left, right = concave_drops(log_threshold_density, mode, widest=widest, num_halvings=11)
     lower, upper = mode - left, mode + right
     cuts = [lower, mode - left / 8.0, mode, mode + right / 64.0, mode + right / 8.0, upper]
     cuts += [torch.clamp(mean + z * deviation, lower, upper) for z in (-8.5, -2.5, 2.5, 8.5)]
@@ -69,40 +74,83 @@ def threshold_cumulative(
 
 @torch.no_grad()
 def count_quantiles(
+    log_probability: Callable[[Tensor, Tensor], Tensor],
     cumulative: Cumulative,
     conditional_mean: Callable[[Tensor], Tensor],
-    mean: Float[Tensor, "..."],
     *,
+    mean: Float[Tensor, "..."],
     variance: Float[Tensor, "..."],
     probabilities: Sequence[float] | Tensor,
 ) -> Float[Tensor, "... p"]:
-    r"""Find the smallest count whose cumulative probability reaches each probability, by bisection.
+    r"""Find the smallest count whose cumulative probability reaches each probability.
+
+    Where counts are small, all of them are summed at once. Otherwise each round evaluates many counts at once, and
+    keeps the interval between two of them. Quantiles rise with their probabilities, whatever rounding does to the
+    integrals.
 
     Args:
-        cumulative: $P(y \le k)$ of counts $k$ with the probabilities on the first axis; float64.
+        log_probability: $\log p(y = k \mid f)$ of latent values and counts.
+        cumulative: $P(y \le k)$ of counts $k$ with new axes in front; float64.
         conditional_mean: The mean count given $f$; at the quantile of $f$ it is the first guess.
         mean: Means $m$.
         variance: Variances $v$.
         probabilities: The probabilities, each between 0 and 1.
     """
     vector = to_probabilities(probabilities, mean)
-    num_axes = conditional_mean(mean + variance).dim()
-    wanted = nodes_first(vector, num_axes)
+    wanted = nodes_first(vector, conditional_mean(mean + variance).dim())
     latent = mean.double() + standard_deviation(variance.double()) * torch.special.ndtri(wanted)
-    high = conditional_mean(latent).ceil() + 1.0
-    low = torch.full_like(high, -1.0)
+    guess = conditional_mean(latent)
+    likely = guess + 5.0 * guess.sqrt() + 5.0
+    if not likely.numel():
+        return likely.movedim(0, -1).to(mean.dtype)
+    if float(likely.amax()) < 2.0 * _NUM_COUNTS:
+        few = _few_counts(log_probability, mean=mean.double(), variance=variance.double(), wanted=wanted)
+        if few is not None:
+            return few.movedim(0, -1).to(mean.dtype)
+    share = nodes_first((torch.arange(_NUM_COUNTS) + 1.0).to(wanted) / _NUM_COUNTS, wanted.dim())
+    # The first counts are the same for all probabilities.
+    low, high = torch.full_like(likely, -1.0), likely.ceil().clamp(min=_NUM_COUNTS) - 1.0
+    counts = ((high.amax(0, keepdim=True) + 1.0) * share).floor() - 1.0
+    is_found = torch.zeros_like(low, dtype=torch.bool)
     for _ in range(64):
-        is_short = cumulative(high) < wanted - _SLACK
-        if not bool(is_short.any()):
+        is_short = (cumulative(counts) < wanted - _SLACK).expand(_NUM_COUNTS, *low.shape)
+        num_short = is_short.sum(0, keepdim=True)
+        counts = counts.expand_as(is_short)
+        below = counts.gather(0, (num_short - 1).clamp(min=0)).squeeze(0)
+        above = counts.gather(0, num_short.clamp(max=_NUM_COUNTS - 1)).squeeze(0)
+        num_short = num_short.squeeze(0)
+        is_found = is_found | (num_short < _NUM_COUNTS)
+        low = torch.where(num_short > 0, below, low)
+        high = torch.where(num_short < _NUM_COUNTS, above, torch.where(is_found, high, _NUM_COUNTS * (above + 1.0)))
+        if bool((is_found & (high - low <= torch.clamp(high * 2.0**-52, min=1.0))).all()):
             break
-        low, high = torch.where(is_short, high, low), torch.where(is_short, 4.0 * high, high)
-    for _ in range(128):
-        if bool((high - low <= torch.clamp(high * 2.0**-52, min=1.0)).all()):
-            break
-        middle = ((low + high) / 2.0).floor().clamp(min=0.0)
-        is_short = cumulative(middle) < wanted - _SLACK
-        low, high = torch.where(is_short, middle, low), torch.where(is_short, high, middle)
-    return high.movedim(0, -1).to(mean.dtype)
+        counts = low + ((high - low) * share).ceil()
+    order = vector.argsort()
+    rising = high[order].cummax(0).values
+    return rising[order.argsort()].movedim(0, -1).to(mean.dtype)
+
+
+def _few_counts(
+    log_probability: Callable[[Tensor, Tensor], Tensor], *, mean: Tensor, variance: Tensor, wanted: Tensor
+) -> Float[Tensor, "p ..."] | None:
+    r"""Find quantiles among the first counts, by their probabilities; None if some lie beyond, or it takes too much.
+
+    As a function of $f$ the probability of a count $k$ is a bump of width $k^{-1/2}$. The trapezoidal rule with spacing
+    $h k^{-1/2}$ is wrong by about $\exp(-2 \pi^2 / h^2)$, which is 1e-9 for $h = 0.95$.
+    """
+    deviation = standard_deviation(variance)
+    num_nodes = 64 + math.ceil(2.0 * _REACH * float(deviation.amax()) * math.sqrt(_NUM_COUNTS) / 0.95)
+    if num_nodes * _NUM_COUNTS * wanted[0].numel() * max(mean.numel(), variance.numel()) > _MOST_NUMBERS:
+        return None
+    t = torch.linspace(-_REACH, _REACH, num_nodes, dtype=mean.dtype, device=mean.device)
+    weights = torch.softmax(-0.5 * t.square(), 0)
+    counts = torch.arange(_NUM_COUNTS).to(mean)
+    num_axes = wanted.dim() - 1
+    f = mean + deviation * nodes_first(t, num_axes)
+    probability = log_probability(f.unsqueeze(1), nodes_first(counts, num_axes)).exp()
+    cumulative = torch.tensordot(weights, probability, dims=1).cumsum(0)
+    is_short = cumulative.unsqueeze(1) < wanted - _SLACK
+    return None if bool(is_short[-1].any()) else is_short.sum(0).double()
 
 
 @torch.no_grad()

@@ -17,6 +17,9 @@ from streamgp.storage import register
 
 __all__ = ["SiteInfo", "Sites", "find_sites"]
 
+# Up to so many single observations are solved one after the other, in numbers; more are faster as tensors.
+_FEW = 8
+
 
 @register
 class Sites(NamedTuple):
@@ -89,8 +92,9 @@ def find_sites(
         Rasmussen, Williams (2006), Gaussian processes for machine learning, algorithm 3.1.
     """
     is_tracked = torch.is_grad_enabled() and _requires_grad(belief, likelihood, y)
-    if not is_tracked and y.numel() == 1 and belief.mean.numel() == 1:
-        return _find_single(belief, likelihood, y, rule)
+    shape = broadcast_shapes(y.shape, belief.mean.shape)
+    if not is_tracked and shape[-1] == 1 and shape.numel() <= _FEW and not likelihood.has_row_constants:
+        return _find_singles(belief, likelihood, y, rule)
     state, ending = _iterate(belief, likelihood, y, rule)
     if is_tracked:
         state = attach_fixed_point_gradient(lambda x: _improve(belief, likelihood, y, rule, x).state, state)
@@ -102,17 +106,35 @@ def find_sites(
     return sites, SiteInfo(Sites(targets.detach(), sites.variance.detach()), *ending)
 
 
-def _find_single(
+def _find_singles(
     belief: AbstractBelief, likelihood: AbstractLikelihood, y: Tensor, rule: SiteRule
 ) -> tuple[Sites, SiteInfo]:
-    """The same for a single observation, whose fixed point is that of two numbers."""
+    """The same for a few single observations, each of whose fixed points is one of two numbers."""
     shape = broadcast_shapes(y.shape, belief.mean.shape)
-    mean, found = float(belief.mean), find_single_site(belief, likelihood, y, rule)
-    shift = found.shift if rule.rule == "paper" else found.pull / found.precision
-    sites = Sites(*y.new_tensor([mean + shift, 1.0 / found.precision]).view(2, *shape).unbind(0))
-    residual = y.new_full(shape[:-1], found.residual)
-    is_converged = torch.full_like(residual, found.is_converged, dtype=torch.bool)
-    return sites, SiteInfo(sites, found.num_iterations, is_converged, residual, int(found.is_negative))
+    slack = torch.zeros_like(belief.mean) if belief.slack is None else belief.slack
+    mean, variance, slacks = (
+        each.detach().expand(shape).flatten().tolist() for each in (belief.mean, belief.variance(), slack)
+    )
+    found = [
+        find_single_site(likelihood, one, rule, mean=mean[i], variance=variance[i], slack=slacks[i])
+        for i, one in enumerate(y.detach().expand(shape).reshape(-1).split(1))
+    ]
+    is_paper = rule.rule == "paper"
+    values = [
+        [mean[i] + (each.shift if is_paper else each.pull / each.precision) for i, each in enumerate(found)],
+        [1.0 / each.precision for each in found],
+        [each.residual for each in found],
+    ]
+    targets, site_variance, residual = y.new_tensor(values).view(3, *shape).unbind(0)
+    sites = Sites(targets, site_variance)
+    is_converged = torch.tensor([each.is_converged for each in found], device=y.device).view(shape[:-1])
+    return sites, SiteInfo(
+        sites,
+        max((each.num_iterations for each in found), default=0),
+        is_converged,
+        residual.squeeze(-1),
+        sum(each.is_negative for each in found),
+    )
 
 
 class _Step(NamedTuple):

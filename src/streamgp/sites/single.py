@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from streamgp.likelihoods import AbstractLikelihood
-from streamgp.sites.belief import AbstractBelief
 from streamgp.sites.site_rule import CLEAR_GAIN, LARGEST_GAIN, LEAST_PRECISION, ROUNDING, SiteRule
 
 __all__ = ["SingleSite", "find_single_site"]
@@ -89,20 +88,23 @@ class _Problem(NamedTuple):
         return value if math.isfinite(value) else -math.inf
 
 
-def find_single_site(belief: AbstractBelief, likelihood: AbstractLikelihood, y: Tensor, rule: SiteRule) -> SingleSite:
+def find_single_site(
+    likelihood: AbstractLikelihood, y: Tensor, rule: SiteRule, *, mean: float, variance: float, slack: float
+) -> SingleSite:
     """Find the site of a single observation by the iteration of `find_sites`.
 
     Tensors of one element cost a hundred times what their arithmetic does, so that only expectations use them, and all
     else is in numbers of double precision, whatever the dtype.
 
     Args:
-        belief: About one latent value.
         likelihood: Of the observation.
         y: The observation, one element with any axes.
         rule: Which site.
+        mean: What is believed of the latent value: its mean.
+        variance: Its variance.
+        slack: What no observation reduces of it, besides.
     """
-    slack = 0.0 if belief.slack is None else float(belief.slack)
-    problem = _Problem(float(belief.mean), float(belief.variance()), slack, likelihood, y, rule.rule)
+    problem = _Problem(mean, variance, slack, likelihood, y, rule.rule)
     tolerance, least = rule.tolerance_in(torch.float64), problem.least_precision
     step = problem.evaluate(0.0, least, least)
     length, num_iterations = 1.0, 0
