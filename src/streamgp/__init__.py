@@ -13,6 +13,7 @@ __all__ = [
     "Constraint",
     "Integer",
     "LinearConstraint",
+    "MultiOutputGP",
     "Objective",
     "OnlineGP",
     "Optimizer",
@@ -48,6 +49,7 @@ _HOMES = {
     "Constraint": "streamgp.loops",
     "Integer": "streamgp.loops",
     "LinearConstraint": "streamgp.loops",
+    "MultiOutputGP": "streamgp.conditioning",
     "Objective": "streamgp.loops",
     "OnlineGP": "streamgp.models",
     "Optimizer": "streamgp.optimizers",
@@ -68,7 +70,7 @@ _SUBMODULES = ("acquisition", "datasets", "errors", "likelihoods", "loops", "pro
 
 if TYPE_CHECKING:
     from streamgp import acquisition, datasets, errors, likelihoods, loops, problems, storage
-    from streamgp.conditioning import ConditionedGP, SparseGP, from_gpytorch, merge
+    from streamgp.conditioning import ConditionedGP, MultiOutputGP, SparseGP, from_gpytorch, merge
     from streamgp.gp import Prediction
     from streamgp.loops import Categorical, Constraint, Integer, LinearConstraint, Objective, Ordinal, Real
     from streamgp.models import OnlineGP

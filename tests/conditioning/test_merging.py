@@ -85,5 +85,7 @@ def test_different_priors_are_refused(rng):
         sg.merge([first, other])
     with pytest.raises(ShapeError, match="must share dtype, device and input dimension"):
         sg.merge([first, sg.SparseGP.from_prior(gp.kernel, gp.inducing_points.float(), mean=gp.mean)])
-    with pytest.raises(OptionError, match="merge takes a list of at least one SparseGP, but got nothing"):
+    with pytest.raises(
+        OptionError, match="merge takes a list of at least one SparseGP, or of MultiOutputGPs, but got nothing"
+    ):
         sg.merge([])

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from typing import TypeVar
 
 import torch
 from gpytorch.kernels import Kernel
@@ -9,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import Module
 
+from streamgp.conditioning.multi_output_gp import MultiOutputGP
 from streamgp.conditioning.selection import site_information
 from streamgp.conditioning.sparse_gp import SparseGP
 from streamgp.conditioning.transport import inverse_root, transport
@@ -22,7 +24,10 @@ __all__ = ["merge", "merge_processes"]
 _WORTH_A_WARNING = 1e-3
 
 
-def merge(gps: Sequence[SparseGP]) -> SparseGP:
+Mergeable = TypeVar("Mergeable", SparseGP, MultiOutputGP)
+
+
+def merge(gps: Sequence[Mergeable]) -> Mergeable:
     """Merge GPs that learned from different data, starting from the same prior, into one that knows all of it.
 
     Exact where all have the same inducing points: merging equals absorbing the union with the points kept, in any
@@ -36,9 +41,12 @@ def merge(gps: Sequence[SparseGP]) -> SparseGP:
         The merged GP.
     """
     gps = tuple(gps) if isinstance(gps, Sequence) else (gps,)
-    if not gps or not all(isinstance(gp, SparseGP) for gp in gps):
-        kinds = ", ".join(sorted({type(gp).__name__ for gp in gps})) or "nothing"
-        raise OptionError(f"merge takes a list of at least one SparseGP, but got {kinds}.")
+    kinds = sorted({type(gp).__name__ for gp in gps})
+    if kinds == ["MultiOutputGP"]:
+        return MultiOutputGP(SparseGP(merge_processes([gp.row_gp.process for gp in gps])))
+    if kinds != ["SparseGP"]:
+        got = ", ".join(kinds) or "nothing"
+        raise OptionError(f"merge takes a list of at least one SparseGP, or of MultiOutputGPs, but got {got}.")
     return SparseGP(merge_processes([gp.process for gp in gps]))
 
 

@@ -20,6 +20,7 @@ from gpytorch.kernels import (
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from streamgp.gp.coregionalization import CoregionalizationKernel, CoregionalizedFunction
 from streamgp.gp.kernel_function import AbstractKernelFunction, origin_of
 from streamgp.gp.stationary import read_stationary
 
@@ -150,4 +151,6 @@ def _read_known(kernel: Kernel) -> AbstractKernelFunction | None:
         return None if base is None else ScaledKernel(base, kernel.outputscale)
     if type(kernel) in (AdditiveKernel, ProductKernel):
         return CombinedKernel(tuple(map(read_kernel, kernel.kernels)), type(kernel) is ProductKernel)
+    if type(kernel) is CoregionalizationKernel:
+        return CoregionalizedFunction(tuple(map(read_kernel, kernel.kernels)), kernel.mixing)
     return read_stationary(kernel, None)

@@ -1,0 +1,370 @@
+"""Several correlated outputs as one sparse GP of inputs and outputs."""
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import torch
+from gpytorch.kernels import Kernel
+from jaxtyping import Float
+from torch import Tensor
+
+from streamgp.checks import ArrayLike, check_float, check_inputs
+from streamgp.conditioning.absorb import AbsorbInfo
+from streamgp.conditioning.conditioned_gp import ConditionedGP
+from streamgp.conditioning.outcomes import Outcomes
+from streamgp.conditioning.sparse_gp import SparseGP
+from streamgp.conditioning.unlearning import UnlearnInfo
+from streamgp.errors import OptionError, ShapeError
+from streamgp.gp import Prediction
+from streamgp.gp.coregionalization import CoregionalizationKernel, OutputMean, latent_column, output_rows
+from streamgp.gp.kernel_dims import check_num_dims
+from streamgp.likelihoods import AbstractLikelihood
+from streamgp.sites import SiteRule
+from streamgp.storage import register, register_module, save
+
+__all__ = ["ConditionedMultiOutputGP", "MultiOutputGP", "MultiOutputPrediction"]
+
+register_module(CoregionalizationKernel, sizes=("num_outputs", "num_latents"), parts=("kernels",), batch_shape=None)
+register_module(OutputMean, sizes=("num_outputs",), batch_shape=None)
+
+Likelihoods = AbstractLikelihood | str | Sequence[Any] | None
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class MultiOutputPrediction:
+    """Moments of the latent functions of several outputs, each computed when it is read.
+
+    Attributes:
+        rows: The prediction, one row for each input and output; outputs vary fastest.
+        num_outputs: Number of outputs that are predicted.
+    """
+
+    rows: Prediction
+    num_outputs: int
+
+    @property
+    def mean(self) -> Float[Tensor, "*b n o"]:
+        """Means."""
+        return _columns(self.rows.mean, self.num_outputs)
+
+    @property
+    def variance(self) -> Float[Tensor, "*b n o"]:
+        """Marginal variances, never negative."""
+        return _columns(self.rows.variance, self.num_outputs)
+
+    @property
+    def covariance(self) -> Float[Tensor, "*b k k"]:
+        """Joint covariance of all inputs and outputs; outputs vary fastest."""
+        return self.rows.covariance
+
+
+class AbstractMultiOutputGP(ABC):
+    """What GPs of several outputs can do: predict and be sampled."""
+
+    @property
+    @abstractmethod
+    def row_gp(self) -> SparseGP | ConditionedGP:
+        """The GP of inputs with a column for the output."""
+
+    @property
+    @abstractmethod
+    def num_outputs(self) -> int:
+        """Number of outputs."""
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """Leading axes."""
+        return self.row_gp.process.batch_shape
+
+    def predict(
+        self, X: ArrayLike, *, output: int | Sequence[int] | None = None, covariance: bool = False
+    ) -> MultiOutputPrediction:
+        """Predict the latent functions.
+
+        Args:
+            X: Inputs `(*b, n, d)`.
+            output: One output or several, negative ones counted from the end; all by default.
+            covariance: Compute the joint covariance of all inputs and outputs at once.
+
+        Returns:
+            A prediction with `mean` and `variance` of shape `(*b, n, o)`, and `covariance`.
+        """
+        outputs = self._read_outputs(output)
+        X = self._checked(X)
+        rows = output_rows(X, self.num_outputs).unflatten(-2, (X.shape[-2], self.num_outputs))
+        prediction = Prediction(self.row_gp.process, rows[..., outputs, :].flatten(-3, -2))
+        if covariance:
+            _ = prediction.covariance
+        return MultiOutputPrediction(prediction, len(outputs))
+
+    def sample(
+        self, X: ArrayLike, num_samples: int = 1, *, generator: torch.Generator | None = None
+    ) -> Float[Tensor, "s *b n o"]:
+        """Draw joint samples of the latent functions of all outputs, `(s, *b, n, o)`."""
+        rows = output_rows(self._checked(X), self.num_outputs)
+        samples = self.row_gp.sample(rows, num_samples, generator=generator)
+        return _columns(samples, self.num_outputs)
+
+    def _condition(
+        self, X: ArrayLike, Y: ArrayLike, noise_variance: Any, likelihood: Likelihoods, sites: str | SiteRule
+    ) -> "ConditionedMultiOutputGP":
+        outcomes = Outcomes.read(self._checked(X), Y, self.num_outputs)
+        conditioned = self.row_gp.condition(
+            outcomes.inputs,
+            outcomes.targets,
+            noise_variance=outcomes.noise(noise_variance),
+            likelihood=outcomes.likelihood(likelihood),
+            sites=sites,
+        )
+        return ConditionedMultiOutputGP(conditioned, self.num_outputs)
+
+    def _read_outputs(self, output: int | Sequence[int] | None) -> list[int]:
+        o = self.num_outputs
+        if output is None:
+            return list(range(o))
+        chosen = [output] if isinstance(output, int) else list(output)
+        if not chosen or not all(isinstance(j, int) and -o <= j < o for j in chosen):
+            raise OptionError(
+                f"output must be whole numbers from {-o} to {o - 1}, as there are {o} outputs, but is {output!r}."
+            )
+        return [j % o for j in chosen]
+
+    def _checked(self, X: ArrayLike) -> Tensor:
+        reference = self.row_gp.process.reference
+        return check_inputs(X, num_dims=reference.shape[-1] - 1, like=reference, batch_shape=self.batch_shape)
+
+    def _describe(self) -> str:
+        reference = self.row_gp.process.reference
+        dtype = str(reference.dtype).removeprefix("torch.")
+        return (
+            f"num_outputs={self.num_outputs}, num_inducing={reference.shape[-2]}, num_dims={reference.shape[-1] - 1}, "
+            f"batch_shape={tuple(self.batch_shape)}, dtype={dtype}"
+        )
+
+
+@register
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class ConditionedMultiOutputGP(AbstractMultiOutputGP):
+    """A GP of several outputs conditioned exactly on observations, made by `MultiOutputGP.condition`."""
+
+    conditioned_gp: ConditionedGP
+    output_count: int
+
+    @property
+    def row_gp(self) -> ConditionedGP:
+        """The GP of inputs with a column for the output."""
+        return self.conditioned_gp
+
+    @property
+    def num_outputs(self) -> int:
+        """Number of outputs."""
+        return self.output_count
+
+    def condition(
+        self,
+        X: ArrayLike,
+        Y: ArrayLike,
+        *,
+        noise_variance: ArrayLike | None = None,
+        likelihood: Likelihoods = None,
+        sites: str | SiteRule = "variational",
+    ) -> "ConditionedMultiOutputGP":
+        """Condition again; see `MultiOutputGP.condition`."""
+        return self._condition(X, Y, noise_variance, likelihood, sites)
+
+    def __repr__(self) -> str:
+        return f"ConditionedMultiOutputGP(num_observations={self.conditioned_gp.num_observations}, {self._describe()})"
+
+
+@register
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class MultiOutputGP(AbstractMultiOutputGP):
+    r"""A sparse GP of several correlated outputs, as a frozen value.
+
+    Outputs are $f_o(x) = \mu_o + \sum_l a_{ol} g_l(x)$ with independent latent functions $g_l$; the belief is one about
+    $u = (g_1(Z_1), \dots)$, dense across latent functions. Outcomes `Y` have one column for each output and NaN where
+    an output was not observed.
+    """
+
+    sparse_gp: SparseGP
+
+    @classmethod
+    def from_prior(
+        cls,
+        kernels: Kernel | Sequence[Kernel],
+        inducing_points: ArrayLike | Sequence[ArrayLike],
+        *,
+        mixing: ArrayLike,
+        mean: ArrayLike | None = None,
+    ) -> "MultiOutputGP":
+        """Start from the prior, before any data.
+
+        Args:
+            kernels: One kernel for each latent function (linear model of coregionalisation), or a single one for all
+                (intrinsic coregionalisation); copied.
+            inducing_points: Inputs `(m, d)` for all latent functions, or a list with some for each.
+            mixing: The matrix $a$ `(o, l)`; the identity makes outputs independent.
+            mean: Constant means of the outputs `(o,)`; zero by default.
+        """
+        points = _read_points(inducing_points)
+        mixing = check_float(mixing, "mixing", like=points[0])
+        if mixing.dim() != 2 or 0 in mixing.shape:
+            raise ShapeError(
+                f"mixing must have shape (o, l), one row for each output and one column for each latent function, but "
+                f"has shape {tuple(mixing.shape)}."
+            )
+        o, num_latents = mixing.shape
+        parts = [kernels] if isinstance(kernels, Kernel) else list(kernels)
+        if len(parts) not in (1, num_latents) or len(points) not in (1, num_latents):
+            raise ShapeError(
+                f"There must be one kernel and one set of inducing points for all {num_latents} latent functions "
+                f"(columns of mixing), or one for each, but there are {len(parts)} kernels and {len(points)} sets."
+            )
+        for kernel in parts:
+            check_num_dims(kernel, points[0].shape[-1])
+        kernel = CoregionalizationKernel(*parts, num_outputs=o, num_latents=num_latents).to(points[0])
+        kernel.mixing.data = mixing.detach().clone()
+        means = OutputMean(num_outputs=o).to(points[0])
+        if mean is not None:
+            constants = check_float(mean, "mean", like=points[0])
+            if constants.shape != (o,):
+                raise ShapeError(f"mean must have shape ({o},), one for each output, but has {tuple(constants.shape)}.")
+            means.constants.data = constants.detach().clone()
+        sets = points * num_latents if len(points) == 1 else points
+        Z = torch.cat([latent_column(each, j) for j, each in enumerate(sets)], dim=-2)
+        return cls(SparseGP.from_prior(kernel, Z, mean=means))
+
+    @property
+    def row_gp(self) -> SparseGP:
+        """The GP of inputs with a column for the output."""
+        return self.sparse_gp
+
+    @property
+    def num_outputs(self) -> int:
+        """Number of outputs."""
+        return self.mixing.shape[0]
+
+    @property
+    def mixing(self) -> Tensor:
+        """The matrix $a$ `(o, l)`."""
+        kernel: Any = self.sparse_gp.kernel
+        return kernel.mixing
+
+    def condition(
+        self,
+        X: ArrayLike,
+        Y: ArrayLike,
+        *,
+        noise_variance: ArrayLike | None = None,
+        likelihood: Likelihoods = None,
+        sites: str | SiteRule = "variational",
+    ) -> ConditionedMultiOutputGP:
+        """Condition on outcomes: exactly if they are Gaussian, through Gaussian sites if not.
+
+        Args:
+            X: Inputs `(*b, n, d)`.
+            Y: Outcomes `(*s, *b, n, o)`, NaN where an output was not observed. Leading axes that the inputs lack are
+                fantasies, which share one factor.
+            noise_variance: Variance of Gaussian noise: a number, one for each output `(o,)`, or one for each outcome
+                `(*b, n, o)`.
+            likelihood: The likelihood of other outcomes, or a list with one for each output.
+            sites: How those become Gaussian, as in `SparseGP.condition`.
+
+        Returns:
+            The conditioned GP, differentiable in inputs, outcomes and noise.
+        """
+        return self._condition(X, Y, noise_variance, likelihood, sites)
+
+    def absorb(
+        self,
+        X: ArrayLike,
+        Y: ArrayLike,
+        *,
+        noise_variance: ArrayLike | None = None,
+        likelihood: Likelihoods = None,
+        sites: str | SiteRule = "variational",
+        inducing: str = "pivoted",
+        num_inducing: int | None = None,
+        retention: float = 1.0,
+    ) -> tuple["MultiOutputGP", AbsorbInfo]:
+        """Absorb outcomes into a GP of constant size.
+
+        Args:
+            X: Inputs, as in `condition`.
+            Y: Outcomes, as in `condition`.
+            noise_variance: Variance of Gaussian noise, as in `condition`; positive.
+            likelihood: The likelihood of other outcomes, or a list with one for each output.
+            sites: How those become Gaussian.
+            inducing: `"pivoted"` lets values of outputs at the new inputs take the place of weak inducing variables,
+                `"keep"` keeps these.
+            num_inducing: How many inducing variables to choose, of all latent functions together.
+            retention: As in `SparseGP.absorb`.
+
+        Returns:
+            The new GP, and diagnostics of the step.
+        """
+        outcomes = Outcomes.read(self._checked(X), Y, self.num_outputs)
+        absorbed, info = self.sparse_gp.absorb(
+            outcomes.inputs,
+            outcomes.targets,
+            noise_variance=outcomes.noise(noise_variance),
+            likelihood=outcomes.likelihood(likelihood),
+            sites=sites,
+            inducing=inducing,
+            num_inducing=num_inducing,
+            retention=retention,
+        )
+        return MultiOutputGP(absorbed), info
+
+    def unlearn(
+        self, X: ArrayLike, Y: ArrayLike, *, noise_variance: ArrayLike | None = None
+    ) -> tuple["MultiOutputGP", UnlearnInfo]:
+        """Take back Gaussian outcomes that were absorbed; see `SparseGP.unlearn`."""
+        outcomes = Outcomes.read(self._checked(X), Y, self.num_outputs)
+        unlearned, info = self.sparse_gp.unlearn(
+            outcomes.inputs, outcomes.targets, noise_variance=outcomes.noise(noise_variance)
+        )
+        return MultiOutputGP(unlearned), info
+
+    def forget(self, factor: float) -> "MultiOutputGP":
+        """Let the belief relax towards the prior; see `SparseGP.forget`."""
+        return MultiOutputGP(self.sparse_gp.forget(factor))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to a file that `load` reads."""
+        save(self, path)
+
+    def __repr__(self) -> str:
+        return f"MultiOutputGP({self._describe()})"
+
+
+def _columns(rows: Float[Tensor, "*b k"], num_outputs: int) -> Float[Tensor, "*b n o"]:
+    """Rows of all inputs and outputs as a row for each input."""
+    return rows.unflatten(-1, (rows.shape[-1] // num_outputs, num_outputs))
+
+
+def _read_points(inducing_points: Any) -> list[Tensor]:
+    """One set of points for all latent functions, or a list of them."""
+    is_list = isinstance(inducing_points, list | tuple) and not _is_rows(inducing_points)
+    given = list(inducing_points) if is_list else [inducing_points]
+    first = check_float(given[0], "inducing_points")
+    points = [check_float(each, "inducing_points", like=first).detach() for each in given]
+    for each in points:
+        if each.dim() != 2 or each.shape[-1] != first.shape[-1] or 0 in each.shape:
+            raise ShapeError(
+                f"inducing_points must have shape (m, d), or be a list of such with one dimension, but one has shape "
+                f"{tuple(each.shape)}."
+            )
+    return points
+
+
+def _is_rows(values: Sequence[Any]) -> bool:
+    """Whether a list holds rows of numbers, and not sets of points."""
+    first = values[0] if len(values) else None
+    return isinstance(first, list | tuple) and bool(len(first)) and not isinstance(first[0], list | tuple)

@@ -1,0 +1,262 @@
+"""Several outputs: the dense reference on the kernel of the linear model of coregionalisation, and laws."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
+from torch.testing import assert_close
+
+import streamgp as sg
+from streamgp.errors import OptionError, ShapeError, StreamGPError, UnsupportedError, ValueRangeError
+from streamgp.likelihoods import Bernoulli, Gaussian, Poisson
+from streamgp.testing.conditioning_laws import DTYPES
+
+LIMIT = {torch.float64: {"rtol": 1e-8, "atol": 1e-9}, torch.float32: {"rtol": 5e-3, "atol": 5e-3}}
+NAN = float("nan")
+
+
+def kernels():
+    first, second = ScaleKernel(MaternKernel(2.5)), ScaleKernel(RBFKernel())
+    first.outputscale, first.base_kernel.lengthscale = 1.3, 0.4
+    second.outputscale, second.base_kernel.lengthscale = 0.7, 0.8
+    return [first.double(), second.double()]
+
+
+MIXING = torch.tensor([[1.0, 0.2], [-0.5, 0.8], [0.3, 1.1]], dtype=torch.float64)
+MEAN = torch.tensor([0.5, -1.0, 2.0], dtype=torch.float64)
+
+
+def uniform(rng, *shape, dtype=torch.float64):
+    return torch.rand(*shape, generator=rng, dtype=torch.float64).to(dtype)
+
+
+def make(rng, *, dtype=torch.float64, points=None):
+    Z = [uniform(rng, 7, 2), uniform(rng, 5, 2)] if points is None else points
+    return sg.MultiOutputGP.from_prior(
+        kernels(), [each.to(dtype) for each in Z], mixing=MIXING.to(dtype), mean=MEAN.to(dtype)
+    )
+
+
+def dense_kernel(X, Y):
+    """The covariance of all outputs, inputs first, by NumPy."""
+    parts = [kernel(X, Y).to_dense().detach().numpy() for kernel in kernels()]
+    a = MIXING.numpy()
+    blocks = sum(np.einsum("o,p,ij->iojp", a[:, j], a[:, j], part) for j, part in enumerate(parts))
+    return blocks.reshape(len(X) * 3, len(Y) * 3)
+
+
+def dense_condition(X, Y, noise, W):
+    """Exact regression on the observed outcomes."""
+    y = Y.numpy().reshape(-1)
+    seen = ~np.isnan(y)
+    mean = np.tile(MEAN.numpy(), len(X))
+    A = dense_kernel(X, X)[np.ix_(seen, seen)] + np.diag(np.broadcast_to(noise, Y.shape).reshape(-1)[seen])
+    cross = dense_kernel(W, X)[:, seen]
+    expected = np.tile(MEAN.numpy(), len(W)) + cross @ np.linalg.solve(A, (y - mean)[seen])
+    covariance = dense_kernel(W, W) - cross @ np.linalg.solve(A, cross.T)
+    return torch.from_numpy(expected).reshape(len(W), 3), torch.from_numpy(covariance)
+
+
+def test_conditioning_equals_the_dense_reference(rng):
+    gp, X, W = make(rng), uniform(rng, 6, 2), uniform(rng, 4, 2)
+    Y = torch.randn(6, 3, generator=rng, dtype=torch.float64)
+    Y[1, 0] = Y[2] = Y[4, 1:] = NAN
+    noise = np.array([0.1, 0.02, 0.3])
+    prediction = gp.condition(X, Y, noise_variance=noise).predict(W, covariance=True)
+    mean, covariance = dense_condition(X, Y, noise, W)
+    assert_close(prediction.mean, mean, rtol=0, atol=1e-10)
+    assert_close(prediction.covariance, covariance, rtol=0, atol=1e-10)
+    assert_close(prediction.variance.flatten(), covariance.diagonal(), rtol=0, atol=1e-10)
+
+
+def test_absorbing_at_all_inputs_equals_the_exact_gp(rng):
+    X, W = uniform(rng, 6, 2), uniform(rng, 4, 2)
+    Y = torch.randn(6, 3, generator=rng, dtype=torch.float64)
+    absorbed, _ = make(rng, points=[X]).absorb(X, Y, noise_variance=0.1, inducing="keep")
+    mean, covariance = dense_condition(X, Y, 0.1, W)
+    # The jitter on the inducing points is 1e-8 of the variance.
+    assert_close(absorbed.predict(W).mean, mean, rtol=0, atol=1e-5)
+    assert_close(absorbed.predict(W).covariance, covariance, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_in_two_parts_equals_at_once_and_chains_after_absorbing(rng, dtype):
+    gp, X, W = make(rng, dtype=dtype), uniform(rng, 6, 2, dtype=dtype), uniform(rng, 4, 2, dtype=dtype)
+    Y = torch.randn(6, 3, generator=rng, dtype=torch.float64).to(dtype)
+    gp, _ = gp.absorb(uniform(rng, 9, 2, dtype=dtype), uniform(rng, 9, 3, dtype=dtype), noise_variance=0.1)
+    once = gp.condition(X, Y, noise_variance=0.1).predict(W)
+    twice = gp.condition(X[:2], Y[:2], noise_variance=0.1).condition(X[2:], Y[2:], noise_variance=0.1).predict(W)
+    assert_close(twice.mean, once.mean, **LIMIT[dtype])
+    assert_close(twice.covariance, once.covariance, **LIMIT[dtype])
+    nothing = gp.condition(X[:0], Y[:0], noise_variance=0.1).predict(W)
+    assert_close(nothing.mean, gp.predict(W).mean, **LIMIT[dtype])
+
+
+def test_one_output_equals_a_sparse_gp(rng):
+    Z, X, W = uniform(rng, 7, 2), uniform(rng, 5, 2), uniform(rng, 4, 2)
+    y = torch.randn(5, generator=rng, dtype=torch.float64)
+    one = sg.MultiOutputGP.from_prior(kernels()[0], Z, mixing=[[1.0]])
+    plain = sg.SparseGP.from_prior(kernels()[0], Z)
+    ours, _ = one.absorb(X, y.unsqueeze(-1), noise_variance=0.1, inducing="keep")
+    theirs, _ = plain.absorb(X, y, noise_variance=0.1, inducing="keep")
+    assert_close(ours.predict(W).mean.squeeze(-1), theirs.predict(W).mean, **LIMIT[torch.float64])
+    assert_close(ours.predict(W).covariance, theirs.predict(W).covariance, **LIMIT[torch.float64])
+
+
+def test_independent_outputs_equal_separate_gps(rng):
+    Z, X, W = uniform(rng, 7, 2), uniform(rng, 5, 2), uniform(rng, 4, 2)
+    Y = torch.randn(5, 2, generator=rng, dtype=torch.float64)
+    both = sg.MultiOutputGP.from_prior(kernels(), Z, mixing=torch.eye(2, dtype=torch.float64))
+    both, _ = both.absorb(X, Y, noise_variance=0.1, inducing="keep")
+    for j, kernel in enumerate(kernels()):
+        alone, _ = sg.SparseGP.from_prior(kernel, Z).absorb(X, Y[:, j], noise_variance=0.1, inducing="keep")
+        # The jitter is relative to the mean variance of all latent functions.
+        assert_close(both.predict(W, output=j).mean.squeeze(-1), alone.predict(W).mean, rtol=1e-5, atol=1e-6)
+        assert_close(both.predict(W, output=j).covariance, alone.predict(W).covariance, rtol=1e-5, atol=1e-6)
+
+
+def test_permuting_outputs_permutes_predictions(rng):
+    Z, X, W = uniform(rng, 7, 2), uniform(rng, 5, 2), uniform(rng, 4, 2)
+    Y, order = torch.randn(5, 3, generator=rng, dtype=torch.float64), [2, 0, 1]
+    plain = sg.MultiOutputGP.from_prior(kernels(), Z, mixing=MIXING, mean=MEAN)
+    other = sg.MultiOutputGP.from_prior(kernels(), Z, mixing=MIXING[order], mean=MEAN[order])
+    expected = plain.condition(X, Y, noise_variance=[0.1, 0.2, 0.3]).predict(W).mean[:, order]
+    noise = torch.tensor([0.1, 0.2, 0.3], dtype=torch.float64)[order]
+    assert_close(other.condition(X, Y[:, order], noise_variance=noise).predict(W).mean, expected)
+
+
+def test_one_kernel_for_all_latent_functions_is_intrinsic_coregionalisation(rng):
+    Z, X, W = uniform(rng, 7, 2), uniform(rng, 5, 2), uniform(rng, 4, 2)
+    Y = torch.randn(5, 3, generator=rng, dtype=torch.float64)
+    shared = sg.MultiOutputGP.from_prior(kernels()[0], Z, mixing=MIXING).condition(X, Y, noise_variance=0.1)
+    listed = sg.MultiOutputGP.from_prior([kernels()[0]] * 2, Z, mixing=MIXING).condition(X, Y, noise_variance=0.1)
+    assert_close(shared.predict(W).mean, listed.predict(W).mean)
+    assert_close(shared.predict(W).covariance, listed.predict(W).covariance)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_fantasies_and_batches_equal_a_loop(rng, dtype):
+    gp, X, W = make(rng, dtype=dtype), uniform(rng, 4, 3, 2, dtype=dtype), uniform(rng, 4, 2, 2, dtype=dtype)
+    Y = torch.randn(5, 4, 3, 3, generator=rng, dtype=torch.float64).to(dtype)
+    mean = gp.condition(X, Y, noise_variance=0.1).predict(W).mean
+    assert mean.shape == (5, 4, 2, 3)
+    for s, b in ((0, 0), (4, 3)):
+        alone = gp.condition(X[b], Y[s, b], noise_variance=0.1).predict(W[b]).mean
+        assert_close(mean[s, b], alone, **LIMIT[dtype])
+
+
+def test_gradients_reach_inputs_outcomes_and_noise(rng):
+    gp, X = make(rng), uniform(rng, 2, 2).requires_grad_(True)
+    Y = torch.randn(2, 3, generator=rng, dtype=torch.float64).requires_grad_(True)
+    noise = torch.full((3,), 0.2, dtype=torch.float64, requires_grad=True)
+
+    def value(X, Y, noise):
+        prediction = gp.condition(X, Y, noise_variance=noise).predict(X + 0.1)
+        return prediction.mean.sum(), prediction.variance.sum()
+
+    assert torch.autograd.gradcheck(value, [X, Y, noise])
+
+
+def test_merging_and_unlearning(rng):
+    gp, W = make(rng), uniform(rng, 4, 2)
+    shards = [(uniform(rng, 5, 2), torch.randn(5, 3, generator=rng, dtype=torch.float64)) for _ in range(2)]
+    a, b = (gp.absorb(X, Y, noise_variance=0.1, inducing="keep")[0] for X, Y in shards)
+    both, _ = a.absorb(*shards[1], noise_variance=0.1, inducing="keep")
+    assert_close(sg.merge([a, b]).predict(W).mean, both.predict(W).mean, **LIMIT[torch.float64])
+    back, _ = both.unlearn(*shards[1], noise_variance=0.1)
+    assert_close(back.predict(W).mean, a.predict(W).mean, **LIMIT[torch.float64])
+    assert_close(
+        gp.absorb(*shards[0], noise_variance=0.2, inducing="keep")[0].predict(W).mean,
+        a.forget(0.5).predict(W).mean,
+        **LIMIT[torch.float64],
+    )
+
+
+def test_outputs_of_different_kinds_beside_each_other(rng):
+    gp, X, W = make(rng), uniform(rng, 8, 2), uniform(rng, 4, 2)
+    Y = torch.stack(
+        [
+            torch.randn(8, generator=rng, dtype=torch.float64),
+            torch.poisson(torch.full((8,), 2.0, dtype=torch.float64), generator=rng),
+            (uniform(rng, 8) > 0.5).double(),
+        ],
+        dim=-1,
+    )
+    Y[0, 1] = NAN
+    mixed = gp.condition(X, Y, likelihood=[Gaussian(0.1), Poisson(), Bernoulli()])
+    assert mixed.conditioned_gp.site_info.is_converged.all()
+    # The Gaussian column is exact in either order, and sites see it: first alone, then the others given it.
+    gaussian = Y.clone()
+    gaussian[:, 1:] = NAN
+    rest = Y.clone()
+    rest[:, 0] = NAN
+    chained = gp.condition(X, gaussian, noise_variance=0.1).condition(
+        X, rest, likelihood=[Gaussian(0.1), Poisson(), Bernoulli()]
+    )
+    assert_close(mixed.predict(W).mean, chained.predict(W).mean, rtol=1e-5, atol=1e-5)
+    absorbed, _ = gp.absorb(X, Y, likelihood=[Gaussian(0.1), Poisson(), Bernoulli()], inducing="keep")
+    assert torch.isfinite(absorbed.predict(W).mean).all()
+
+
+def test_samples_have_the_moments_of_the_prediction(rng):
+    gp, X = make(rng), uniform(rng, 2, 2)
+    samples = gp.sample(X, 20_000, generator=rng)
+    assert samples.shape == (20_000, 2, 3)
+    covariance = samples.flatten(1).T.cov()
+    assert_close(samples.mean(0), gp.predict(X).mean, rtol=0, atol=0.06)
+    assert_close(covariance, gp.predict(X).covariance, rtol=0, atol=0.1)
+
+
+def test_copies_pickles_and_files_predict_identically(rng, tmp_path):
+    gp, X = make(rng), uniform(rng, 3, 2)
+    gp, _ = gp.absorb(X, uniform(rng, 3, 3), noise_variance=0.1, inducing="keep")
+    gp.save(tmp_path / "gp.sgp")
+    for other in (copy.deepcopy(gp), pickle.loads(pickle.dumps(gp)), sg.load(tmp_path / "gp.sgp")):
+        assert isinstance(other, sg.MultiOutputGP)
+        assert torch.equal(other.predict(X).mean, gp.predict(X).mean)
+        assert torch.equal(other.predict(X).variance, gp.predict(X).variance)
+
+
+def bad_cases():
+    X, Y = torch.rand(3, 2, dtype=torch.float64), torch.rand(3, 3, dtype=torch.float64)
+    return {
+        "wrong number of outputs": (X, Y[:, :2], {"noise_variance": 0.1}, ShapeError, "one column for each of the 3"),
+        "nothing observed": (X, Y * NAN, {"noise_variance": 0.1}, ValueRangeError, "Y holds nothing but NaN"),
+        "infinite": (X, Y / 0.0, {"noise_variance": 0.1}, ValueRangeError, "but holds infinity"),
+        "noise": (X, Y, {"noise_variance": torch.ones(2, dtype=X.dtype)}, ShapeError, "one variance for each of the 3"),
+        "likelihoods": (X, Y, {"likelihood": [Gaussian(0.1)]}, OptionError, "one for each of the 3, but there are 1"),
+        "no likelihood": (X, Y, {"likelihood": [1, 2, 3]}, OptionError, "Each likelihood must be one of"),
+        "neither": (X, Y, {}, OptionError, "Neither noise_variance nor likelihood was given"),
+        "inputs": (X[:, :1], Y, {"noise_variance": 0.1}, ShapeError, "X must have 2 columns"),
+        "patterns": (
+            X,
+            torch.stack([Y, torch.where(Y > 2, Y, NAN)]),
+            {"noise_variance": 0.1},
+            UnsupportedError,
+            "must be the same for all leading axes",
+        ),
+    }
+
+
+@pytest.mark.parametrize("method", ["condition", "absorb"])
+@pytest.mark.parametrize("case", bad_cases())
+def test_bad_input_gets_a_sentence(rng, method, case):
+    X, Y, options, error, sentence = bad_cases()[case]
+    with pytest.raises(error, match=sentence) as caught:
+        getattr(make(rng), method)(X, Y, **options)
+    assert isinstance(caught.value, StreamGPError)
+
+
+def test_bad_priors_get_a_sentence(rng):
+    Z = uniform(rng, 4, 2)
+    with pytest.raises(ShapeError, match="or one for each, but there are 2 kernels"):
+        sg.MultiOutputGP.from_prior(kernels(), Z, mixing=torch.eye(3, dtype=torch.float64))
+    with pytest.raises(ShapeError, match=r"mixing must have shape \(o, l\)"):
+        sg.MultiOutputGP.from_prior(kernels(), Z, mixing=[1.0, 2.0])
+    with pytest.raises(ShapeError, match="has 3 lengthscales"):
+        sg.MultiOutputGP.from_prior(MaternKernel(ard_num_dims=3), Z, mixing=[[1.0]])
+    with pytest.raises(OptionError, match="output must be whole numbers from -3 to 2"):
+        make(rng).predict(Z, output=3)
