@@ -2,6 +2,7 @@ import gpytorch
 import pytest
 import torch
 from gpytorch.kernels import (
+    CosineKernel,
     LinearKernel,
     MaternKernel,
     PeriodicKernel,
@@ -14,7 +15,7 @@ from torch.testing import assert_close
 
 from streamgp.gp import ModuleKernel, read_kernel
 from streamgp.testing.conditioning_laws import BATCH_SHAPES
-from streamgp.testing.tolerances import tolerance
+from streamgp.testing.tolerances import rounding, tolerance
 
 KERNELS = {
     "scaled periodic": lambda: ScaleKernel(PeriodicKernel()),
@@ -61,6 +62,12 @@ def test_offsets_cost_no_digits(name):
     if "product" in name:
         kernel = kernel.base.parts[0]
     assert_close(kernel.matrix(X + shift, X + shift), kernel.matrix(X, X), rtol=1e-5, atol=1e-7)
+
+
+def test_offsets_cost_no_digits_of_scaled_kernels_with_active_dimensions():
+    kernel = read_kernel(ScaleKernel(CosineKernel(active_dims=(1,))))
+    X = torch.tensor([[0.0, 0.5, 0.25], [0.125, 0.0, 0.5], [0.0625, 0.375, 0.0]])
+    assert_close(kernel.matrix(X + 1e6, X + 1e6), kernel.matrix(X, X), **rounding(X.dtype))
 
 
 @pytest.mark.parametrize(("dtype", "far"), [(torch.float32, 1e30), (torch.float64, 1e307)])

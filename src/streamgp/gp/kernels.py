@@ -101,7 +101,7 @@ class ModuleKernel(AbstractKernelFunction):
     module: Kernel
 
     def matrix(self, first: Tensor, second: Tensor) -> Tensor:
-        if type(self.module) in _MOVABLE:
+        if _is_movable(self.module):
             origin = origin_of(second)
             first, second = first - origin, second - origin
         K = self.module(first, second).to_dense()
@@ -128,6 +128,11 @@ class ModuleKernel(AbstractKernelFunction):
         with torch.no_grad():
             pairs = (torch.cat([row, zero], dim=-2) for row in inputs.split(1, dim=-2))
             return torch.stack([self.module(pair, zero).to_dense().isnan().any() for pair in pairs]).unsqueeze(-1)
+
+
+def _is_movable(kernel: Kernel) -> bool:
+    # With active dimensions, a scaled kernel is evaluated as a whole.
+    return type(kernel.base_kernel if type(kernel) is ScaleKernel else kernel) in _MOVABLE
 
 
 def read_kernel(kernel: Kernel) -> AbstractKernelFunction:

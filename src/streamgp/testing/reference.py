@@ -204,8 +204,9 @@ def condition_precisely(
     pull_condition = decay * (held @ np.abs(m)) + (phi_condition / noise) @ np.abs(residual)
     pull_condition = pull_condition + size @ (np.abs(values) + features.prior.mean_condition[num_tests:])
     S_new = inverse(eye + precision + weighted @ phi.T)
-    # The new mean is a step from the old one, whose rounding it keeps.
-    pull_condition = pull_condition + np.abs(inverse(S_new)) @ np.abs(m)
+    # The new mean is a step from the old one: it keeps the rounding of two products with it, and errors of the matrix.
+    pull_condition = pull_condition + 2 * len(m) * np.abs(inverse(S_new)) @ np.abs(m)
+    pull_condition = pull_condition + precision_condition @ (np.abs(S_new) @ np.abs(m))
     joint = _belief(features, S_new @ (pull + weighted @ residual), S_new, precision_condition, pull_condition)
     return _moments(joint.part(slice(0, num_tests)))
 
