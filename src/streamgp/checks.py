@@ -1,6 +1,7 @@
 """Checks at the boundary, where a user's data enters: a sentence instead of a traceback."""
 
 import math
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -253,7 +254,7 @@ def check_share(value: object, name: str) -> float:
 
 def check_positive(value: object, name: str) -> float:
     """Return `value` if it is a positive, finite number."""
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0.0 < value < math.inf:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0.0 < value <= sys.float_info.max:
         raise ValueRangeError(f"{name} must be a positive, finite number, but is {value!r}.")
     return float(value)
 

@@ -1,12 +1,18 @@
 import numpy as np
 import pytest
 import torch
+from gpytorch.kernels import RBFKernel
 
-from streamgp.errors import ShapeError, SupportError, ValueRangeError
+import streamgp as sg
+from streamgp.errors import DTypeError, ShapeError, SupportError, ValueRangeError
 from streamgp.likelihoods import Poisson, Preference
 from streamgp.training.data import check_points, read_rows, to_observed
+from streamgp.training.options import Options
+from streamgp.training.starting import check_modules
 
 X = torch.rand(4, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+ARRAY = np.random.default_rng(0).uniform(size=(12, 2))
+Y = ARRAY[:, 0] + 0.5
 
 
 def test_arrays_of_numpy_are_rows_too():
@@ -43,3 +49,72 @@ def test_targets_with_an_output_axis_and_points_of_another_dimension_are_refused
         read_rows(X, torch.full((4,), torch.nan, dtype=torch.float64), None)
     with pytest.raises(ShapeError, match="inducing must have 2 columns"):
         check_points(torch.zeros(3, 1, dtype=torch.float64), like=X)
+
+
+@pytest.mark.parametrize("kind", [list, tuple, np.asarray, lambda v: np.asarray(v, dtype=object)])
+def test_lists_and_arrays_are_read_alike(kind):
+    rows = read_rows(kind(ARRAY.tolist()), kind(Y.tolist()), None)
+    torch.testing.assert_close(rows.inputs, torch.from_numpy(ARRAY), rtol=0, atol=0)
+    torch.testing.assert_close(rows.targets, torch.from_numpy(Y), rtol=0, atol=0)
+
+
+def test_lists_can_be_fitted():
+    result = sg.fit(ARRAY.tolist(), Y.tolist(), num_inducing=3, max_iterations=1)
+    assert result.gp.inducing_points.dtype == torch.float64
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        np.array([["a", "b"]] * 12, dtype=object),
+        [[1.0, 2.0], [1.0]],
+        np.zeros((12, 2), dtype="datetime64[s]"),
+        "abc",
+        torch.from_numpy(ARRAY).to_sparse(),
+        torch.from_numpy(ARRAY).to("meta"),
+        {"a": 1},
+    ],
+    ids=["text", "ragged", "dates", "string", "sparse", "meta", "dict"],
+)
+def test_what_is_not_numbers_is_refused_with_a_sentence(bad):
+    with pytest.raises(DTypeError, match=r"^X must be a"):
+        read_rows(bad, Y, None)
+
+
+def test_masked_values_are_refused():
+    with pytest.raises(ValueRangeError, match="X must have no missing values, but 1 are masked"):
+        read_rows(np.ma.masked_array(ARRAY, mask=ARRAY[3, 1] == ARRAY), Y, None)
+
+
+def test_targets_that_are_missing_or_too_large_are_refused():
+    with pytest.raises(DTypeError, match="but is None"):
+        read_rows(ARRAY, None, None)
+    with pytest.raises(ShapeError, match="y must have shape"):
+        read_rows(ARRAY, Y[:5], None)
+    with pytest.raises(ValueRangeError, match="whose squares overflow in float64"):
+        read_rows(ARRAY, 1e155 * Y, None)
+    with pytest.raises(ValueRangeError, match="whose squares overflow in float32"):
+        read_rows(ARRAY.astype(np.float32), (1e20 * Y).astype(np.float32), None)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-100, 1e150])
+def test_targets_of_any_scale_that_can_be_squared_are_fitted(scale):
+    result = sg.fit(ARRAY, scale * Y, num_inducing=3, max_iterations=2, standardize=True)
+    prediction = result.predict(torch.from_numpy(ARRAY))
+    assert bool(torch.isfinite(prediction.mean).all() & torch.isfinite(prediction.variance).all())
+
+
+def test_modules_of_another_kind_are_refused():
+    for kernel in (3, "rbf", RBFKernel):
+        with pytest.raises(DTypeError, match=r"kernel must be one of gpytorch\.kernels"):
+            check_modules(kernel, None, None)
+    with pytest.raises(DTypeError, match=r"mean must be one of gpytorch\.means"):
+        check_modules(None, 3, None)
+    with pytest.raises(DTypeError, match="start must be what fit returned"):
+        check_modules(None, None, 3)
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf"), 10**400], ids=str)
+def test_weights_that_are_not_positive_and_finite_are_refused(value):
+    with pytest.raises(ValueRangeError, match="beta must be a positive, finite number"):
+        Options(beta=value)

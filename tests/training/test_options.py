@@ -11,8 +11,8 @@ from streamgp.training.options import Minibatches, Options
         ({"num_inducing": "many"}, OptionError, "num_inducing must be a whole number or 'auto', but is 'many'"),
         ({"inducing": "random"}, OptionError, "inducing must be one of 'pivoted', 'kmeans', but is 'random'"),
         ({"objective": "mll"}, OptionError, "objective must be one of 'elbo', 'pll', but is 'mll'"),
-        ({"beta": 0.0}, ValueRangeError, "beta must be positive and finite, but is 0.0"),
-        ({"tolerance": -1.0}, ValueRangeError, "tolerance must be positive and finite, but is -1.0"),
+        ({"beta": 0.0}, ValueRangeError, "beta must be a positive, finite number, but is 0.0"),
+        ({"tolerance": -1.0}, ValueRangeError, "tolerance must be a positive, finite number, but is -1.0"),
         ({"priors": "flat"}, OptionError, "priors must be one of 'dim_scaled'"),
         ({"max_iterations": 0}, ValueRangeError, "max_iterations must be a whole number of at least 1, but is 0"),
     ],
@@ -26,8 +26,8 @@ def test_wrong_options_are_refused(options, error, message):
     ("options", "message"),
     [
         ({"batch_size": 0}, "batch_size must be a whole number of at least 1, but is 0"),
-        ({"natural_rate": 1.5}, "natural_rate must be positive and at most 1, but is 1.5"),
-        ({"learning_rate": 0.0}, "learning_rate must be positive and at most inf, but is 0.0"),
+        ({"natural_rate": 1.5}, "natural_rate must be a number above 0 and at most 1, but is 1.5"),
+        ({"learning_rate": 0.0}, "learning_rate must be a positive, finite number, but is 0.0"),
     ],
 )
 def test_wrong_sizes_of_minibatches_are_refused(options, message):

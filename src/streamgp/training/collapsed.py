@@ -12,7 +12,7 @@ from streamgp.linalg import cholesky, solve_lower, solve_lower_transpose, solve_
 from streamgp.training.features import Moments, Observed, observed_features, prior_moments
 from streamgp.training.parameters import Setting
 
-__all__ = ["collapsed_bound", "gaussian_bound"]
+__all__ = ["collapsed_bound", "gaussian_bound", "solve_both"]
 
 
 def collapsed_bound(
@@ -111,7 +111,7 @@ class _FusedBound(torch.autograd.Function):
         eye = torch.eye(len(A), dtype=A.dtype, device=A.device)
         A_inverse = torch.cholesky_inverse(L_A)
         M = A_inverse - eye
-        grad_Kzz = _solve_both(L, A - 2.0 * eye + A_inverse + torch.outer(a, a)) * t
+        grad_Kzz = solve_both(L, A - 2.0 * eye + A_inverse + torch.outer(a, a)) * t
         left, column = solve_lower_transpose(L, M), solve_vector(L, a, is_transposed=True)
         grad_Kzx = (left @ G).addr_(column, w, alpha=-1.0).mul_(2.0 * t * scale)
         grad_noise = None
@@ -127,7 +127,7 @@ class _FusedBound(torch.autograd.Function):
         return grad_Kzz, grad_Kzx, t * scale.square().expand_as(variance), 2.0 * t * scale * w, grad_noise, None
 
 
-def _solve_both(L: Tensor, B: Tensor) -> Tensor:
+def solve_both(L: Tensor, B: Tensor) -> Tensor:
     r"""Evaluate $L^{-\top} B L^{-1}$ for symmetric $B$."""
     half = solve_lower_transpose(L, B)
     return solve_lower_transpose(L, half.mT)

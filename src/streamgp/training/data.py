@@ -1,17 +1,18 @@
 """Reading the user's observations."""
 
-from typing import NamedTuple
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from streamgp.checks import check_finite, check_float, check_inputs, check_targets
-from streamgp.errors import ShapeError
+from streamgp.errors import DTypeError, ShapeError, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.training.features import Observed, relative_jitter
 
-__all__ = ["Rows", "check_points", "read_rows", "to_observed"]
+__all__ = ["Rows", "check_points", "read_rows", "to_dense", "to_observed"]
 
 
 class Rows(NamedTuple):
@@ -26,10 +27,42 @@ class Rows(NamedTuple):
     targets: Tensor
 
 
+def to_dense(values: Any, name: str) -> Tensor:
+    """A user's tensor, array, table or list as a dense tensor; numbers other than float32 become float64."""
+    if isinstance(values, Tensor):
+        if values.layout != torch.strided or values.is_nested or values.is_quantized or values.is_meta:
+            raise DTypeError(
+                f"{name} must be a dense tensor that holds its numbers, but is sparse, nested, quantized or on the "
+                f"meta device. Pass {name}.to_dense(), or the numbers themselves."
+            )
+        return values
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise ValueRangeError(
+            f"{name} must have no missing values, but {int(np.ma.count_masked(values))} are masked. Drop those rows, "
+            "or impute them."
+        )
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind not in "fiub" and array.dtype != object:
+            raise TypeError(f"its numbers are {array.dtype}")
+        kind = np.float32 if array.dtype == np.float32 else np.float64
+        return torch.from_numpy(np.array(array, dtype=kind, order="C"))
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+        raise DTypeError(
+            f"{name} must be a tensor, an array or a list of numbers, but is a {type(values).__name__} that cannot be "
+            f"read ({error}). Convert it with torch.as_tensor({name}, dtype=torch.float64)."
+        ) from None
+
+
 def read_rows(X: object, y: object, likelihood: AbstractLikelihood | None) -> Rows:
-    """Check inputs and targets; NumPy arrays are converted."""
-    X, y = (torch.as_tensor(np.array(v)) if isinstance(v, np.ndarray) else v for v in (X, y))
-    X = check_float(X, "X")
+    """Check inputs and targets; arrays, tables and lists are converted."""
+    X = check_float(to_dense(X, "X"), "X")
+    if y is None:
+        raise DTypeError("y must have one value for each row of X, but is None. Pass the targets.")
+    is_given = isinstance(y, Tensor)
+    y = to_dense(y, "y")
+    if not is_given and y.dtype != X.dtype:
+        y = y.to(X.dtype)  # numbers without a dtype of torch take that of the inputs
     is_paired = likelihood is not None and likelihood.num_inputs == 2
     num_axes = 3 if is_paired else 2
     if X.dim() != num_axes or 0 in X.shape or (is_paired and X.shape[-2] != 2):
@@ -48,7 +81,14 @@ def read_rows(X: object, y: object, likelihood: AbstractLikelihood | None) -> Ro
             f"y must have shape ({len(X)},), one value for each row of X, but has shape {tuple(y.shape)}. "
             "Drop a trailing output axis with y.squeeze(-1)."
         )
-    return Rows(X, check_targets(y, X[..., 0, :] if is_paired else X).reshape(len(X)))
+    y = check_targets(y, X[..., 0, :] if is_paired else X).reshape(len(X))
+    largest, most = float(y.detach().abs().max()), math.sqrt(torch.finfo(y.dtype).max)
+    if largest > most:
+        raise ValueRangeError(
+            f"y has values up to {largest:.3g}, whose squares overflow in {str(y.dtype).removeprefix('torch.')}, and "
+            f"so would variances. Divide the targets by a constant, so that all are below {most:.3g}."
+        )
+    return Rows(X, y)
 
 
 def check_points(points: Tensor, *, like: Tensor) -> None:

@@ -12,7 +12,15 @@ from streamgp.linalg import cholesky, solve_lower
 from streamgp.training.carried import Carried, CarriedPrior
 from streamgp.training.parameters import Setting
 
-__all__ = ["Features", "Moments", "Observed", "observed_features", "prior_moments", "relative_jitter"]
+__all__ = [
+    "Features",
+    "Moments",
+    "Observed",
+    "inducing_covariance",
+    "observed_features",
+    "prior_moments",
+    "relative_jitter",
+]
 
 # The same share of the mean variance as in SparseGP.from_prior, so that training sees the model that comes out.
 _RELATIVE_JITTER = {torch.float64: 1e-8, torch.float32: 1e-5}
@@ -34,6 +42,7 @@ class Observed:
         targets: $y$.
         jitter: Relative to the diagonal of the inducing points' kernel matrix.
         carried: A belief about earlier observations; its own jitter then counts.
+        whole_variance: Of the targets of all observations, if these are some of them.
     """
 
     inputs: Float[Tensor, "n d"]
@@ -41,6 +50,7 @@ class Observed:
     targets: Float[Tensor, " n"]
     jitter: float = _RELATIVE_JITTER[torch.float64]
     carried: Carried | None = None
+    whole_variance: float | None = None
 
     @property
     def num_data(self) -> int:
@@ -112,11 +122,17 @@ class Features:
         return Features(self.phi.detach(), self.slack.detach(), self.mean.detach(), carried)
 
 
+def inducing_covariance(setting: Setting, relative: float, absolute: float | None = None) -> Float[Tensor, "m m"]:
+    """The kernel matrix of the inducing points with jitter, relative to its diagonal or absolute."""
+    kernel, Z = read_kernel(setting.kernel), setting.inducing_points
+    jitter = relative * kernel.diagonal(Z).mean() if absolute is None else absolute
+    return kernel.matrix(Z, Z) + jitter * torch.eye(len(Z), dtype=Z.dtype, device=Z.device)
+
+
 def prior_moments(setting: Setting, data: Observed) -> Moments:
     """Evaluate the prior at inducing points and observed values; one kernel matrix between the two."""
     kernel, Z, X = read_kernel(setting.kernel), setting.inducing_points, data.inputs
-    jitter = data.jitter * kernel.diagonal(Z).mean() if data.carried is None else data.carried.jitter
-    Kzz = kernel.matrix(Z, Z) + jitter * torch.eye(len(Z), dtype=Z.dtype, device=Z.device)
+    Kzz = inducing_covariance(setting, data.jitter, None if data.carried is None else data.carried.jitter)
     Kzx, variance, mean = kernel.matrix(Z, X), kernel.diagonal(X).expand(len(X)), setting.mean(X)
     if data.others is not None:
         other = data.others

@@ -1,8 +1,9 @@
 """Fitting a sparse GP to data."""
 
+import math
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, final
 
@@ -14,13 +15,13 @@ from torch import Tensor
 
 from streamgp.checks import check_count
 from streamgp.conditioning import SparseGP
-from streamgp.errors import NumericalError, StreamGPWarning, UnsupportedError
+from streamgp.errors import DTypeError, NumericalError, StreamGPWarning, UnsupportedError
 from streamgp.gp import SparseProcess
 from streamgp.likelihoods import AbstractLikelihood, Gaussian
 from streamgp.threads import few_threads
 from streamgp.training.batches import AbstractSource, read_source
 from streamgp.training.carried import read_carried
-from streamgp.training.data import Rows, check_points, read_rows, to_observed
+from streamgp.training.data import Rows, check_points, read_rows, to_dense, to_observed
 from streamgp.training.finishing import cast_process, learn_belief, optimal_process, rounded_points
 from streamgp.training.full_batch import Log, Task, Trained, evaluate, target_variance, train
 from streamgp.training.minibatch import train_in_minibatches
@@ -29,12 +30,23 @@ from streamgp.training.parameters import Setting
 from streamgp.training.progress import progress_bar
 from streamgp.training.result import FitInfo, FitResult
 from streamgp.training.scaling import Scaling, describe_unscaled_inputs, find_scaling
-from streamgp.training.starting import frozen_names, perturbed, read_likelihood, starting_setting
+from streamgp.training.sharding import (
+    AbstractShards,
+    MappedShards,
+    Overview,
+    climb_over_shards,
+    evaluate_over_shards,
+    overview_of,
+    sample_of,
+)
+from streamgp.training.starting import check_modules, frozen_names, perturbed, read_likelihood, starting_setting
 
 __all__ = ["fit"]
 
 # More rows than these are visited in minibatches: at 256 inducing points, one matrix of a step would take 100 MB.
 _MOST_ROWS_AT_ONCE = 50_000
+# Rows of all shards on which a start is found, and for each inducing point.
+_ROWS_OF_SAMPLE, _ROWS_OF_POINT = 4096, 20
 
 
 def fit(
@@ -59,6 +71,7 @@ def fit(
     slack_tolerance: float = 0.05,
     max_inducing: int = 1024,
     minibatches: Minibatches | None = None,
+    map: Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]] | None = None,
     generator: torch.Generator | None = None,
     progress: bool = False,
     callback: Callable[[float], None] | None = None,
@@ -102,6 +115,9 @@ def fit(
             half is what the bound loses for each observation.
         max_inducing: For `num_inducing="auto"`: the most points.
         minibatches: How to visit the data in parts; asks for it where there are few rows, too.
+        map: Fits exactly to shards: `X` is then an iterable of pairs `(X, y)`, or of functions that load one, and
+            `map(function, items)`, as the built-in one or that of a pool of processes, runs a function on each. A start
+            is found on a sample of the rows; how they are divided makes no difference.
         generator: Source of randomness; a fixed seed by default.
         progress: Show a progress bar.
         callback: Called with the objective after each step.
@@ -117,6 +133,9 @@ def fit(
     """
     began = time.perf_counter()
     check_count(num_starts, "num_starts")
+    check_modules(kernel, mean, start)
+    if y is not None and not isinstance(X, Tensor | np.ndarray):
+        X = to_dense(X, "X")
     with progress_bar(is_shown=progress, callback=callback) as report:
         options = Options(
             num_inducing=num_inducing,
@@ -131,14 +150,18 @@ def fit(
             tolerance=tolerance,
             is_warm=start is not None,
             on_iteration=report,
-            generator=generator or torch.Generator().manual_seed(0),
+            generator=torch.Generator().manual_seed(0) if generator is None else generator,
         )
         given = read_likelihood(likelihood, start)
         request = _Request(given, kernel, mean, start, carried, standardize, num_starts)
-        sizes = _minibatches(X, given, minibatches)
+        shards = _shards(X, y, map, request, options)
+        sizes = None if shards is not None else _minibatches(X, given, minibatches)
         if carried is not None:
             _check_supported(request, options, is_in_parts=sizes is not None)
-        if sizes is None:
+        if shards is not None:
+            with few_threads(math.inf):
+                result = _fit_over_shards(shards, request, options)
+        elif sizes is None:
             rows = read_rows(X, y, given)
             with few_threads(len(rows.targets) * options.usual_inducing**2):
                 result = _fit_at_once(rows, request, options)
@@ -171,11 +194,13 @@ class _Request:
 
 def _minibatches(X: Any, likelihood: AbstractLikelihood | None, asked: Minibatches | None) -> Minibatches | None:
     """Whether to visit the data in parts, and how."""
+    if asked is not None and not isinstance(asked, Minibatches):
+        raise DTypeError(f"minibatches must be a streamgp.training.Minibatches, but is a {type(asked).__name__}.")
     is_array = isinstance(X, Tensor | np.ndarray)
     constants = (
         [] if likelihood is None else [v for v in vars(likelihood).values() if isinstance(v, Tensor) and v.dim()]
     )
-    if asked is None and is_array and (len(X) <= _MOST_ROWS_AT_ONCE or constants):
+    if asked is None and is_array and (X.ndim == 0 or len(X) <= _MOST_ROWS_AT_ONCE or constants):
         return None
     if constants:
         raise UnsupportedError(
@@ -205,17 +230,71 @@ def _check_supported(request: _Request, options: Options, *, is_in_parts: bool) 
         )
 
 
-def _prepare(rows: Rows, request: _Request, options: Options) -> tuple[Task, Scaling | None, Setting]:
-    """Observations as training sees them, their scaling, and where to start."""
+def _shards(X: Any, y: Any, map: Any, request: _Request, options: Options) -> AbstractShards | None:
+    """The shards of a user, if that is what was given."""
+    if map is None and not isinstance(X, AbstractShards):
+        return None
+    if y is not None or not isinstance(X, AbstractShards | Iterable) or isinstance(X, Tensor | np.ndarray | str):
+        raise DTypeError(
+            "With map, X must be an iterable of shards, pairs (X, y) or functions that load one, and y is left out, "
+            f"but X is a {type(X).__name__} and y a {type(y).__name__}."
+        )
+    if not isinstance(X, AbstractShards) and not callable(map):
+        raise DTypeError(f"map must be a function such as the built-in map, but is a {type(map).__name__}.")
+    likelihood = request.likelihood
+    is_plain = options.objective == "elbo" and (options.beta == 1.0 or request.is_gaussian)
+    if request.carried is not None or not is_plain or _has_constants(likelihood):
+        raise UnsupportedError(
+            "Shards are fitted by the bound of all observations, without a carried belief, objective='pll', a beta of "
+            "observations that are not Gaussian, or constants of the likelihood for each observation. Leave these out."
+        )
+    return X if isinstance(X, AbstractShards) else MappedShards(list(X), map)
+
+
+def _has_constants(likelihood: AbstractLikelihood | None) -> bool:
+    """Whether a likelihood has numbers for each observation."""
+    return likelihood is not None and any(isinstance(v, Tensor) and v.dim() for v in vars(likelihood).values())
+
+
+def _fit_over_shards(shards: AbstractShards, request: _Request, options: Options) -> FitResult:
+    """Find a start on a sample, then train on everything where it is."""
+    likelihood = request.likelihood
+    overview = overview_of(shards, likelihood)
+    num_rows = max(_ROWS_OF_SAMPLE, _ROWS_OF_POINT * options.usual_inducing)
+    rows = sample_of(shards, overview, num_rows, likelihood=likelihood, generator=options.generator)
+    task, scaling, first = _prepare(rows, request, options, overview=overview)
+    setting, dtype = first, overview.dtype
+    if not options.is_warm:
+        trained, _ = _best_start(first, task, num_starts=request.num_starts, dtype=dtype)
+        task.log.history.clear()  # of another objective, that of the sample
+        setting = trained.setting
+    common: dict[str, Any] = {"likelihood": likelihood, "scaling": scaling}
+    setting = climb_over_shards(setting, shards, task, num_data=overview.num_data, **common)
+    trained, process = evaluate_over_shards(rounded_points(setting, dtype), shards, task, **common)
+    return _result(trained, process, task.log, scaling=scaling, dtype=dtype)
+
+
+def _prepare(
+    rows: Rows, request: _Request, options: Options, *, overview: Overview | None = None
+) -> tuple[Task, Scaling | None, Setting]:
+    """Observations as training sees them, their scaling, and where to start.
+
+    Where the rows are a sample, scaling and priors follow an overview of all of them.
+    """
     log = Log()
     data, start = to_observed(rows, dtype=rows.inputs.dtype), request.start
     if isinstance(options.inducing, Tensor):
         check_points(options.inducing, like=rows.inputs)
     scaling = find_scaling(request.standardize, data.all_inputs, data.targets, is_gaussian=request.is_gaussian)
+    if overview is not None and scaling is not None:
+        scaling = overview.scaling(like=scaling)
     if isinstance(start, FitResult) and start.scaling is not None:
         scaling = start.scaling  # what is carried over has these units
     if scaling is not None:
         data = scaling.observed(data)
+    if overview is not None:
+        unit = 1.0 if scaling is None else float(scaling.target_scale)
+        data = replace(data, whole_variance=overview.target_variance / unit**2)
     if request.carried is None:
         log.warnings += filter(None, [describe_unscaled_inputs(data.all_inputs)])
     else:  # whose units were chosen before, for inputs that may have spread further

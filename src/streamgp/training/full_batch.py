@@ -23,12 +23,12 @@ __all__ = ["Log", "Task", "Trained", "evaluate", "hyper_prior", "likelihood_boun
 # are learned afterwards need to be chosen less well.
 _NUM_ROUNDS, _NUM_ROUNDS_BEFORE_LEARNING, _ROUND_ITERATIONS = 3, 1, 15
 # Iterations of hyperparameters between two searches for sites.
-_SITE_ITERATIONS = 40
+SITE_ITERATIONS = 40
 # Between two searches for sites each iteration gains less than it would without them, so less is asked of it.
-_SITE_GAIN = 0.1
+SITE_GAIN = 0.1
 # The residual at which sites are good enough while hyperparameters still move, and at the end, in posterior standard
 # deviations.
-_SITE_TOLERANCE, _FINAL_SITE_TOLERANCE = 1e-3, 1e-5
+SITE_TOLERANCE, FINAL_SITE_TOLERANCE = 1e-3, 1e-5
 # The least noise variance that is learned, relative to the variance of the targets.
 _LEAST_NOISE = 1e-6
 _SMALLEST_AUTO = 32
@@ -172,11 +172,11 @@ def climb(setting: Setting, task: Task, *, max_iterations: int, learn_inducing: 
     if isinstance(setting.likelihood, Gaussian):
         setting, _ = _ascend(setting, task, max_iterations=max_iterations, learn_inducing=learn_inducing)
         return setting
-    log, least_gain = task.log, _SITE_GAIN * task.options.tolerance * task.data.num_data
+    log, least_gain = task.log, SITE_GAIN * task.options.tolerance * task.data.num_data
     spent, value = 0, -float("inf")
     while spent < max_iterations:
-        sites, _ = optimal_sites(setting, task.data, tolerance=_SITE_TOLERANCE)
-        steps = min(_SITE_ITERATIONS, max_iterations - spent)
+        sites, _ = optimal_sites(setting, task.data, tolerance=SITE_TOLERANCE)
+        steps = min(SITE_ITERATIONS, max_iterations - spent)
         setting, ascent = _ascend(setting, task, max_iterations=steps, learn_inducing=learn_inducing, sites=sites)
         spent += max(len(ascent.history) - 1, 1)
         if ascent.value - value < least_gain:
@@ -208,7 +208,7 @@ def _ascend(
         space.start,
         bounds=space.bounds,
         max_iterations=max_iterations,
-        tolerance=options.tolerance if sites is None else _SITE_GAIN * options.tolerance,
+        tolerance=options.tolerance if sites is None else SITE_GAIN * options.tolerance,
         scale=float(data.num_data),
         on_iteration=options.on_iteration,
     )
@@ -221,7 +221,7 @@ def evaluate(setting: Setting, data: Observed, options: Options) -> Trained:
     with torch.no_grad():
         sites = None
         if not isinstance(setting.likelihood, Gaussian):
-            sites, _ = optimal_sites(setting, data, tolerance=_FINAL_SITE_TOLERANCE)
+            sites, _ = optimal_sites(setting, data, tolerance=FINAL_SITE_TOLERANCE)
         bound = float(_bound(setting, data, sites, beta=options.beta))
         log_prior = float(hyper_prior(setting, data, options).log_density(setting))
         return Trained(setting, bound, log_prior, trace_slack(setting, data, sites), sites)
@@ -235,7 +235,7 @@ def trace_slack(setting: Setting, data: Observed, sites: FixedSites | None = Non
         if isinstance(setting.likelihood, Gaussian):
             return float((slack / setting.likelihood.noise_variance.to(slack)).mean()) + lost / data.num_data
         if sites is None:
-            sites, _ = optimal_sites(setting, data, tolerance=_SITE_TOLERANCE)
+            sites, _ = optimal_sites(setting, data, tolerance=SITE_TOLERANCE)
         return float((slack * sites.precision).mean()) + lost / data.num_data
 
 
@@ -257,7 +257,7 @@ def target_variance(data: Observed, *, is_gaussian: bool) -> float:
     """
     if not is_gaussian:
         return 1.0
-    variance = float(data.targets.var(correction=0))
+    variance = float(data.targets.var(correction=0)) if data.whole_variance is None else data.whole_variance
     if data.carried is not None:
         variance = max(variance, data.carried.value_variance)
     return variance if variance > 1e-12 * (1.0 + float(data.targets.square().mean())) else 1.0

@@ -1,6 +1,5 @@
 """How to train: the options of `fit`, checked."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import final
@@ -8,8 +7,8 @@ from typing import final
 import torch
 from torch import Tensor
 
-from streamgp.checks import check_choice, check_count
-from streamgp.errors import DTypeError, OptionError, ValueRangeError
+from streamgp.checks import check_choice, check_count, check_positive, check_share
+from streamgp.errors import DTypeError, OptionError
 from streamgp.training.priors import PRIORS
 
 __all__ = ["Minibatches", "Options"]
@@ -45,9 +44,8 @@ class Minibatches:
         for name in ("batch_size", "num_warm_rows", "num_epochs", "num_data"):
             if getattr(self, name) is not None:
                 check_count(getattr(self, name), name)
-        for name, most in (("learning_rate", math.inf), ("natural_rate", 1.0)):
-            if not 0 < getattr(self, name) <= most:
-                raise ValueRangeError(f"{name} must be positive and at most {most:g}, but is {getattr(self, name)!r}.")
+        check_positive(self.learning_rate, "learning_rate")
+        check_share(self.natural_rate, "natural_rate")
 
 
 @final
@@ -88,8 +86,16 @@ class Options:
             check_count(self.max_iterations, "max_iterations")
         check_count(self.max_inducing, "max_inducing")
         for name in ("beta", "tolerance", "slack_tolerance"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ValueRangeError(f"{name} must be positive and finite, but is {getattr(self, name)!r}.")
+            check_positive(getattr(self, name), name)
+        if self.on_iteration is not None and not callable(self.on_iteration):
+            raise DTypeError(
+                f"callback must be a function of the objective, but is a {type(self.on_iteration).__name__}."
+            )
+        if not isinstance(self.generator, torch.Generator):
+            raise DTypeError(
+                f"generator must be a torch.Generator, but is a {type(self.generator).__name__}. "
+                "Pass torch.Generator().manual_seed(seed)."
+            )
 
     @property
     def usual_inducing(self) -> int:

@@ -12,7 +12,7 @@ from streamgp.gp import AbstractProcess
 from streamgp.storage import register
 from streamgp.training.features import Observed
 
-__all__ = ["RescaledProcess", "Scaling", "describe_unscaled_inputs", "find_scaling"]
+__all__ = ["RescaledProcess", "Scaling", "describe_unscaled_inputs", "find_scaling", "spread"]
 
 # Spreads of inputs for which the priors of lengthscales were made: the unit cube's is 0.29.
 _USUAL_SPREAD = (0.01, 10.0)
@@ -103,28 +103,37 @@ def find_scaling(
     shift, scale = inputs.new_zeros(d), inputs.new_ones(d)
     target_shift, target_scale = targets.new_zeros(()), targets.new_ones(())
     if standardize in (True, "inputs"):
-        shift, scale = inputs.mean(0), _spread(inputs)
+        shift, scale = _mean(inputs), spread(inputs)
     if standardize in (True, "targets") and is_gaussian:
-        target_shift, target_scale = targets.mean(), _spread(targets.unsqueeze(-1)).squeeze(-1)
+        target_shift, target_scale = _mean(targets), spread(targets.unsqueeze(-1)).squeeze(-1)
     return Scaling(shift, scale, target_shift, target_scale)
 
 
 def describe_unscaled_inputs(inputs: Float[Tensor, "n d"]) -> str | None:
     """Say which inputs have a spread far from that of the unit cube, and what to do; None if none has."""
-    spread, is_constant = _spread(inputs), inputs.amax(0) == inputs.amin(0)
-    is_odd = ((spread < _USUAL_SPREAD[0]) | (spread > _USUAL_SPREAD[1])) & ~is_constant
+    deviation, is_constant = spread(inputs), inputs.amax(0) == inputs.amin(0)
+    is_odd = ((deviation < _USUAL_SPREAD[0]) | (deviation > _USUAL_SPREAD[1])) & ~is_constant
     if not bool(is_odd.any()):
         return None
-    worst = int(torch.where(is_odd, spread.log().abs(), -1.0).argmax())
+    worst = int(torch.where(is_odd, deviation.log().abs(), -1.0).argmax())
     return (
         f"{int(is_odd.sum())} of {inputs.shape[-1]} input columns are far from unit scale: column {worst} has standard "
-        f"deviation {float(spread[worst]):.3g}. Priors of lengthscales assume inputs in the unit cube or near it. "
+        f"deviation {float(deviation[worst]):.3g}. Priors of lengthscales assume inputs in the unit cube or near it. "
         "Pass standardize='inputs', which the result remembers, or scale the inputs."
     )
 
 
-def _spread(columns: Tensor) -> Tensor:
-    """Standard deviation of each column, one for those that are constant up to rounding."""
-    spread = columns.std(0, correction=0)
-    rounding = 1e-12 * (1.0 + columns.abs().amax(0))
-    return torch.where(spread > rounding, spread, 1.0)
+def spread(columns: Float[Tensor, "n d"]) -> Float[Tensor, " d"]:
+    """Standard deviation of each column, one for those that are constant up to rounding.
+
+    Columns are divided by their largest value before they are squared, which could overflow.
+    """
+    largest = columns.abs().amax(0)
+    unit = torch.where(largest > 0, largest, 1.0)
+    deviation = (columns / unit).std(0, correction=0) * unit
+    return torch.where(deviation > 1e-12 * (1.0 + largest), deviation, 1.0)
+
+
+def _mean(columns: Tensor) -> Tensor:
+    """The mean of each column, as a sum of shares, since the sum could overflow."""
+    return (columns / len(columns)).sum(0)

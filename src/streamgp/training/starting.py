@@ -14,8 +14,9 @@ from streamgp.likelihoods import AbstractLikelihood, Gaussian
 from streamgp.training.features import Observed
 from streamgp.training.parameters import Setting, hyperparameter_space
 from streamgp.training.result import FitResult
+from streamgp.training.scaling import spread
 
-__all__ = ["frozen_names", "perturbed", "read_likelihood", "starting_setting"]
+__all__ = ["check_modules", "frozen_names", "perturbed", "read_likelihood", "starting_setting"]
 
 # Where a learned noise variance starts, relative to that of the targets.
 _START_NOISE = 0.05
@@ -33,6 +34,21 @@ def read_likelihood(likelihood: object, start: object) -> AbstractLikelihood | N
             "Wrap one of GPyTorch's with streamgp.likelihoods.from_gpytorch."
         )
     return likelihood
+
+
+def check_modules(kernel: object, mean: object, start: object) -> None:
+    """Check what a user gave to start with."""
+    for module, kind, name in ((kernel, Kernel, "kernel"), (mean, Mean, "mean")):
+        if module is not None and not isinstance(module, kind):
+            raise DTypeError(
+                f"{name} must be one of gpytorch.{name}s, an object and not its class, but is "
+                f"{f'the class {module.__name__}' if isinstance(module, type) else f'a {type(module).__name__}'}."
+            )
+    if start is not None and not isinstance(start, FitResult | SparseGP):
+        raise DTypeError(
+            f"start must be what fit returned or a SparseGP, but is a {type(start).__name__}. "
+            "Give a starting kernel as kernel."
+        )
 
 
 def starting_setting(
@@ -111,10 +127,8 @@ def _thawed(module: Any, group: str, frozen: tuple[str, ...]) -> Any:
 def _default_kernel(data: Observed, target_variance: float) -> Kernel:
     X = data.candidates
     d = X.shape[-1]
-    spread = X.std(0, correction=0)
-    spread = torch.where(spread > 1e-12 * (1.0 + X.abs().amax(0)), spread, 1.0)
     kernel = ScaleKernel(MaternKernel(2.5, ard_num_dims=d)).to(X)
     # Two inputs drawn at random are then about 1.4 lengthscales apart, whatever the dimension.
-    kernel.base_kernel.lengthscale = math.sqrt(d) * spread
+    kernel.base_kernel.lengthscale = math.sqrt(d) * spread(X)
     kernel.outputscale = target_variance
     return kernel

@@ -1,0 +1,126 @@
+"""Learning hyperparameters and inducing points over shards, as `streamgp.training.full_batch` does at once."""
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from streamgp.gp import SparseProcess
+from streamgp.likelihoods import AbstractLikelihood, Gaussian
+from streamgp.training.finishing import prior_process
+from streamgp.training.full_batch import (
+    FINAL_SITE_TOLERANCE,
+    SITE_GAIN,
+    SITE_ITERATIONS,
+    SITE_TOLERANCE,
+    Task,
+    Trained,
+    hyper_prior,
+    likelihood_bounds,
+)
+from streamgp.training.lbfgs import Ascent, maximize
+from streamgp.training.parameters import Setting
+from streamgp.training.scaling import Scaling
+from streamgp.training.sharding.gaussian import belief_of, bound_of, gaussian_objective, gaussian_totals, slack_of
+from streamgp.training.sharding.place import Layout, Place
+from streamgp.training.sharding.shards import AbstractShards
+from streamgp.training.sharding.sites import find_sites_over_shards, sites_objective
+
+__all__ = ["climb_over_shards", "evaluate_over_shards"]
+
+
+def climb_over_shards(
+    setting: Setting,
+    shards: AbstractShards,
+    task: Task,
+    *,
+    num_data: int,
+    likelihood: AbstractLikelihood | None,
+    scaling: Scaling | None,
+) -> Setting:
+    """Learn hyperparameters and inducing points from all shards, from a start that was found on a sample.
+
+    Args:
+        setting: The start.
+        shards: The observations.
+        task: Options and log; its data is the sample.
+        num_data: Number of all observations.
+        likelihood: What checks the targets.
+        scaling: Units of training.
+    """
+    options, log = task.options, task.log
+    if isinstance(setting.likelihood, Gaussian):
+        layout = _layout(setting, task, likelihood=likelihood, scaling=scaling)
+        objective = gaussian_objective(shards, layout, task.data.jitter, beta=options.beta)
+        ascent = _ascend(objective, layout, task, num_data, max_iterations=options.most_iterations, gain=1.0)
+        return layout.space().setting(ascent.x)
+    spent, value, least_gain = 0, -float("inf"), SITE_GAIN * options.tolerance * num_data
+    while spent < options.most_iterations:
+        layout = _layout(setting, task, likelihood=likelihood, scaling=scaling)
+        find_sites_over_shards(shards, Place(layout, layout.space().start), tolerance=SITE_TOLERANCE)
+        steps = min(SITE_ITERATIONS, options.most_iterations - spent)
+        objective = sites_objective(shards, layout)
+        ascent = _ascend(objective, layout, task, num_data, max_iterations=steps, gain=SITE_GAIN)
+        setting = layout.space().setting(ascent.x)
+        spent += max(len(ascent.history) - 1, 1)
+        if ascent.value - value < least_gain:
+            log.reason, log.is_converged = "new sites and hyperparameters gained less than the tolerance", True
+            break
+        value = ascent.value
+        log.reason, log.is_converged = "the largest number of iterations was reached", False
+    return setting
+
+
+def evaluate_over_shards(
+    setting: Setting,
+    shards: AbstractShards,
+    task: Task,
+    *,
+    likelihood: AbstractLikelihood | None,
+    scaling: Scaling | None,
+) -> tuple[Trained, SparseProcess]:
+    """The bound of all observations at its optimal belief, and that belief."""
+    layout = replace(_layout(setting, task, likelihood=likelihood, scaling=scaling), learn_inducing=False)
+    place, options = Place(layout, layout.space().start), task.options
+    with torch.no_grad():
+        if isinstance(setting.likelihood, Gaussian):
+            totals = gaussian_totals(shards, place, task.data.jitter)
+            bound = float(bound_of(totals, setting, beta=options.beta))
+            belief, slack = belief_of(totals, setting, beta=options.beta), slack_of(totals, setting)
+        else:
+            found, bound = find_sites_over_shards(shards, place, tolerance=FINAL_SITE_TOLERANCE)
+            belief, slack = found.belief(), float(found.slack) / found.num_data
+        log_prior = float(hyper_prior(setting, task.data, options).log_density(setting))
+        m, R, _ = belief.moments()
+        process = prior_process(setting, task.data.jitter).with_belief(m, R.contiguous())
+    return Trained(setting, bound, log_prior, slack), process
+
+
+def _layout(setting: Setting, task: Task, *, likelihood: AbstractLikelihood | None, scaling: Scaling | None) -> Layout:
+    prior = hyper_prior(setting, task.data, task.options)
+    setting = replace(setting, extra={**prior.start, **setting.extra})
+    bounds = likelihood_bounds(setting, task.data)
+    return Layout(setting, task.options.learn_inducing, dict(prior.bounds), bounds, likelihood, scaling)
+
+
+def _ascend(
+    objective: object, layout: Layout, task: Task, num_data: int, *, max_iterations: int, gain: float
+) -> Ascent:
+    space, options = layout.space(), task.options
+    prior = hyper_prior(layout.base, task.data, options)
+    assert callable(objective)
+
+    def with_prior(x: Tensor) -> Tensor:
+        return objective(x) + space.evaluate(x, prior.log_density)
+
+    ascent = maximize(
+        with_prior,
+        space.start,
+        bounds=space.bounds,
+        max_iterations=max_iterations,
+        tolerance=gain * options.tolerance,
+        scale=float(num_data),
+        on_iteration=options.on_iteration,
+    )
+    task.log.add(ascent)
+    return ascent

@@ -1,0 +1,236 @@
+"""Data that lies in shards, each of which computes what a fit needs of it: sums of a few p² numbers."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, final
+
+import torch
+from torch import Tensor
+
+from streamgp.errors import DatasetError, DTypeError, ShapeError, StreamGPError
+from streamgp.likelihoods import AbstractLikelihood
+from streamgp.training.data import Rows, read_rows, to_observed
+from streamgp.training.features import Observed
+from streamgp.training.scaling import Scaling
+
+__all__ = ["AbstractShards", "MappedShards", "Overview", "Step", "blocks_of", "load_shard", "overview_of", "sample_of"]
+
+# Rows of a shard that are in work together: their features at 256 inducing points take 32 MB.
+_ROWS_OF_BLOCK = 16_384
+
+# A step of the fit on one shard: a function of the shard's index, its rows and what it keeps from step to step. Returns
+# what to keep, and what to send back.
+Step = Callable[[int, Any, Any], tuple[Any, Any]]
+
+
+class AbstractShards(ABC):
+    """Shards, wherever they are: steps run beside them, and what they keep stays there."""
+
+    @abstractmethod
+    def run(self, step: Step) -> list[Any]:
+        """Run a step on every shard; returns what they send back, in the order of the shards."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class MappedShards(AbstractShards):
+    """Shards on which a function like Python's `map` runs.
+
+    Attributes:
+        shards: Pairs (X, y), or functions that load one.
+        map: As the built-in one with a function of one argument; function, arguments and results can be pickled.
+        kept: What each shard keeps; the one thing here that changes.
+    """
+
+    shards: Sequence[Any]
+    map: Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+    kept: list[Any] = field(default_factory=list)
+
+    def run(self, step: Step) -> list[Any]:
+        kept = self.kept or [None] * len(self.shards)
+        ends = list(self.map(_Call(step), list(zip(range(len(kept)), self.shards, kept, strict=True))))
+        self.kept[:] = [each for each, _ in ends]
+        return [result for _, result in ends]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Call:
+    """A step with its shard's rows loaded."""
+
+    step: Step
+
+    def __call__(self, item: tuple[int, Any, Any]) -> tuple[Any, Any]:
+        index, shard, kept = item
+        # Evaluating a kernel under other parameters changes it for a while, which threads must not share.
+        return deepcopy(self.step)(index, load_shard(index, shard), kept)
+
+
+def load_shard(index: int, shard: Any) -> Any:
+    """The rows of a shard, loaded if it is a function that does so."""
+    if not callable(shard):
+        return shard
+    try:
+        return shard()
+    except OSError as error:
+        raise DatasetError(f"Shard {index} cannot be loaded: {error}") from error
+
+
+def read_shard(index: int, shard: Any, likelihood: AbstractLikelihood | None) -> Rows:
+    """Check the rows of a shard; an error says which shard it was."""
+    try:
+        if not isinstance(shard, tuple | list) or len(shard) != 2:
+            raise DTypeError(f"A shard must be a pair (X, y), but is a {type(shard).__name__}.")
+        return read_rows(shard[0], shard[1], likelihood)
+    except StreamGPError as error:
+        raise type(error)(f"Shard {index}: {error}") from error
+
+
+class Overview(NamedTuple):
+    """Moments of all rows.
+
+    Attributes:
+        counts: Rows of each shard.
+        input_mean: Mean of each column.
+        input_squares: Squared deviations from it, summed.
+        target_mean: Of the targets.
+        target_squares: Squared deviations, summed.
+        dtype: Of the rows.
+        inputs_of_row: Two for comparisons.
+    """
+
+    counts: tuple[int, ...]
+    input_mean: Tensor
+    input_squares: Tensor
+    target_mean: Tensor
+    target_squares: Tensor
+    dtype: torch.dtype
+    inputs_of_row: int = 1
+
+    @property
+    def num_data(self) -> int:
+        """Number of all rows."""
+        return sum(self.counts)
+
+    @property
+    def target_variance(self) -> float:
+        """Variance of all targets."""
+        return float(self.target_squares) / self.num_data
+
+    def scaling(self, *, like: Scaling) -> Scaling:
+        """The standardisation of all rows, of the columns that one of some rows standardises."""
+        changed = like.input_shift.abs().sum() + (like.input_scale - 1.0).abs().sum() > 0
+        shift, scale = like.input_shift, like.input_scale
+        if bool(changed):
+            shift, scale = self.input_mean, _root_or_one(self.input_squares / self.num_inputs, self.input_mean)
+        target_shift, target_scale = like.target_shift, like.target_scale
+        if float(target_shift) != 0.0 or float(target_scale) != 1.0:
+            target_shift = self.target_mean
+            target_scale = _root_or_one(self.target_squares / self.num_data, self.target_mean)
+        return Scaling(shift, scale, target_shift, target_scale)
+
+    @property
+    def num_inputs(self) -> int:
+        """Number of all inputs, two for each comparison."""
+        return self.num_data * self.inputs_of_row
+
+    def rounded(self) -> "Overview":
+        """To twelve digits, so that the order of the sums, which shards decide, makes no difference."""
+        moments = [
+            torch.tensor([float(f"{each:.12g}") for each in value.reshape(-1).tolist()], dtype=value.dtype).reshape(
+                value.shape
+            )
+            for value in (self.input_mean, self.input_squares, self.target_mean, self.target_squares)
+        ]
+        return Overview(self.counts, *moments, self.dtype, self.inputs_of_row)
+
+    def joined(self, other: "Overview") -> "Overview":
+        """The moments of both, by the formula of Chan, Golub and LeVeque."""
+        if self.dtype != other.dtype or self.input_mean.shape != other.input_mean.shape:
+            raise ShapeError(
+                f"All shards must have as many columns and one dtype, but shard {len(self.counts)} has "
+                f"{len(other.input_mean)} columns of {other.dtype}, and those before {len(self.input_mean)} of "
+                f"{self.dtype}."
+            )
+        n, k = self.num_data, other.num_data
+        moments = []
+        for mean, squares, mean_, squares_ in (
+            (self.input_mean, self.input_squares, other.input_mean, other.input_squares),
+            (self.target_mean, self.target_squares, other.target_mean, other.target_squares),
+        ):
+            change = mean_ - mean
+            moments += [mean + change * (k / (n + k)), squares + squares_ + change.square() * (n * k / (n + k))]
+        return Overview(self.counts + other.counts, *moments, self.dtype, self.inputs_of_row)
+
+
+def overview_of(shards: AbstractShards, likelihood: AbstractLikelihood | None) -> Overview:
+    """Look over all rows once: check and count them."""
+    parts = shards.run(_Survey(likelihood))
+    if not parts:
+        raise ShapeError("There are no shards. Pass at least one shard (X, y).")
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = whole.joined(part)
+    return whole.rounded()
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Survey:
+    likelihood: AbstractLikelihood | None
+
+    def __call__(self, index: int, shard: Any, kept: Any) -> tuple[Any, Overview]:
+        rows = read_shard(index, shard, self.likelihood)
+        X, y = rows.inputs.double().reshape(-1, rows.inputs.shape[-1]), rows.targets.double()
+        x_mean, y_mean = X.mean(0), y.mean()
+        return None, Overview(
+            (len(y),),
+            x_mean,
+            (X - x_mean).square().sum(0),
+            y_mean,
+            (y - y_mean).square().sum(),
+            rows.inputs.dtype,
+            len(X) // len(y),
+        )
+
+
+def _root_or_one(variance: Tensor, mean: Tensor) -> Tensor:
+    """Standard deviations, one for columns that are constant up to rounding."""
+    deviation = variance.sqrt()
+    return torch.where(deviation > 1e-12 * (1.0 + mean.abs()), deviation, 1.0)
+
+
+def sample_of(
+    shards: AbstractShards, overview: Overview, num_rows: int, *, likelihood: Any, generator: torch.Generator
+) -> Rows:
+    """Random rows of all shards; which ones does not depend on how the rows are divided."""
+    n = overview.num_data
+    chosen = torch.randperm(n, generator=generator)[:num_rows].sort().values
+    ends = torch.tensor(overview.counts).cumsum(0)
+    rows: list[Tensor] = []
+    for end, count in zip(ends.tolist(), overview.counts, strict=True):
+        rows.append(chosen[(chosen >= end - count) & (chosen < end)] - (end - count))
+    parts = shards.run(_Take(likelihood, tuple(rows)))
+    return Rows(torch.cat([part.inputs for part in parts]), torch.cat([part.targets for part in parts]))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Take:
+    likelihood: AbstractLikelihood | None
+    rows: tuple[Tensor, ...]
+
+    def __call__(self, index: int, shard: Any, kept: Any) -> tuple[Any, Rows]:
+        rows = read_shard(index, shard, self.likelihood)
+        return kept, Rows(rows.inputs[self.rows[index]].clone(), rows.targets[self.rows[index]].clone())
+
+
+def blocks_of(index: int, shard: Any, *, likelihood: Any, scaling: Scaling | None) -> Iterable[Observed]:
+    """The rows of a shard in blocks, as training sees them."""
+    rows = read_shard(index, shard, likelihood)
+    for start in range(0, len(rows.targets), _ROWS_OF_BLOCK):
+        part = Rows(rows.inputs[start : start + _ROWS_OF_BLOCK], rows.targets[start : start + _ROWS_OF_BLOCK])
+        data = to_observed(part, dtype=rows.inputs.dtype)
+        yield data if scaling is None else scaling.observed(data)

@@ -1,0 +1,62 @@
+import pickle
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+import streamgp as sg
+from streamgp.likelihoods import Gaussian
+from streamgp.training.collapsed import collapsed_bound
+from streamgp.training.features import Observed
+from streamgp.training.parameters import hyperparameter_space
+from streamgp.training.sharding import MappedShards
+from streamgp.training.sharding.gaussian import gaussian_objective
+from streamgp.training.sharding.place import Layout
+from streamgp.training.starting import starting_setting
+
+
+def pickled_map(function, items):
+    """A map as that of a pool of processes: everything is pickled on the way."""
+    for item in items:
+        yield pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(function))(pickle.loads(pickle.dumps(item)))))
+
+
+def problem(rng, n=50, m=6):
+    X = torch.rand(n, 2, generator=rng, dtype=torch.float64)
+    y = torch.sin(4.0 * X[:, 0]) + 0.2 * torch.randn(n, generator=rng, dtype=torch.float64)
+    data = Observed(X, None, y)
+    setting = starting_setting(data, likelihood=Gaussian(0.1), kernel=None, mean=None, start=None, target_variance=1.0)
+    return data, type(setting)(setting.kernel, setting.mean, setting.likelihood, X[:m] + 0.01, {})
+
+
+@pytest.mark.parametrize("beta", [1.0, 0.3])
+def test_value_and_gradient_are_those_of_all_rows_at_once(rng, beta):
+    data, setting = problem(rng)
+    space = hyperparameter_space(setting, learn_inducing=True)
+    x = space.start.clone().requires_grad_(True)
+    whole = space.evaluate(x, lambda s: collapsed_bound(s, data, s.likelihood.noise_variance, beta=beta))
+    (gradient,) = torch.autograd.grad(whole, x)
+    shards = MappedShards(list(zip(data.inputs.split(17), data.targets.split(17), strict=True)), pickled_map)
+    layout = Layout(setting, True, {}, {}, None, None)
+    summed = gaussian_objective(shards, layout, data.jitter, beta=beta)(x)
+    (other,) = torch.autograd.grad(summed, x)
+    assert_close(summed, whole, rtol=1e-11, atol=0)
+    assert_close(other, gradient, rtol=1e-8, atol=1e-8 * float(gradient.abs().max()))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_fit_over_shards_is_the_fit_of_all_rows(rng, dtype):
+    X = torch.rand(80, 2, generator=rng, dtype=torch.float64).to(dtype)
+    y = torch.sin(5.0 * X[:, 0]) + X[:, 1] + 0.1 * torch.randn(80, generator=rng).to(dtype)
+    one = sg.fit([(X, y)], map=map, num_inducing=8)
+    many = sg.fit(list(zip(X.split(13), y.split(13), strict=True)), map=map, num_inducing=8)
+    assert many.info.bound == pytest.approx(one.info.bound, rel=1e-8)
+    assert_close(many.gp.inducing_points, one.gp.inducing_points)
+    assert many.gp.inducing_points.dtype == dtype
+    warm = {"start": one, "max_iterations": 5}
+    at_once, apart = sg.fit(X, y, num_inducing=8, **warm), sg.fit([(X[:9], y[:9]), (X[9:], y[9:])], map=map, **warm)
+    assert apart.info.bound == pytest.approx(at_once.info.bound, rel=1e-8)
+    assert apart.info.trace_slack == pytest.approx(at_once.info.trace_slack, rel=1e-4)
+    assert_close(
+        apart.gp.predict(X).mean, at_once.gp.predict(X).mean, rtol=0, atol=1e-6 if dtype.itemsize > 4 else 1e-3
+    )

@@ -1,0 +1,65 @@
+import pytest
+import torch
+from torch.testing import assert_close
+
+import streamgp as sg
+from streamgp.training.features import Observed
+from streamgp.training.parameters import hyperparameter_space
+from streamgp.training.sharding import MappedShards
+from streamgp.training.sharding.place import Layout, Place
+from streamgp.training.sharding.sites import find_sites_over_shards, sites_objective
+from streamgp.training.sites_bound import optimal_sites, sites_bound
+from streamgp.training.starting import starting_setting
+
+
+def problem(rng, likelihood, n=40, m=6):
+    X = torch.rand(n, 2, generator=rng, dtype=torch.float64)
+    f = 2.0 * torch.sin(5.0 * X[:, 0])
+    y = (f > 0).double() if isinstance(likelihood, sg.likelihoods.Bernoulli) else torch.poisson(f.exp(), generator=rng)
+    data = Observed(X, None, y)
+    start = starting_setting(data, likelihood=likelihood, kernel=None, mean=None, start=None, target_variance=1.0)
+    return data, type(start)(start.kernel, start.mean, start.likelihood, X[:m] + 0.01, {})
+
+
+@pytest.mark.parametrize(
+    "likelihood", [sg.likelihoods.Poisson(), sg.likelihoods.Bernoulli()], ids=["counts", "classes"]
+)
+def test_sites_bound_and_gradient_are_those_of_all_rows_at_once(rng, likelihood):
+    data, setting = problem(rng, likelihood)
+    shards = MappedShards(list(zip(data.inputs.split(11), data.targets.split(11), strict=True)), map)
+    layout = Layout(setting, True, {}, {}, likelihood, None)
+    space = hyperparameter_space(setting, learn_inducing=True)
+    totals, bound = find_sites_over_shards(shards, Place(layout, space.start), tolerance=1e-8)
+    sites, _ = optimal_sites(setting, data, tolerance=1e-8)
+    x = (space.start + 0.02).requires_grad_(True)
+    whole = space.evaluate(x, lambda s: sites_bound(s, data, sites))
+    (gradient,) = torch.autograd.grad(whole, x)
+    summed = sites_objective(shards, layout)(x)
+    (other,) = torch.autograd.grad(summed, x)
+    assert bound == pytest.approx(float(sites_bound(setting, data, sites).detach()), rel=1e-8)
+    assert totals.num_data == 40
+    assert_close(summed, whole, rtol=1e-7, atol=0)
+    assert_close(other, gradient, rtol=1e-5, atol=1e-6 * float(gradient.abs().max()))
+
+
+def test_a_fit_of_counts_over_shards_is_the_fit_of_all_rows(rng):
+    data, _ = problem(rng, sg.likelihoods.Poisson())
+    X, y = data.inputs, data.targets
+    options = {"map": map, "likelihood": sg.likelihoods.Poisson(), "num_inducing": 5, "max_iterations": 8}
+    one = sg.fit([(X, y)], **options)
+    many = sg.fit(list(zip(X.split(9), y.split(9), strict=True)), **options)
+    assert many.info.bound == pytest.approx(one.info.bound, rel=1e-8)
+    assert_close(many.gp.inducing_points, one.gp.inducing_points)
+    at_once = sg.fit(X, y, num_inducing=5, start=one, max_iterations=5)
+    apart = sg.fit([(X[:9], y[:9]), (X[9:], y[9:])], map=map, start=one, max_iterations=5)
+    assert apart.info.bound == pytest.approx(at_once.info.bound, rel=1e-8)
+    assert_close(apart.predict(X).mean, at_once.predict(X).mean, rtol=0, atol=1e-6)
+
+
+def test_comparisons_are_fitted_over_shards(rng):
+    X = torch.rand(12, 2, 1, generator=rng, dtype=torch.float64)
+    y = (X[:, 0, 0] > X[:, 1, 0]).double()
+    options = {"map": map, "likelihood": sg.likelihoods.Preference(), "num_inducing": 4, "max_iterations": 3}
+    one = sg.fit([(X, y)], **options)
+    many = sg.fit([(X[:5], y[:5]), (X[5:], y[5:])], **options)
+    assert many.info.bound == pytest.approx(one.info.bound, rel=1e-8)
