@@ -78,6 +78,10 @@ class RescaledProcess(AbstractProcess):
         covariance = self.process.covariance(self.scaling.inputs(X))
         return self.scaling.target_scale.to(covariance).square() * covariance
 
+    def prior_variance(self, X: Tensor) -> Tensor:
+        variance = self.process.prior_variance(self.scaling.inputs(X))
+        return self.scaling.target_scale.to(variance).square() * variance
+
 
 def find_scaling(
     standardize: bool | str, inputs: Float[Tensor, "k d"], targets: Float[Tensor, " n"], *, is_gaussian: bool
