@@ -199,10 +199,11 @@ def test_streams_of_hard_data_stay_finite_and_proper(rng, dtype, inducing, noise
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_a_long_stream_does_not_drift_from_the_batch_solution(rng, dtype):
+@pytest.mark.parametrize("length", [200, pytest.param(2000, marks=pytest.mark.thorough)])
+def test_a_long_stream_does_not_drift_from_the_batch_solution(rng, dtype, length):
     problem = random_sparse_gp(rng, dtype=dtype, num_inducing=10)
     gp, X, y = from_prior(problem), [], []
-    for _ in range(1000):
+    for _ in range(length):
         new = random_observations(rng, num_observations=2, dtype=dtype)
         gp, _ = gp.absorb(new.inputs, new.targets, noise_variance=0.1, inducing="keep")
         X.append(new.inputs)

@@ -23,6 +23,7 @@ def test_an_hour_and_the_same_hour_a_week_later_differ_in_the_day_only():
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:.*far outside the range")
 def test_every_hour_after_the_first_week_is_predicted_once_with_bands_that_hold():
     scene = play_bookings(seed=0, num_weeks=2, track=list)

@@ -33,6 +33,7 @@ def test_running_means_are_means_of_windows():
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_every_part_after_the_first_is_predicted_once_and_better_than_by_chance():
     scene = play_parts(seed=0, num_parts=160, track=list)
     assert scene.first == 16

@@ -225,6 +225,7 @@ def test_two_threads_share_a_database(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_two_processes_share_a_database(tmp_path):
     url = f"sqlite:///{tmp_path / 'study.db'}"
     optuna.create_study(study_name="shared", storage=url)
@@ -292,6 +293,7 @@ def test_a_suggestion_that_cannot_be_computed_falls_back_to_the_design_and_says_
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_branin_is_minimised_better_than_at_random():
     def regret(sampler):
         study = optuna.create_study(sampler=sampler)
