@@ -10,11 +10,11 @@ from gpytorch.means import Mean
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp import likelihoods
 from streamgp.errors import FileFormatError
 from streamgp.gp import Prior, SparseProcess
+from streamgp.likelihoods.registry import known_classes
 from streamgp.shapes import is_broadcastable
-from streamgp.storage.registry import register
+from streamgp.storage.registry import ask_when_unknown, is_registered, register
 
 __all__ = ["check_process"]
 
@@ -78,7 +78,14 @@ def _rebuild_process(
 
 register(Prior, to_fields=_prior_fields, from_fields=_rebuild_prior)
 register(SparseProcess, from_fields=_rebuild_process, check=check_process)
-for _name in likelihoods.__all__:
-    _likelihood = getattr(likelihoods, _name)
-    if isinstance(_likelihood, type) and dataclasses.is_dataclass(_likelihood):
-        register(_likelihood)
+
+
+def _register_likelihoods() -> None:
+    """Register all likelihoods that have a name, those of users included."""
+    for cls in known_classes().values():
+        if not is_registered(cls) and dataclasses.is_dataclass(cls):
+            register(cls, name=f"likelihoods.{cls.__name__}")
+
+
+_register_likelihoods()
+ask_when_unknown(_register_likelihoods)

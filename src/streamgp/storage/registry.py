@@ -14,11 +14,13 @@ __all__ = [
     "Fields",
     "Migration",
     "StoredClass",
+    "ask_when_unknown",
     "find_class",
     "find_name",
     "import_home",
     "is_registered",
     "register",
+    "register_reader",
     "registered",
 ]
 
@@ -88,6 +90,7 @@ class StoredClass:
 
 _BY_NAME: dict[str, StoredClass] = {}
 _BY_CLASS: dict[type, StoredClass] = {}
+_OTHERS: list[Callable[[], None]] = []
 
 
 def register(
@@ -155,9 +158,29 @@ def register(
     return cls
 
 
+def ask_when_unknown(register_more: Callable[[], None]) -> None:
+    """Name a function that registers what has become known elsewhere, such as likelihoods of a user's own."""
+    _OTHERS.append(register_more)
+
+
+def _ask_others() -> None:
+    for register_more in _OTHERS:
+        register_more()
+
+
+def register_reader(name: str, from_fields: Callable[..., Any]) -> None:
+    """Let files of an older format name a function that puts an object together; nothing is saved by that name.
+
+    Args:
+        name: What the upgraded description names.
+        from_fields: As in `register`.
+    """
+    _BY_NAME[name] = StoredClass(object, name, 1, _fields_of, from_fields)
+
+
 def registered() -> tuple[StoredClass, ...]:
     """All classes that were registered so far."""
-    return tuple(_BY_NAME.values())
+    return tuple(_BY_CLASS.values())
 
 
 def is_registered(cls: type) -> bool:
@@ -173,6 +196,8 @@ def find_class(cls: type, where: str) -> StoredClass:
         where: What an error calls the place of the object.
     """
     if cls not in _BY_CLASS:
+        _ask_others()
+    if cls not in _BY_CLASS:
         raise UnsupportedError(
             f"{where} is a {cls.__name__}, and it is not known how to save one. Register its class with "
             "streamgp.storage.register, or leave it out."
@@ -186,6 +211,7 @@ def find_name(name: object) -> StoredClass:
         raise FileFormatError(f"The file names a class by {name!r}.")
     if name not in _BY_NAME:
         import_home(name)
+        _ask_others()
     if name not in _BY_NAME:
         raise FileFormatError(
             f"The file holds an object of class {name!r}, which is not known. If it is yours, import the module that "

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, TypeVar, overload
 
 import torch
@@ -11,7 +12,7 @@ from gpytorch.means import Mean
 from streamgp.errors import FileFormatError, StreamGPError
 from streamgp.storage.archive import ArchiveReader, write_archive
 from streamgp.storage.codec import Decoder, Encoder
-from streamgp.storage.registry import find_class, import_home
+from streamgp.storage.registry import find_class
 
 __all__ = ["load", "reads_version_1", "save"]
 
@@ -24,11 +25,10 @@ _VERSION = 2
 _UPGRADES: dict[str, Upgrade] = {}
 # Where the upgrades of files of format version 1 are registered, by the format that they name.
 _FORMER_HOMES = {
-    "streamgp.SparseGP": "conditioning",
-    "streamgp.Optimizer": "optimizers",
-    "streamgp.TurboOptimizer": "optimizers",
-    "streamgp.PoolLearner": "pools",
-    "streamgp.StreamCheckpoint": "cli",
+    "streamgp.SparseGP": "streamgp.conditioning",
+    "streamgp.Optimizer": "streamgp.optimizers.version1",
+    "streamgp.TurboOptimizer": "streamgp.optimizers.version1",
+    "streamgp.PoolLearner": "streamgp.pools.version1",
 }
 
 
@@ -133,7 +133,7 @@ def _content_of(reader: ArchiveReader) -> Any:
     if format == _FORMAT and version == _VERSION:
         return description["content"]
     if format in _FORMER_HOMES and version == 1:
-        import_home(_FORMER_HOMES[format])
+        import_module(_FORMER_HOMES[format])
         return _UPGRADES[format](description)
     if format != _FORMAT and format not in _FORMER_HOMES:
         raise FileFormatError(f"{reader.path} does not hold an object of streamgp, but {format!r}.")

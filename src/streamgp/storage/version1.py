@@ -1,9 +1,10 @@
 """Parts of files of format version 1 as the codec would have encoded them."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["likelihood_of", "module_of", "object_of", "process_of", "tensor_at", "tensors_within"]
+__all__ = ["likelihood_of", "module_of", "object_of", "plain", "process_of", "tensor_at", "tensors_within"]
 
 Node = Any
 
@@ -17,6 +18,17 @@ def object_of(name: str, fields: Mapping[str, Node], *, version: int = 1) -> Nod
         version: Version of these fields.
     """
     return {"$": "object", "class": name, "version": version, "fields": dict(fields)}
+
+
+def plain(value: Any) -> Node:
+    """What JSON held, as it is: objects are mappings, and lists tuples."""
+    if isinstance(value, dict):
+        return {"$": "dict", "items": [[name, plain(item)] for name, item in value.items()]}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"$": "float", "value": str(value)}
+    return value
 
 
 def tensor_at(name: str) -> Node:
