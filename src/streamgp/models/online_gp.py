@@ -389,7 +389,7 @@ class OnlineGP(GPyTorchModel, FantasizeMixin):
         return load(path, kernel=kernel, mean=mean, device=device, kind=cls)
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
-        super()._save_to_state_dict(destination, prefix, keep_vars)  # type: ignore[no-untyped-call]
+        super()._save_to_state_dict(destination, prefix, keep_vars)
         destination.update({f"{prefix}{name}": value for name, value in model_state(self).items()})
 
     def _load_from_state_dict(
@@ -405,9 +405,7 @@ class OnlineGP(GPyTorchModel, FantasizeMixin):
         start = f"{prefix}{STATE}."
         own = {name.removeprefix(prefix): value for name, value in state_dict.items() if name.startswith(start)}
         others = {name: value for name, value in state_dict.items() if not name.startswith(start)}
-        super()._load_from_state_dict(  # type: ignore[no-untyped-call]
-            others, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
-        )
+        super()._load_from_state_dict(others, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         if DESCRIPTION not in own:
             missing_keys.append(f"{prefix}{DESCRIPTION}")
         else:

@@ -116,7 +116,7 @@ def fit_fitc(
         vector = torch.from_numpy(values.copy()).requires_grad_()
         try:
             loss = fitc_loss(X, y, **_parts(vector, num_pseudo, d))
-        except torch.linalg.LinAlgError:
+        except torch.linalg.LinAlgError:  # type: ignore[attr-defined] # not in its list of exports
             return 1e10, np.zeros_like(values)  # too far: the line search comes back
         (gradient,) = torch.autograd.grad(loss, vector)
         value = loss.item()

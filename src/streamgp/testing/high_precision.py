@@ -130,7 +130,7 @@ def _spectral_mixture(kernel: kernels.SpectralMixtureKernel, X: Array) -> Array:
         for values in (kernel.mixture_weights, kernel.mixture_scales, kernel.mixture_means)
     )
     pi = _pi(X)
-    total = 0
+    total = np.zeros_like(tau)
     for weight, scale, mean in zip(weights, scales, means, strict=True):
         total = total + weight * _exp(-2 * (pi * tau * scale) ** 2) * _cos(2 * pi * tau * mean)
     return np.asarray(total).prod(-1)

@@ -265,7 +265,7 @@ def _prior(kernel: Kernel, mean: Mean, inputs: Array) -> _Joint:
     return _Joint(mu, K, np.abs(mu), _outer(spread, spread))
 
 
-def _features(joint: _Joint, m: int, jitter: float) -> _Features:
+def _features(joint: _Joint, m: int, jitter: Any) -> _Features:
     """The features of all inputs after the first `m`, which are the inducing points."""
     size = joint.covariance_condition
     L = cholesky(joint.covariance[..., :m, :m] + jitter * np.eye(m))

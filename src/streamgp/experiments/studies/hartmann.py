@@ -9,7 +9,7 @@ from gpytorch.kernels import Kernel, MaternKernel, ScaleKernel
 from gpytorch.priors import GammaPrior
 from torch import Tensor
 
-from streamgp.acquisition import AbstractRule, ExpectedImprovement, KnowledgeGradient, NoisyExpectedImprovement
+from streamgp.experiments.baselines.paper_rules import paper_rule
 from streamgp.experiments.schema.rounding import rounded
 from streamgp.experiments.schema.study import Study, UnitOutcome
 from streamgp.likelihoods import AbstractLikelihood, Gaussian
@@ -124,7 +124,7 @@ def make_optimizer(task: HartmannTask, method: str, seed: int, *, settings: Hart
         task.problem.bounds,
         likelihood=task.likelihood,
         constraints=[Constraint(upper=0.0, likelihood=_known_noise(task.problem.noise_variance))],
-        acquisition=_rule(acquisition, settings),
+        acquisition=paper_rule(acquisition, settings.num_fantasies, settings.num_samples),
         num_initial=settings.num_initial,
         num_inducing=settings.num_initial + settings.num_evaluations if is_exact else settings.num_inducing,
         kernel=_paper_kernel(task.problem.dim),
@@ -136,15 +136,6 @@ def make_optimizer(task: HartmannTask, method: str, seed: int, *, settings: Hart
         ),
         seed=seed,
     )
-
-
-def _rule(name: str, settings: HartmannSettings) -> str | AbstractRule:
-    rules = {
-        "qkg": KnowledgeGradient(settings.num_fantasies),
-        "qnei": NoisyExpectedImprovement(settings.num_samples),
-        "qei": ExpectedImprovement(settings.num_samples),
-    }
-    return rules.get(name, name)
 
 
 def _paper_kernel(num_dims: int) -> Kernel:

@@ -11,6 +11,7 @@ from gpytorch.priors import GammaPrior
 from torch import Tensor
 
 from streamgp.experiments.baselines.expected_improvement import suggest_point
+from streamgp.experiments.baselines.paper_rules import paper_rule
 from streamgp.experiments.schema.rounding import rounded
 from streamgp.experiments.schema.study import Study, UnitOutcome
 from streamgp.likelihoods import Gaussian
@@ -122,7 +123,7 @@ def _model_rule(laser: Laser, method: str, seed: int, *, settings: LaserSettings
     optimizer = Optimizer(
         laser.bounds,
         likelihood=Gaussian(laser.noise_variance, is_learned=False),
-        acquisition=acquisition,
+        acquisition=paper_rule(acquisition, settings.num_fantasies, settings.num_samples),
         num_initial=settings.num_initial,
         num_inducing=settings.num_initial + settings.num_evaluations if is_exact else settings.num_inducing,
         kernel=ScaleKernel(base, outputscale_prior=GammaPrior(2.0, 0.15)).double(),
@@ -131,8 +132,6 @@ def _model_rule(laser: Laser, method: str, seed: int, *, settings: LaserSettings
             num_restarts=settings.num_restarts,
             raw_samples=settings.raw_samples,
             max_iterations=settings.max_iterations,
-            num_fantasies=settings.num_fantasies,
-            num_samples=settings.num_samples,
         ),
         seed=seed,
     )

@@ -1,0 +1,13 @@
+"""Rules of the paper's optimisation problems."""
+
+from streamgp.acquisition import KnowledgeGradient, NoisyExpectedImprovement
+from streamgp.experiments.baselines.paper_rules import paper_rule
+
+
+def test_the_effort_of_a_study_reaches_the_rule():
+    assert paper_rule("qkg", 7, 9) == KnowledgeGradient(7)
+    assert paper_rule("qnei", 7, 9) == NoisyExpectedImprovement(9)
+
+
+def test_other_names_are_left_to_the_optimizer():
+    assert paper_rule("random", 7, 9) == "random"
