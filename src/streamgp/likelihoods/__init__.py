@@ -2,7 +2,9 @@
 
 from streamgp.likelihoods.base import AbstractLikelihood
 from streamgp.likelihoods.bernoulli import Bernoulli
+from streamgp.likelihoods.beta import Beta
 from streamgp.likelihoods.binomial import Binomial
+from streamgp.likelihoods.gamma import Exponential, Gamma
 from streamgp.likelihoods.gaussian import Gaussian
 from streamgp.likelihoods.negative_binomial import NegativeBinomial
 from streamgp.likelihoods.poisson import Poisson
@@ -15,7 +17,10 @@ from streamgp.likelihoods.wrapped import from_gpytorch
 __all__ = [
     "AbstractLikelihood",
     "Bernoulli",
+    "Beta",
     "Binomial",
+    "Exponential",
+    "Gamma",
     "Gaussian",
     "NegativeBinomial",
     "Poisson",

@@ -5,7 +5,9 @@ from typing import TypeVar
 from streamgp.errors import DTypeError, OptionError
 from streamgp.likelihoods.base import AbstractLikelihood
 from streamgp.likelihoods.bernoulli import Bernoulli
+from streamgp.likelihoods.beta import Beta
 from streamgp.likelihoods.binomial import Binomial
+from streamgp.likelihoods.gamma import Exponential, Gamma
 from streamgp.likelihoods.gaussian import Gaussian
 from streamgp.likelihoods.negative_binomial import NegativeBinomial
 from streamgp.likelihoods.poisson import Poisson
@@ -35,7 +37,19 @@ def register(cls: Class) -> Class:
     return cls
 
 
-for _each in (Bernoulli, Binomial, Gaussian, NegativeBinomial, Poisson, Preference, StudentT, Volatility):
+for _each in (
+    Bernoulli,
+    Beta,
+    Binomial,
+    Exponential,
+    Gamma,
+    Gaussian,
+    NegativeBinomial,
+    Poisson,
+    Preference,
+    StudentT,
+    Volatility,
+):
     register(_each)
 
 
