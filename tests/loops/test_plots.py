@@ -63,7 +63,7 @@ def test_the_surface_is_drawn_with_the_points(acquisition):
 
 
 def test_what_cannot_be_drawn_is_refused_with_a_sentence():
-    with pytest.raises(ShapeError, match="over two continuous dimensions, but there are 1"):
+    with pytest.raises(ShapeError, match="over the two dimensions of a box, but there are 1"):
         sg.Optimizer([(0.0, 1.0)]).plot_acquisition()
     with pytest.raises(UnsupportedError, match=r"The rule Thompson has no value .* such as NoisyExpectedImprovement"):
         told(acquisition="thompson").plot_acquisition()

@@ -147,3 +147,39 @@ def test_a_run_asks_for_batches_and_ends_after_the_stated_number():
 def test_a_function_that_returns_too_many_outcomes_is_an_error():
     with pytest.raises(sg.errors.ShapeError, match=r"y must have shape \(1,\)"):
         sg.Optimizer(UNIT).run(lambda x: x, 3, progress=False)
+
+
+SPACE = {
+    "temperature": sg.Real(100, 180),
+    "loading": sg.Real(1e-4, 1, log=True),
+    "stirrers": sg.Integer(1, 4),
+    "solvent": sg.Categorical(["water", "ethanol"]),
+}
+
+
+def yield_of(one):
+    """Its maximum is 89, with four stirrers in ethanol at 130 degrees and a loading of 0.01."""
+    heat, loading = -0.01 * (one["temperature"] - 130) ** 2, -3 * (math.log10(one["loading"]) + 2) ** 2
+    return 80 + heat + loading + one["stirrers"] + 5 * (one["solvent"] == "ethanol")
+
+
+def test_parameters_with_names_are_optimised(tmp_path):
+    optimizer = sg.Optimizer(SPACE, search=Search(num_restarts=1, raw_samples=16, max_iterations=15), num_initial=8)
+    best = optimizer.run(yield_of, 14, progress=False)
+    assert yield_of(best.X) > 84  # of 200 random points the median is 66, and the best about 86
+    assert isinstance(best.X["stirrers"], int)
+    fixed = optimizer.ask(2, fixed={"solvent": "water"})
+    assert {one["solvent"] for one in fixed} == {"water"}
+    assert optimizer.pending == fixed
+    optimizer.tell({**fixed[0], "temperature": round(fixed[0]["temperature"])}, 70.0)
+    assert optimizer.pending == fixed[1:]
+    optimizer.save(tmp_path / "run")
+    assert sg.load(tmp_path / "run").ask() == optimizer.ask()
+    assert optimizer.predict(fixed).mean.shape == (2,)
+
+
+def test_only_parameters_with_names_can_be_fixed_and_have_constraints():
+    with pytest.raises(sg.errors.UnsupportedError, match="Only parameters with names can be fixed"):
+        sg.Optimizer(UNIT).ask(fixed={"x": 1.0})
+    with pytest.raises(sg.errors.OptionError, match="input_constraints are between parameters with names"):
+        sg.Optimizer(UNIT, input_constraints=[sg.LinearConstraint({"x": 1.0}, upper=1.0)])

@@ -1,12 +1,14 @@
 """What a space has to know so that rules can search it and loops can keep its points."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from streamgp.acquisition.search import Search
+from streamgp.errors import UnsupportedError
 
 __all__ = ["AbstractSpace"]
 
@@ -51,6 +53,15 @@ class AbstractSpace(ABC):
     @abstractmethod
     def without(self, taken: Tensor) -> "AbstractSpace":
         """The space without points that cannot be suggested again, where there are such."""
+
+    def fixing(self, values: Mapping[str, Any] | None) -> "AbstractSpace":
+        """The space in which some parameters have a given value."""
+        if values:
+            raise UnsupportedError(
+                "Only parameters with names can be fixed. Make the optimizer with a dictionary of parameters, such as "
+                "{'temperature': streamgp.Real(100, 180)}."
+            )
+        return self
 
     @abstractmethod
     def design(self, num_points: int, *, num_initial: int, num_before: int, seed: int) -> Tensor:
@@ -101,12 +112,13 @@ class AbstractSpace(ABC):
         """
 
     @abstractmethod
-    def separate(self, points: Tensor, taken: Tensor, *, seed: int) -> Tensor:
+    def separate(self, points: Tensor, taken: Tensor, *, is_noisy: bool, seed: int) -> Tensor:
         """Replace points that repeat a taken one, or one before them.
 
         Args:
             points: Suggestions.
             taken: Points not to be suggested again.
+            is_noisy: Whether points of one suggestion may repeat each other.
             seed: Of what replaces them.
         """
 

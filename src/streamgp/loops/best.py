@@ -1,7 +1,7 @@
 """The best point, as far as is known."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import torch
@@ -10,6 +10,7 @@ from torch import Tensor
 
 from streamgp.acquisition import Context
 from streamgp.acquisition.feasible_objective import FeasibleMean
+from streamgp.loops.observations import Observations
 from streamgp.loops.prediction import predict_objective
 from streamgp.loops.settings import LoopSettings
 from streamgp.loops.state import LoopState, current
@@ -19,18 +20,24 @@ from streamgp.seeds import derived_seed
 __all__ = ["Best", "find_best", "most_wanted"]
 
 
+# How sure it must be that a point keeps all constraints for it to be called feasible.
+_SURE = 0.9
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class Best:
-    """The most promising point; in the user's units.
+    """The best point, in the user's units: the best of those that were evaluated, with what the model recommends.
 
     Attributes:
         X: The point.
         mean: Expected outcome there: a value, a rate, a probability; a utility for comparisons, whose zero is
             arbitrary.
-        std: Standard deviation of what is not known of it, without the noise of an observation.
+        std: Standard deviation of what is not known of it, without the noise of an observation; NaN for a point of an
+            earlier run of a trust region, which the model does not know.
         probability_feasible: Probability that all constraints hold there; 1 if there are none.
         observed: Mean of the outcomes observed at that point; None if there are none.
+        recommended: The point of the best mean anywhere, evaluated or not; None within itself.
     """
 
     X: Any
@@ -38,17 +45,20 @@ class Best:
     std: float
     probability_feasible: float
     observed: float | None
+    recommended: "Best | None" = None
 
 
 def find_best(state: LoopState, settings: LoopSettings, *, anywhere: bool) -> Best:
-    """Find the point of best posterior mean that likely keeps the constraints; the likeliest to do so, if none does.
+    """Find the best evaluated point, and the one that the model recommends.
 
-    Of earlier runs, which the model does not know, the best outcome is compared with that mean.
+    The best evaluated one has the best posterior mean, or the best outcome if there is no noise. It keeps the
+    constraints with a probability of 0.9, or as observed if they have no noise; the likeliest to do so is taken, if
+    none does. Of earlier runs, which the model does not know, the best outcome is compared with that mean.
 
     Args:
         state: With a model, if the current run has data.
         settings: Of the loop.
-        anywhere: Whether it may be a point that was never evaluated.
+        anywhere: Whether what is recommended is returned, be it evaluated or not.
     """
     before = _best_of_earlier_runs(state, settings)
     if before is not None and not bool(current(state, settings).is_informative.any()):
@@ -61,24 +71,47 @@ def find_best(state: LoopState, settings: LoopSettings, *, anywhere: bool) -> Be
 
 
 def _best_of_run(state: LoopState, settings: LoopSettings, *, anywhere: bool) -> Best:
-    context, data, space = make_context(state, settings), current(state, settings), settings.space
+    context, data = make_context(state, settings), current(state, settings)
     known = data.rows(data.is_informative)
-    points = torch.cat([known.points, torch.unique(data.pairs.flatten(0, 1), dim=0)])
-    if anywhere:
-        points = torch.cat([points, _maximizer(context, settings)])
-    with torch.no_grad():
-        posterior: Any = context.model.posterior(space.inputs(points))
-        # Whether an evaluation would fail, the last column if there is one, does not matter to a point that is known.
-        chance = context.objective.feasibility(posterior.mean, posterior.variance)[:, : len(settings.constraints)]
-        index = int(most_wanted(context.objective.score(posterior.mean), chance))
-    predicted = predict_objective(state, settings, space.inputs(points[index : index + 1]))
-    is_here = points[index] == known.points
+    evaluated = torch.cat([known.points, torch.unique(data.pairs.flatten(0, 1), dim=0)])
+    score, chance = _judge(context, settings, evaluated)
+    assert state.surrogate is not None
+    if not settings.is_preference:
+        if state.surrogate.is_noise_free(0):
+            y = known.y[:, 0]
+            score = y if settings.objectives[0].maximize else -y
+        first = len(settings.objectives)
+        for j, one in enumerate(settings.constraints):
+            if state.surrogate.is_noise_free(first + j):
+                chance[:, j] = one.is_kept(known.y[:, first + j]).to(chance)
+    index = int(most_wanted(score, chance.prod(-1)))
+    best = _describe(state, settings, evaluated[index : index + 1], known, float(chance[index].prod()))
+    # The best mean anywhere is at least that of an evaluated point.
+    points = torch.cat([evaluated[index : index + 1], _maximizer(context, settings)])
+    score, chance = _judge(context, settings, points)
+    index = int(most_wanted(score, chance.prod(-1)))
+    recommended = _describe(state, settings, points[index : index + 1], known, float(chance[index].prod()))
+    return recommended if anywhere else replace(best, recommended=recommended)
+
+
+@torch.no_grad()
+def _judge(context: Context, settings: LoopSettings, points: Tensor) -> tuple[Tensor, Tensor]:
+    """The mean of the objective, and the probability that each constraint holds."""
+    posterior: Any = context.model.posterior(settings.space.inputs(points))
+    # Whether an evaluation would fail, the last column if there is one, does not matter to a point that is known.
+    chance = context.objective.feasibility(posterior.mean, posterior.variance)[:, : len(settings.constraints)]
+    return context.objective.score(posterior.mean), chance.clone()
+
+
+def _describe(state: LoopState, settings: LoopSettings, point: Tensor, known: Observations, chance: float) -> Best:
+    predicted = predict_objective(state, settings, settings.space.inputs(point))
+    is_here = point[0] == known.points
     is_here = is_here.all(-1) if is_here.dim() == 2 else is_here
     return Best(
-        X=space.show(points[index : index + 1])[0],
+        X=settings.space.show(point)[0],
         mean=float(predicted.mean[0]),
         std=float(predicted.std[0]),
-        probability_feasible=float(chance[index].prod()),
+        probability_feasible=chance,
         observed=float(known.y[is_here, 0].mean()) if is_here.any() else None,
     )
 
@@ -95,12 +128,10 @@ def _best_of_earlier_runs(state: LoopState, settings: LoopSettings) -> Best | No
     return Best(X, mean=float(y[index]), std=math.nan, probability_feasible=1.0, observed=float(y[index]))
 
 
-def most_wanted(score: Float[Tensor, " n"], feasibility: Float[Tensor, "n c"]) -> Int[Tensor, ""]:
-    """Index of the best point among those that likely keep each limit; of the likeliest one, if none does."""
-    is_good = (feasibility >= 0.5).all(-1)
-    if is_good.any():
-        return score.masked_fill(~is_good, -torch.inf).argmax()
-    return feasibility.log().sum(-1).argmax()
+def most_wanted(score: Float[Tensor, " n"], chance: Float[Tensor, " n"]) -> Int[Tensor, ""]:
+    """Index of the best point among those that are surely feasible; of the likeliest one, if none is."""
+    is_sure = chance >= _SURE
+    return score.masked_fill(~is_sure, -torch.inf).argmax() if is_sure.any() else chance.argmax()
 
 
 def _maximizer(context: Context, settings: LoopSettings) -> Tensor:

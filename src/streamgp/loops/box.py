@@ -143,9 +143,9 @@ class Box(AbstractSpace):
         """By gradients."""
         return maximize_in_cube(function, q, search, num_dims=self.num_dims, seed=seed, starts=starts)
 
-    def separate(self, points: Tensor, taken: Tensor, *, seed: int) -> Float[Tensor, "q d"]:
+    def separate(self, points: Tensor, taken: Tensor, *, is_noisy: bool, seed: int) -> Float[Tensor, "q d"]:
         """Points of a Sobol sequence for those that repeat others."""
-        return separate_points(points, taken, seed=seed)
+        return separate_points(points, taken, is_noisy=is_noisy, seed=seed)
 
     def still_pending(self, pending: Tensor, told: Tensor) -> Float[Tensor, "r d"]:
         """Without the nearest one to each told point, if it is near."""
@@ -174,7 +174,9 @@ def candidates_around(
     return torch.cat([wide, near])
 
 
-def separate_points(points: Float[Tensor, "q d"], taken: Float[Tensor, "p d"], *, seed: int) -> Float[Tensor, "q d"]:
+def separate_points(
+    points: Float[Tensor, "q d"], taken: Float[Tensor, "p d"], *, is_noisy: bool = False, seed: int
+) -> Float[Tensor, "q d"]:
     """Replace points that repeat a taken one, or one before them, by points of a Sobol sequence.
 
     Acquisition functions that know of pending points do not repeat them unless little is left to learn; this makes
@@ -183,11 +185,13 @@ def separate_points(points: Float[Tensor, "q d"], taken: Float[Tensor, "p d"], *
     Args:
         points: Suggestions.
         taken: Points not to be suggested again.
+        is_noisy: Whether points may repeat those before them.
         seed: Of the sequence.
     """
     kept = taken
     for point in points:
-        if float(_distances(point.unsqueeze(0), kept)) < _LEAST_DISTANCE:
+        others = taken if is_noisy else kept
+        if float(_distances(point.unsqueeze(0), others)) < _LEAST_DISTANCE:
             others = sobol_points(256, points.shape[-1], seed=seed)
             distances = _distances(others, kept)
             is_new = distances >= _LEAST_DISTANCE

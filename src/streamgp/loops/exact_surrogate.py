@@ -20,7 +20,7 @@ from streamgp.likelihoods import Gaussian
 from streamgp.loops.observations import Observations
 from streamgp.loops.outcomes import Units
 from streamgp.loops.settings import LoopSettings
-from streamgp.loops.surrogate import AbstractSurrogate
+from streamgp.loops.surrogate import NO_NOISE, AbstractSurrogate
 from streamgp.seeds import derived_seed
 from streamgp.storage import register
 from streamgp.threads import few_threads
@@ -62,6 +62,10 @@ class ExactSurrogate(AbstractSurrogate):
     is_noise_learned: bool
     num_fitted: int
     knows_success = False
+
+    def is_noise_free(self, output: int) -> bool:
+        """Whether the noise variance is below a thousandth of the function's."""
+        return bool(self.noise_variance < NO_NOISE * self.outputscale)
 
     def model(self) -> SingleTaskGP:
         """The model for rules."""

@@ -3,6 +3,8 @@
 import os
 import threading
 from abc import ABC
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
@@ -20,6 +22,7 @@ from streamgp.loops.prediction import ResponsePrediction, check_level, predict_o
 from streamgp.loops.settings import LoopSettings
 from streamgp.loops.state import LoopState, add_pending, cancel, current, observe, refitted, start_state
 from streamgp.loops.suggest import suggest
+from streamgp.loops.tables import to_frame
 from streamgp.loops.user_model import make_user_model
 from streamgp.storage import load, save
 
@@ -48,19 +51,23 @@ class AbstractLoop(ABC):
         self._state = start_state(settings) if state is None else state
         self._lock = threading.RLock()
 
-    def ask(self, q: int = 1) -> Any:
+    def ask(self, q: int = 1, *, fixed: Mapping[str, Any] | None = None, as_frame: bool = False) -> Any:
         """Suggest points to evaluate next, and keep them as pending.
 
         Args:
             q: Number of points.
+            fixed: Values of parameters that stay as they are in this suggestion, by name.
+            as_frame: Return a DataFrame of pandas, where parameters have names.
 
         Returns:
-            Points as the user has them.
+            Points as the user has them: a tensor `(q, d)`, indices of a pool, or a list of dictionaries.
         """
         check_count(q, "q")
+        settings = replace(self._settings, space=self._settings.space.fixing(fixed)) if fixed else self._settings
         with self._lock:
-            self._state, points = suggest(self._state, self._settings, q)
-            return self._settings.space.show(points)
+            self._state, points = suggest(self._state, settings, q)
+        shown = self._settings.space.show(points)
+        return to_frame(shown) if as_frame else shown
 
     def tell(self, X: Any, y: Any, *, total_count: Any = None, noise_variance: Any = None) -> None:
         """Learn outcomes, of points that were asked for or of any others.
@@ -117,14 +124,16 @@ class AbstractLoop(ABC):
             self._state = cancel(self._state, self._settings, X)
 
     def best(self, *, anywhere: bool = False) -> Best:
-        """The point of best posterior mean that likely keeps the constraints, with its uncertainty.
+        """The best point that was evaluated, with what the model recommends, whatever the rule.
 
-        Fits the model if that is due, as `ask` would. Each constraint must hold with a probability of one half; if none
-        of the points reaches that, the one that is likeliest feasible is returned, and its `probability_feasible` says
-        so.
+        The best of the evaluated points has the best posterior mean. Where there is next to no noise, less than a
+        thousandth of the function's variance, it has the best outcome, as a model that is not perfect would know less
+        than the data. It keeps all constraints with a probability of 0.9, or as observed where a constraint has no
+        noise; if none does, the likeliest to do so is returned, and its `probability_feasible` says so. The point of
+        the best posterior mean anywhere is its `recommended`. Fits the model if that is due, as `ask` would.
 
         Args:
-            anywhere: Whether it may be a point that was never evaluated.
+            anywhere: Whether what is recommended is returned, be it evaluated or not.
         """
         with self._lock:
             settings, has_run = self._settings, bool(current(self._state, self._settings).num_told)

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any, final
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from streamgp.acquisition.indices import check_constants
@@ -167,6 +167,8 @@ class Outcome:
         """
         if self.constant is None:
             return likelihood
+        default = getattr(self.likelihood, self.constant).to(constants)
+        constants = torch.where(constants.isnan(), default if default.dim() == 0 else constants, constants)
         values = constants if self.constant == "total_count" else units.noise_inside(constants)
         if likelihood.num_inputs == 1 and len(values) and bool((values == values[0]).all()):
             values = values[0]
@@ -271,6 +273,12 @@ class Constraint:
     def outcome(self) -> Outcome:
         """What is observed."""
         return Outcome.read(self.likelihood)
+
+    def is_kept(self, y: Float[Tensor, " n"]) -> Bool[Tensor, " n"]:
+        """Which outcomes keep the bounds."""
+        kept = torch.ones(len(y), dtype=torch.bool)
+        kept = kept if self.upper is None else kept & (y <= self.upper)
+        return kept if self.lower is None else kept & (y >= self.lower)
 
     def limits(self, units: Units) -> tuple[float | None, float | None]:
         """Lower and upper bound of the latent function, in the units in which it is modelled."""

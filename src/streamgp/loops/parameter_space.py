@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any, final
 
 import torch
-from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.exceptions.warnings import BotorchWarning
 from botorch.generation.gen import gen_candidates_scipy
 from jaxtyping import Bool, Float
@@ -254,7 +253,7 @@ class ParameterSpace(AbstractSpace):
         if self.is_continuous:
             return maximize_in_cube(function, q, search, num_dims=self.num_dims, seed=seed, starts=starts)
         chosen = self.no_points()
-        before = function.X_pending if isinstance(function, AcquisitionFunction) else None
+        before = function.X_pending if q > 1 else None
         for k in range(q):
             chosen = torch.cat([chosen, self._maximize_one(function, search, seed=seed + k)])
             if k < q - 1:
@@ -319,9 +318,9 @@ class ParameterSpace(AbstractSpace):
             rows.append(moved)
         return torch.cat(rows)
 
-    def separate(self, points: Tensor, taken: Tensor, *, seed: int) -> Float[Tensor, "q d"]:
+    def separate(self, points: Tensor, taken: Tensor, *, is_noisy: bool, seed: int) -> Float[Tensor, "q d"]:
         """Points of the design for those that repeat others."""
-        separated = separate_points(points, taken, seed=seed)
+        separated = separate_points(points, taken, is_noisy=is_noisy, seed=seed)
         is_same = (separated == points).all(-1, keepdim=True)
         return torch.where(is_same, points, self._valid(separated.clone(), seed=seed))
 

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from streamgp.acquisition import AbstractFunctionRule, KnowledgeGradient
 from streamgp.errors import ShapeError, UnsupportedError, ValueRangeError
+from streamgp.loops.box import Box
 from streamgp.loops.settings import LoopSettings
 from streamgp.loops.state import LoopState
 from streamgp.loops.suggest import make_context
@@ -64,8 +65,8 @@ def draw_region(runs: Tensor, lengths: Tensor, axes: "Axes | None", *, least: fl
 def check_drawable(settings: LoopSettings, num_steps: int) -> None:
     """Refuse to draw an acquisition function that has no surface."""
     space, rule = settings.space, settings.rule
-    if space.num_dims != 2 or not space.is_continuous:
-        raise ShapeError(f"The acquisition is drawn over two continuous dimensions, but there are {space.num_dims}.")
+    if space.num_dims != 2 or not isinstance(space, Box):
+        raise ShapeError(f"The acquisition is drawn over the two dimensions of a box, but there are {space.num_dims}.")
     if not isinstance(rule, AbstractFunctionRule | KnowledgeGradient):
         raise UnsupportedError(
             f"The rule {type(rule).__name__} has no value at a single point that could be drawn. Those that maximise a "
@@ -107,10 +108,7 @@ def is_within_limits(y: Tensor, settings: LoopSettings) -> Tensor:
     """Which evaluations were observed to keep the constraints."""
     is_within = torch.ones(len(y), dtype=torch.bool)
     for j, constraint in enumerate(settings.constraints, start=len(settings.objectives)):
-        if constraint.upper is not None:
-            is_within &= y[:, j] <= constraint.upper
-        if constraint.lower is not None:
-            is_within &= y[:, j] >= constraint.lower
+        is_within &= constraint.is_kept(y[:, j])
     return is_within
 
 

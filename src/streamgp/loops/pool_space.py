@@ -218,19 +218,19 @@ class PoolSpace(AbstractSpace):
         """The member of the largest value, one after the other, each given that those before are pending."""
         self.check_left(q)
         space, chosen = self, self.no_points()
-        before = getattr(function, "X_pending", None)
+        before = function.X_pending if q > 1 else None
         for _ in range(q):
             available = space.all_points()
             values = torch.cat([function(part.unsqueeze(-2)) for part in self.inputs(available).split(_CHUNK)])
             best = available[values.argmax()].reshape(1)
             chosen = torch.cat([chosen, best])
             space = space.without(best)
-            if len(chosen) < q and before is not False and hasattr(function, "set_X_pending"):
+            if len(chosen) < q:
                 taken = self.inputs(chosen)
                 function.set_X_pending(taken if before is None else torch.cat([before, taken]))
         return chosen
 
-    def separate(self, points: Tensor, taken: Tensor, *, seed: int) -> Int[Tensor, " q"]:
+    def separate(self, points: Tensor, taken: Tensor, *, is_noisy: bool, seed: int) -> Int[Tensor, " q"]:
         """They are different already."""
         return points
 

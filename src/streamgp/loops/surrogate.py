@@ -21,7 +21,7 @@ from streamgp.seeds import seeded
 from streamgp.storage import register
 from streamgp.training import FitResult, fit
 
-__all__ = ["AbstractSurrogate", "SparseSurrogate", "absorb_observations", "fit_sparse", "is_refit_due"]
+__all__ = ["NO_NOISE", "AbstractSurrogate", "SparseSurrogate", "absorb_observations", "fit_sparse", "is_refit_due"]
 
 # A warm refit takes 0.03 to 0.2 s up to here, which is little beside the search for a suggestion; beyond, one is made
 # for every twentieth part of new data.
@@ -29,6 +29,9 @@ _MOST_REFITTED_ALWAYS = 500
 _GROWTH = 0.05
 # Of the trapezoidal rule, in standard deviations: what lies beyond is below 1e-13.
 _RANGE, _NUM_NODES = 8.0, 801
+# Noise below this share of the function's variance is taken for none: to trust the best outcome then costs less than to
+# trust the model, which takes what it cannot explain for noise.
+NO_NOISE = 1e-3
 # Salt of the seeds of fits.
 _FIT = 2
 
@@ -43,6 +46,10 @@ class AbstractSurrogate(ABC):
     @abstractmethod
     def model(self) -> Model:
         """The model for rules, in its own inputs and units."""
+
+    @abstractmethod
+    def is_noise_free(self, output: int) -> bool:
+        """Whether outcomes are real numbers whose noise is next to nothing, so that they can be taken at their word."""
 
 
 @register
@@ -71,6 +78,15 @@ class SparseSurrogate(AbstractSurrogate):
     def knows_success(self) -> bool:  # type: ignore[override] # follows from the others
         """Whether there is a GP of success, the last one."""
         return len(self.results) > len(self.units)
+
+    def is_noise_free(self, output: int) -> bool:
+        """Whether the noise variance is below a thousandth of the function's."""
+        result = self.results[output]
+        noise = result.likelihood.gaussian_noise_variance
+        if noise is None:
+            return False
+        variance = result.gp.process.prior.variance(result.gp.inducing_points).mean()
+        return bool(noise.max() < NO_NOISE * variance)
 
     def model(self) -> OnlineGP:
         """The model for rules."""

@@ -1,19 +1,30 @@
 """The optimizer that users hold."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, final
 
 import torch
 from gpytorch.kernels import Kernel
 from torch import Tensor
 
-from streamgp.acquisition import AbstractRule, Search
+from streamgp.acquisition import AbstractRule, AbstractSpace, Search
 from streamgp.acquisition.rules.names import OPTIMIZER_RULES, read_rule
 from streamgp.checks import check_count, to_double
-from streamgp.errors import DTypeError, StreamGPWarning, UnsupportedError
+from streamgp.errors import DTypeError, OptionError, StreamGPWarning, UnsupportedError
 from streamgp.likelihoods import AbstractLikelihood
-from streamgp.loops import AbstractLoop, Best, Box, Constraint, LoopSettings, Objective, SurrogateSettings
+from streamgp.loops import (
+    AbstractLoop,
+    Best,
+    Box,
+    Constraint,
+    LinearConstraint,
+    LoopSettings,
+    Objective,
+    ParameterSpace,
+    SurrogateSettings,
+)
+from streamgp.loops.parameters import AbstractParameter
 from streamgp.loops.plots import check_drawable, draw_acquisition
 from streamgp.loops.settings import check_kernel, read_constraints, read_refit
 from streamgp.loops.state import compare
@@ -42,12 +53,13 @@ class Optimizer(AbstractLoop):
 
     def __init__(
         self,
-        bounds: Tensor | Sequence[tuple[float, float]],
+        bounds: Tensor | Sequence[tuple[float, float]] | Mapping[str, AbstractParameter],
         *,
         maximize: bool = True,
         likelihood: str | AbstractLikelihood = "gaussian",
         constraints: Sequence[Constraint] = (),
-        acquisition: str | AbstractRule = "qkg",
+        input_constraints: Sequence[LinearConstraint] = (),
+        acquisition: str | AbstractRule = "auto",
         num_initial: int | None = None,
         num_inducing: int = 100,
         kernel: Kernel | None = None,
@@ -59,13 +71,16 @@ class Optimizer(AbstractLoop):
 
         Args:
             bounds: Of the box that is searched: a tensor `(2, d)` with lower ends in the first row, as BoTorch has it,
-                or a list of pairs `(lower, upper)`, one for each dimension.
+                or a list of pairs `(lower, upper)`, one for each dimension. Or parameters by name, `streamgp.Real`,
+                `Integer`, `Ordinal` and `Categorical`; points are then dictionaries.
             maximize: Whether large outcomes are wanted, or small ones.
             likelihood: Of the objective: `"gaussian"`, `"student_t"`, `"poisson"`, `"negative_binomial"`,
                 `"bernoulli"`, `"preference"`, or an object of `streamgp.likelihoods`, whose numbers are in the user's
                 units. Real outcomes are standardised.
             constraints: Further outcomes with bounds.
-            acquisition: A rule of `streamgp.acquisition`, or a name that is short for one: `"qkg"` (knowledge
+            input_constraints: Linear constraints between parameters with names.
+            acquisition: A rule of `streamgp.acquisition`, or a name that is short for one. By default noisy expected
+                improvement, and for comparisons what the better of two is worth. Names are `"qkg"` (knowledge
                 gradient), `"qnei"`, `"qei"` (noisy and plain expected improvement), `"qucb"` (upper confidence bound),
                 `"gibbon"` (maximum-value entropy), `"multi_step"` (knowledge gradient of two steps), `"thompson"`,
                 `"lookahead_thompson"` (Thompson sampling, and with look-ahead), `"random"` (points of the initial
@@ -81,10 +96,12 @@ class Optimizer(AbstractLoop):
             search: How much work goes into the search for a suggestion.
             seed: Of everything random.
         """
-        space = Box.from_bounds(bounds)
+        space = _read_space(bounds, input_constraints)
         objective = Objective(maximize=maximize, likelihood=likelihood)
         objective.outcome.check_constants(None)
         rows = read_constraints(constraints)
+        if acquisition == "auto":
+            acquisition = "qkg" if objective.outcome.likelihood.num_inputs == 2 else "qnei"
         rule = read_rule(acquisition, OPTIMIZER_RULES)
         _check_combination(objective, rows, rule)
         if search is not None and not isinstance(search, Search):
@@ -127,17 +144,15 @@ class Optimizer(AbstractLoop):
         with self._lock:
             self._state = compare(self._state, self._settings, winners, losers)
 
-    def run(
-        self, function: Callable[[Tensor], Any], num_evaluations: int, *, q: int = 1, progress: bool = True
-    ) -> Best:
+    def run(self, function: Callable[[Any], Any], num_evaluations: int, *, q: int = 1, progress: bool = True) -> Best:
         """Evaluate a function again and again where the optimizer suggests it.
 
         A function that raises an exception, or returns a number that is not finite, has failed there: that is told, and
         the loop goes on. Exceptions are shown as warnings.
 
         Args:
-            function: Of one point `(d,)` in the user's units; returns the outcome, or the outcomes of objective and
-                constraints.
+            function: Of one point, `(d,)` or a dictionary, in the user's units; returns the outcome, or the outcomes of
+                objective and constraints.
             num_evaluations: Number of calls, failed ones included.
             q: How many points to ask for at a time.
             progress: Show a progress bar.
@@ -156,7 +171,7 @@ class Optimizer(AbstractLoop):
             while num_done < num_evaluations:
                 X = self.ask(min(q, num_evaluations - num_done))
                 for point in X:
-                    self.tell(point.unsqueeze(0), self._evaluate(function, point).unsqueeze(0))
+                    self.tell([point] if isinstance(point, dict) else point, self._evaluate(function, point))
                     num_done += 1
                     bar.advance(task)
         return self.best()
@@ -181,17 +196,29 @@ class Optimizer(AbstractLoop):
             f"{self._summary()})"
         )
 
-    def _evaluate(self, function: Callable[[Tensor], Any], point: Tensor) -> Tensor:
-        """Outcomes of a point, NaN if the function failed."""
-        num_columns = len(self._settings.outcomes)
+    def _evaluate(self, function: Callable[[Any], Any], point: Any) -> Tensor:
+        """Outcomes of a point, a row of NaN if the function failed."""
+        failed = torch.full((1, len(self._settings.outcomes)), torch.nan, dtype=torch.float64)
         try:
-            outcome = function(point.clone())
+            outcome = function(dict(point) if isinstance(point, dict) else point.clone())
         except Exception as error:  # whatever the user's function raises, it failed there
-            message = f"The evaluation at {point.tolist()} failed with {type(error).__name__}: {error}"
+            where = point if isinstance(point, dict) else point.tolist()
+            message = f"The evaluation at {where} failed with {type(error).__name__}: {error}"
             warnings.warn(message, StreamGPWarning, stacklevel=3)
-            return point.new_full((num_columns,), torch.nan)
-        row = to_double(outcome, "the result of the function").reshape(-1)
+            return failed
+        row = to_double(outcome, "the result of the function").reshape(1, -1)
         return row if row.isfinite().all() else torch.full_like(row, torch.nan)
+
+
+def _read_space(bounds: Any, input_constraints: Sequence[LinearConstraint]) -> AbstractSpace:
+    if isinstance(bounds, Mapping):
+        return ParameterSpace(bounds, tuple(input_constraints))
+    if input_constraints:
+        raise OptionError(
+            "input_constraints are between parameters with names. Make the optimizer with a dictionary of parameters, "
+            "such as {'water': streamgp.Real(0, 1), 'ethanol': streamgp.Real(0, 1)}."
+        )
+    return Box.from_bounds(bounds)
 
 
 def _check_combination(objective: Objective, constraints: tuple[Constraint, ...], rule: AbstractRule) -> None:

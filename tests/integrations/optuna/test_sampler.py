@@ -284,7 +284,7 @@ def test_a_suggestion_that_cannot_be_computed_falls_back_to_the_design_and_says_
     def broken(*args, **options):
         raise NumericalError("the matrix is hopeless")
 
-    monkeypatch.setattr(sampler_module, "suggest_point", broken)
+    monkeypatch.setattr(sampler_module, "suggest", broken)
     with pytest.warns(StreamGPWarning, match="trial 4, so that a point of the initial design.*hopeless"):
         study = run(parabola, 5)
     monkeypatch.undo()

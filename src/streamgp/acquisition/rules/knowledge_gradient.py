@@ -1,9 +1,10 @@
 """Knowledge gradient, of one step or several, and where its search starts."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, final
 
 import torch
+from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.acquisition.multi_step_lookahead import qMultiStepLookahead
 from botorch.sampling.normal import SobolQMCNormalSampler
 from botorch.utils.sampling import manual_seed
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from streamgp.acquisition.abstract_rule import AbstractRule
 from streamgp.acquisition.context import Context
+from streamgp.acquisition.discrete_knowledge_gradient import DiscreteKnowledgeGradient
 from streamgp.acquisition.feasible_objective import FeasibleMean
 from streamgp.acquisition.rules.improvement import ExpectedUtilityOfBest
 from streamgp.errors import UnsupportedError
@@ -59,7 +61,9 @@ class KnowledgeGradient(AbstractRule):
             return ExpectedUtilityOfBest().function(context, seed=seed)
         drawn = context.space.inputs(context.candidates(_NUM_RECOMMENDED, seeded(seed, 302)))
         W = torch.cat([context.baseline, drawn])
-        return lambda X: knowledge_gradient_on(context, X, W, num_fantasies=self.num_fantasies, seed=seed)[0]
+        if context.objective.limits or not _is_gaussian(context.model):
+            return _SampledKnowledgeGradient(context, W, self.num_fantasies, seed)
+        return DiscreteKnowledgeGradient(context, W)
 
 
 @register
@@ -85,6 +89,28 @@ class MultiStep(AbstractRule):
             )
         with manual_seed(derived_seed(seed, 200)):
             return _propose_lookahead(context, q, [self.num_fantasies, self.num_later], seed=seed)
+
+
+@final
+class _SampledKnowledgeGradient(AcquisitionFunction):
+    """Knowledge gradient on a finite set by fantasies, for outcomes that are not Gaussian or have limits."""
+
+    def __init__(self, context: Context, W: Float[Tensor, "w d"], num_fantasies: int, seed: int) -> None:
+        super().__init__(model=context.model)
+        self.context, self.W, self.num_fantasies, self.seed = context, W, num_fantasies, seed
+        self.X_pending = context.pending_or_none
+
+    def set_X_pending(self, X_pending: Tensor | None = None) -> None:  # noqa: N802 # as BoTorch calls it
+        self.X_pending = X_pending
+
+    def forward(self, X: Tensor) -> Tensor:
+        pending = self.context.pending[:0] if self.X_pending is None else self.X_pending
+        context = replace(self.context, pending=pending)
+        return knowledge_gradient_on(context, X, self.W, num_fantasies=self.num_fantasies, seed=self.seed)[0]
+
+
+def _is_gaussian(model: Any) -> bool:
+    return all(one is not None and one.gaussian_noise_variance is not None for one in model.likelihoods)
 
 
 def lookahead(context: Context, counts: list[int], *, seed: int) -> qMultiStepLookahead:
@@ -117,7 +143,6 @@ def _propose_lookahead(context: Context, q: int, counts: list[int], *, seed: int
     return context.space.maximize(function, q, context.search, seed=seed, starts=starts)
 
 
-@torch.no_grad()
 def knowledge_gradient_on(
     context: Context, X: Float[Tensor, "*b q d"], W: Float[Tensor, "w d"], *, num_fantasies: int, seed: int
 ) -> tuple[Float[Tensor, "*b"], Float[Tensor, "f *b d"]]:

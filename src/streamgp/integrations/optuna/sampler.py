@@ -94,7 +94,8 @@ class StreamGPSampler(BaseSampler):
         self._independent_sampler = independent_sampler
         self._search = _SEARCH if search is None else search
         # As many bits as torch's and NumPy's generators take.
-        self._seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
+        drawn = int(np.random.SeedSequence().generate_state(1)[0])
+        self._seed = drawn if seed is None else check_count(seed, "seed", minimum=0)
         some = torch.zeros(2, 1, dtype=torch.float64)
         settings = self._settings(ParameterSpace({"x": Real(0.0, 1.0)}), [StudyDirection.MAXIMIZE], some)
         if settings.is_preference:
