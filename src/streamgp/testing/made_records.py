@@ -7,7 +7,7 @@ from streamgp.experiments.schema.figure import Figure
 from streamgp.experiments.schema.record import Records, UnitRecord
 from streamgp.experiments.schema.study import UnitOutcome
 
-__all__ = ["make_records"]
+__all__ = ["make_records", "records_of"]
 
 
 def make_records(
@@ -27,21 +27,51 @@ def make_records(
     """
     return Records(
         tuple(
-            UnitRecord(
-                study=figure.study,
-                problem=problem,
-                method=method,
-                seed=seed,
-                scale="quick",
-                settings={} if settings is None else settings,
-                outcome=outcome(problem, method, seed),
-                seconds=1.0,
-                machine="none",
-                software={},
-                finished="2026-01-01T00:00:00+00:00",
-            )
+            _record(figure, problem, method, seed, outcome(problem, method, seed), settings)
             for problem in figure.problems
             for method in figure.methods
             for seed in range(num_trials)
         )
+    )
+
+
+def records_of(
+    figure: Figure,
+    outcomes: Mapping[tuple[str, str], list[UnitOutcome]],
+    *,
+    num_trials: int | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> Records:
+    """Records of outcomes that are listed.
+
+    Args:
+        figure: The figure.
+        outcomes: By problem and method, one for each seed.
+        num_trials: How many seeds to take at most; all by default.
+        settings: The settings that they share; none by default.
+    """
+    return Records(
+        tuple(
+            _record(figure, problem, method, seed, outcome, settings)
+            for (problem, method), trials in outcomes.items()
+            for seed, outcome in enumerate(trials[:num_trials])
+        )
+    )
+
+
+def _record(
+    figure: Figure, problem: str, method: str, seed: int, outcome: UnitOutcome, settings: Mapping[str, Any] | None
+) -> UnitRecord:
+    return UnitRecord(
+        study=figure.study,
+        problem=problem,
+        method=method,
+        seed=seed,
+        scale="quick",
+        settings={} if settings is None else settings,
+        outcome=outcome,
+        seconds=1.0,
+        machine="none",
+        software={},
+        finished="2026-01-01T00:00:00+00:00",
     )

@@ -2,6 +2,8 @@ import numpy as np
 import pytest
 
 from streamgp.experiments.figures.branin_knowledge_gradient import FIGURE
+from streamgp.testing.figure_laws import FigureLaws
+from streamgp.testing.made_records import records_of
 
 
 def outcomes(weights):
@@ -20,6 +22,13 @@ def outcomes(weights):
     return found
 
 
+class TestFigure(FigureLaws):
+    figure = FIGURE
+
+    def records(self, num_trials):
+        return records_of(FIGURE, outcomes({"conditioned": 0.1, "absorbed": 0.2}), num_trials=num_trials)
+
+
 @pytest.mark.parametrize(
     ("weights", "verdict"),
     [
@@ -28,11 +37,7 @@ def outcomes(weights):
         ({"conditioned": 1.0, "absorbed": 1.0}, "not"),
     ],
 )
-def test_the_verdict_follows_the_numbers(to_records, weights, verdict):
-    judgement = FIGURE.judge(to_records(outcomes(weights)))
+def test_the_verdict_follows_the_numbers(weights, verdict):
+    judgement = FIGURE.judge(records_of(FIGURE, outcomes(weights)))
     assert judgement.verdict == verdict
     assert "over 4 trials" in judgement.evidence
-
-
-def test_it_is_drawn_and_described(to_records, check_shown):
-    check_shown(FIGURE, to_records(outcomes({"conditioned": 0.1, "absorbed": 0.2})))

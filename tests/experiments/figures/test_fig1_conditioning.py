@@ -1,6 +1,8 @@
 import pytest
 
 from streamgp.experiments.figures.fig1_conditioning import FIGURE
+from streamgp.testing.figure_laws import FigureLaws
+from streamgp.testing.made_records import records_of
 
 
 def outcomes(*, shift=0.0, after_first=0.1, after_new=0.1):
@@ -19,6 +21,13 @@ def outcomes(*, shift=0.0, after_first=0.1, after_new=0.1):
     return found | {("volatility", method): [volatility] for method in FIGURE.methods}
 
 
+class TestFigure(FigureLaws):
+    figure = FIGURE
+
+    def records(self, num_trials):
+        return records_of(FIGURE, outcomes(shift=0.05), num_trials=num_trials)
+
+
 @pytest.mark.parametrize(
     ("changes", "verdict"),
     [
@@ -28,11 +37,7 @@ def outcomes(*, shift=0.0, after_first=0.1, after_new=0.1):
         ({"shift": 0.5}, "not"),
     ],
 )
-def test_the_verdict_follows_the_numbers(to_records, changes, verdict):
-    judgement = FIGURE.judge(to_records(outcomes(**changes)))
+def test_the_verdict_follows_the_numbers(changes, verdict):
+    judgement = FIGURE.judge(records_of(FIGURE, outcomes(**changes)))
     assert judgement.verdict == verdict
     assert "at most" in judgement.evidence
-
-
-def test_it_is_drawn_and_described(to_records, check_shown):
-    check_shown(FIGURE, to_records(outcomes(shift=0.05)))

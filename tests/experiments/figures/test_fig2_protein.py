@@ -1,6 +1,8 @@
 import pytest
 
 from streamgp.experiments.figures.fig2_protein import FIGURE
+from streamgp.testing.figure_laws import FigureLaws
+from streamgp.testing.made_records import records_of
 
 
 def outcomes(*, middle=0.05, end=0.05):
@@ -14,14 +16,17 @@ def outcomes(*, middle=0.05, end=0.05):
     return {("protein", method): [trial(seed, method) for seed in range(3)] for method in FIGURE.methods}
 
 
+class TestFigure(FigureLaws):
+    figure = FIGURE
+
+    def records(self, num_trials):
+        return records_of(FIGURE, outcomes(), num_trials=num_trials)
+
+
 @pytest.mark.parametrize(
     ("changes", "verdict"), [({}, "reproduced"), ({"end": 0.0}, "partly"), ({"middle": -0.1, "end": -0.05}, "not")]
 )
-def test_the_verdict_follows_the_numbers(to_records, changes, verdict):
-    judgement = FIGURE.judge(to_records(outcomes(**changes)))
+def test_the_verdict_follows_the_numbers(changes, verdict):
+    judgement = FIGURE.judge(records_of(FIGURE, outcomes(**changes)))
     assert judgement.verdict == verdict
     assert "Fixed points less pivoted Cholesky at the end" in judgement.evidence
-
-
-def test_it_is_drawn_and_described(to_records, check_shown):
-    check_shown(FIGURE, to_records(outcomes()))

@@ -2,6 +2,7 @@ import pytest
 
 from streamgp.experiments.figures.fig4a_malaria import FIGURE
 from streamgp.experiments.schema.record import Records, UnitRecord
+from streamgp.testing.figure_laws import FigureLaws
 
 NUMBERS = [10, 16, 22, 28]
 
@@ -27,6 +28,13 @@ def survey(ends: dict[str, float], num_trials: int = 3) -> Records:
 
 
 CLEAR = {"svgp-nipv": 0.05, "exact-nipv": 0.06, "wiski-nipv": 0.07}
+
+
+class TestFigure(FigureLaws):
+    figure = FIGURE
+
+    def records(self, num_trials):
+        return survey(CLEAR, num_trials)
 
 
 @pytest.mark.parametrize(

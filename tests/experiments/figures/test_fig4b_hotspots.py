@@ -3,15 +3,16 @@ import pytest
 from streamgp.experiments.figures.fig4b_hotspots import FIGURE
 from streamgp.experiments.plots.village_survey import METHODS
 from streamgp.experiments.schema.record import Records, UnitRecord
+from streamgp.testing.figure_laws import FigureLaws
 
 NUMBERS = list(range(100, 105))
 
 
-def survey(curves: dict[str, list[float]]) -> Records:
-    """Three trials whose accuracies differ by the same shift for all methods."""
+def survey(curves: dict[str, list[float]], num_trials: int = 3) -> Records:
+    """Trials whose accuracies differ by the same shift for all methods."""
     found = []
     for method in METHODS:
-        for seed in range(3):
+        for seed in range(num_trials):
             values = [value + 0.001 * seed for value in curves[method]]
             outcome = {"num_villages": NUMBERS, "accuracy": values}
             outcome |= {"fit_seconds": [1.0] * 5, "choice_seconds": [0.5] * 4, "visited": list(range(104))}
@@ -30,6 +31,13 @@ def curves(start: tuple[float, float], ends: tuple[float, ...]) -> dict[str, lis
         method: [first, first, 0.5 * (first + last), last, last]
         for method, first, last in zip(METHODS, starts, ends, strict=True)
     }
+
+
+class TestFigure(FigureLaws):
+    figure = FIGURE
+
+    def records(self, num_trials):
+        return survey(curves((0.80, 0.82), (0.88, 0.87, 0.85, 0.86, 0.84)), num_trials)
 
 
 @pytest.mark.parametrize(

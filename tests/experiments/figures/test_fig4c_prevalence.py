@@ -1,6 +1,8 @@
 import pytest
 
 from streamgp.experiments.figures.fig4c_prevalence import FIGURE
+from streamgp.testing.figure_laws import FigureLaws
+from streamgp.testing.made_records import records_of
 
 GOOD = (0.011, 0.010, 0.014, 0.016, 0.018)
 
@@ -19,6 +21,13 @@ def outcomes(ends):
     }
 
 
+class TestFigure(FigureLaws):
+    figure = FIGURE
+
+    def records(self, num_trials):
+        return records_of(FIGURE, outcomes(GOOD), num_trials=num_trials)
+
+
 @pytest.mark.parametrize(
     ("ends", "verdict"),
     [
@@ -29,16 +38,15 @@ def outcomes(ends):
         ((0.015, *GOOD[1:]), "not"),
     ],
 )
-def test_the_verdict_follows_the_curves(to_records, ends, verdict):
-    assert FIGURE.judge(to_records(outcomes(ends))).verdict == verdict
+def test_the_verdict_follows_the_curves(ends, verdict):
+    assert FIGURE.judge(records_of(FIGURE, outcomes(ends))).verdict == verdict
 
 
-def test_it_is_drawn_and_described(to_records, check_shown):
-    records = to_records(outcomes(GOOD))
-    check_shown(FIGURE, records)
+def test_the_description_names_the_errors():
+    records = records_of(FIGURE, outcomes(GOOD))
     assert "after 103 villages: SVGP, hotspot entropy 0.0111" in FIGURE.describe(records)
 
 
-def test_the_table_shows_the_published_errors(to_records):
-    (table,) = FIGURE.tables(to_records(outcomes(GOOD)))
+def test_the_table_shows_the_published_errors():
+    (table,) = FIGURE.tables(records_of(FIGURE, outcomes(GOOD)))
     assert [row[3] for row in table.rows[-3:]] == ["0.01664", "0.01391", "0.01193"]

@@ -1,6 +1,8 @@
 import pytest
 
 from streamgp.experiments.figures.fig6_sine import FIGURE
+from streamgp.testing.figure_laws import FigureLaws
+from streamgp.testing.made_records import records_of
 
 
 def outcomes(*, first=0.2, alone=0.5, together=0.02, lost=3.0):
@@ -27,6 +29,13 @@ def outcomes(*, first=0.2, alone=0.5, together=0.02, lost=3.0):
     return {("sine", method): [trial(method, seed) for seed in range(3)] for method in FIGURE.methods}
 
 
+class TestFigure(FigureLaws):
+    figure = FIGURE
+
+    def records(self, num_trials):
+        return records_of(FIGURE, outcomes(), num_trials=num_trials)
+
+
 @pytest.mark.parametrize(
     ("changes", "verdict"),
     [
@@ -37,11 +46,7 @@ def outcomes(*, first=0.2, alone=0.5, together=0.02, lost=3.0):
         ({"alone": 0.01}, "not"),
     ],
 )
-def test_the_verdict_follows_the_numbers(to_records, changes, verdict):
-    judgement = FIGURE.judge(to_records(outcomes(**changes)))
+def test_the_verdict_follows_the_numbers(changes, verdict):
+    judgement = FIGURE.judge(records_of(FIGURE, outcomes(**changes)))
     assert judgement.verdict == verdict
     assert "of streamgp 0.010" in judgement.evidence
-
-
-def test_it_is_drawn_and_described(to_records, check_shown):
-    check_shown(FIGURE, to_records(outcomes()))

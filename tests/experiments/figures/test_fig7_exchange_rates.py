@@ -1,6 +1,8 @@
 import pytest
 
 from streamgp.experiments.figures.fig7_exchange_rates import FIGURE
+from streamgp.testing.figure_laws import FigureLaws
+from streamgp.testing.made_records import records_of
 
 
 def outcomes(*, resampled=0.6, pivoted=0.2):
@@ -25,15 +27,18 @@ def outcomes(*, resampled=0.6, pivoted=0.2):
     return {("cad", method): [trial(method, seed) for seed in range(3)] for method in FIGURE.methods}
 
 
+class TestFigure(FigureLaws):
+    figure = FIGURE
+
+    def records(self, num_trials):
+        return records_of(FIGURE, outcomes(), num_trials=num_trials)
+
+
 @pytest.mark.parametrize(
     ("changes", "verdict"),
     [({}, "reproduced"), ({"pivoted": 0.5}, "partly"), ({"resampled": 0.1}, "not")],
 )
-def test_the_verdict_follows_the_numbers(to_records, changes, verdict):
-    judgement = FIGURE.judge(to_records(outcomes(**changes)))
+def test_the_verdict_follows_the_numbers(changes, verdict):
+    judgement = FIGURE.judge(records_of(FIGURE, outcomes(**changes)))
     assert judgement.verdict == verdict
     assert "RMSE on all days at the end: pivoted Cholesky 0.40" in judgement.evidence
-
-
-def test_it_is_drawn_and_described(to_records, check_shown):
-    check_shown(FIGURE, to_records(outcomes()))

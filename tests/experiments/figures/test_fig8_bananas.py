@@ -1,6 +1,8 @@
 import pytest
 
 from streamgp.experiments.figures.fig8_bananas import FIGURE
+from streamgp.testing.figure_laws import FigureLaws
+from streamgp.testing.made_records import records_of
 
 
 def outcomes(*, remembered=0.9, variance=0.5, weak=()):
@@ -26,6 +28,13 @@ def outcomes(*, remembered=0.9, variance=0.5, weak=()):
     return {("bananas", method): [trial(method)] for method in FIGURE.methods}
 
 
+class TestFigure(FigureLaws):
+    figure = FIGURE
+
+    def records(self, num_trials):
+        return records_of(FIGURE, outcomes(), num_trials=num_trials)
+
+
 @pytest.mark.parametrize(
     ("changes", "verdict"),
     [
@@ -35,9 +44,5 @@ def outcomes(*, remembered=0.9, variance=0.5, weak=()):
         ({"remembered": 0.5}, "not"),
     ],
 )
-def test_the_verdict_follows_the_numbers(to_records, changes, verdict):
-    assert FIGURE.judge(to_records(outcomes(**changes))).verdict == verdict
-
-
-def test_it_is_drawn_and_described(to_records, check_shown):
-    check_shown(FIGURE, to_records(outcomes()))
+def test_the_verdict_follows_the_numbers(changes, verdict):
+    assert FIGURE.judge(records_of(FIGURE, outcomes(**changes))).verdict == verdict
