@@ -3,9 +3,10 @@
 from streamgp.conditioning.absorb import AbsorbInfo
 from streamgp.conditioning.abstract_gp import AbstractGP
 from streamgp.conditioning.conditioned_gp import ConditionedGP
+from streamgp.conditioning.from_gpytorch import from_gpytorch
 from streamgp.conditioning.merging import merge
 from streamgp.conditioning.multi_output_gp import ConditionedMultiOutputGP, MultiOutputGP
-from streamgp.conditioning.sparse_gp import SparseGP, from_gpytorch
+from streamgp.conditioning.sparse_gp import SparseGP
 from streamgp.conditioning.window import SiteWindow
 
 __all__ = [

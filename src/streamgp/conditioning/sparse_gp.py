@@ -32,7 +32,7 @@ from streamgp.conditioning.selection import choose_inducing_points
 from streamgp.conditioning.transport import TransportInfo, transport
 from streamgp.conditioning.unlearning import LeaveOneOut, UnlearnInfo, leave_one_out, unlearn
 from streamgp.errors import ShapeError
-from streamgp.gp import Prior, PseudoData, SamplePaths, SparseProcess, pseudo_data, read_gpytorch, sample_paths
+from streamgp.gp import Prior, PseudoData, SamplePaths, SparseProcess, pseudo_data, sample_paths
 from streamgp.gp.exporting import write_gpytorch
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.shapes import broadcast_shapes
@@ -40,7 +40,7 @@ from streamgp.sites import SiteRule
 from streamgp.storage import reads_version_1, register, save
 from streamgp.storage.version1 import object_of, process_of
 
-__all__ = ["SparseGP", "from_gpytorch"]
+__all__ = ["SparseGP"]
 
 Result = TypeVar("Result")
 
@@ -311,22 +311,6 @@ class SparseGP(AbstractGP):
                 process, self.inducing_points if points is None else points, prior or process.prior
             )
         return process, predict_nystrom(process, observation), carried
-
-
-def from_gpytorch(model: ApproximateGP, *, kernel: Kernel | None = None, mean: Mean | None = None) -> SparseGP:
-    """Read a GPyTorch `ApproximateGP`, trained or not, into a `SparseGP` that predicts as it does.
-
-    Whitened and unwhitened strategies are read, with Cholesky, mean-field, delta, natural and tril-natural variational
-    distributions and any batch shape. The model's own jitter on the kernel matrix of the inducing points is kept; the
-    one that GPyTorch's whitened strategy also adds to the predictive variances is not.
-
-    Args:
-        model: The model; later training does not reach the result. One that was never called is initialised as its
-            first call would.
-        kernel: The kernel, if the model does not call it `covar_module`.
-        mean: The mean, if the model does not call it `mean_module`.
-    """
-    return SparseGP(read_gpytorch(model, kernel=kernel, mean=mean))
 
 
 @reads_version_1("streamgp.SparseGP")

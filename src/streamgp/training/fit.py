@@ -5,7 +5,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import Any, final, overload
 
 import numpy as np
 import torch
@@ -26,6 +26,7 @@ from streamgp.training.finishing import cast_process, learn_belief, optimal_proc
 from streamgp.training.full_batch import Log, Task, Trained, evaluate, target_variance, train
 from streamgp.training.minibatch import train_in_minibatches
 from streamgp.training.options import Minibatches, Options
+from streamgp.training.outputs import MultiOutputFit, fit_outputs
 from streamgp.training.parameters import Setting
 from streamgp.training.progress import progress_bar
 from streamgp.training.result import FitInfo, FitResult
@@ -49,10 +50,20 @@ _MOST_ROWS_AT_ONCE = 50_000
 _ROWS_OF_SAMPLE, _ROWS_OF_POINT = 4096, 20
 
 
-def fit(
+@overload
+def fit(X: Any, y: Any = None, *, outputs: None = None, **options: Any) -> FitResult: ...
+
+
+@overload
+def fit(X: Any, y: Any, *, outputs: str, rank: int | None = None, **options: Any) -> MultiOutputFit: ...
+
+
+def fit(  # type: ignore[misc] # the options of both are named here
     X: Any,
     y: Any = None,
     *,
+    outputs: str | None = None,
+    rank: int | None = None,
     likelihood: AbstractLikelihood | None = None,
     kernel: Kernel | None = None,
     mean: Mean | None = None,
@@ -75,7 +86,7 @@ def fit(
     generator: torch.Generator | None = None,
     progress: bool = False,
     callback: Callable[[float], None] | None = None,
-) -> FitResult:
+) -> FitResult | MultiOutputFit:
     r"""Fit a sparse GP: hyperparameters, inducing points and belief.
 
     Gaussian observations are fitted by L-BFGS on the collapsed bound, with the belief in closed form; others by
@@ -86,7 +97,12 @@ def fit(
     Args:
         X: Inputs `(n, d)`, a tensor or NumPy array, memory-mapped ones included; pairs `(n, 2, d)` for comparisons.
             Or, without `y`, an iterable of batches `(X, y)`, or a function that returns one for each pass.
-        y: Targets `(n,)`.
+        y: Targets `(n,)`; with `outputs`, outcomes `(n, o)` with NaN where an output was not observed.
+        outputs: Fit several correlated outputs at once: `"lmc"` for latent functions with lengthscales of their own,
+            `"icm"` for one kernel, `"independent"` for none in common. Gaussian noise is learned for each output; of
+            the other options `rank`, `kernel`, `num_inducing`, `max_iterations`, `tolerance` and `callback` count.
+            See `streamgp.training.outputs.fit_outputs`.
+        rank: Number of latent functions of several outputs.
         likelihood: One of `streamgp.likelihoods`; Gaussian with learned noise by default.
         kernel: GPyTorch kernel, copied; a scaled Matérn-5/2 with a lengthscale for each dimension by default. Its
             constraints and own priors are respected, and parameters with `requires_grad=False` stay as they are.
@@ -131,6 +147,23 @@ def fit(
         Salimbeni, Eleftheriadis, Hensman (2018), Natural gradients in practice.
         Bui, Nguyen, Turner (2017), Streaming sparse Gaussian process approximations.
     """
+    if outputs is not None:
+        if likelihood is not None or start is not None or carried is not None or minibatches is not None:
+            raise UnsupportedError(
+                "Several outputs are fitted at once with Gaussian noise, from the start and in one piece. Leave out "
+                "likelihood, start, carried and minibatches, or fit the outputs one by one."
+            )
+        return fit_outputs(
+            X,
+            y,
+            outputs=outputs,
+            rank=rank,
+            kernel=kernel,
+            num_inducing=100 if isinstance(num_inducing, str) else num_inducing,
+            max_iterations=200 if max_iterations is None else max_iterations,
+            tolerance=tolerance,
+            callback=callback,
+        )
     began = time.perf_counter()
     check_count(num_starts, "num_starts")
     check_modules(kernel, mean, start)

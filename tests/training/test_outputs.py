@@ -1,0 +1,96 @@
+"""Fits of several outputs: the bound against dense algebra, and what they learn."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from gpytorch.kernels import LinearKernel, MaternKernel, RBFKernel
+
+import streamgp as sg
+from streamgp.errors import DTypeError, OptionError, ShapeError, UnsupportedError, ValueRangeError
+from streamgp.likelihoods import Poisson
+
+NAN = float("nan")
+
+
+def data(rng, n=30):
+    X = torch.linspace(0.0, 4.0, n, dtype=torch.float64).unsqueeze(-1)
+    common = (2.0 * X.squeeze(-1)).sin()
+    Y = torch.stack([common, 3.0 - 2.0 * common, 0.5 * common], dim=-1)
+    return X, Y + 0.05 * torch.randn(n, 3, generator=rng, dtype=torch.float64)
+
+
+def test_the_bound_is_the_log_marginal_likelihood_where_all_inputs_are_inducing_points(rng):
+    X, Y = data(rng, n=12)
+    Y[3, 1] = NAN
+    result = sg.fit(X, Y, outputs="lmc", rank=2, num_inducing=12, max_iterations=15)
+    gp = result.gp
+    y = Y.reshape(-1).numpy()
+    seen = ~np.isnan(y)
+    parts = [kernel(X).to_dense().detach().numpy() for kernel in gp.sparse_gp.kernel.kernels]
+    a = gp.mixing.numpy()
+    K = sum(np.einsum("o,p,ij->iojp", a[:, j], a[:, j], part) for j, part in enumerate(parts)).reshape(36, 36)
+    K = K + np.diag(np.tile(result.noise_variance.numpy(), 12))
+    residual = (y - np.tile(gp.sparse_gp.mean.constants.numpy(), 12))[seen]
+    K = K[np.ix_(seen, seen)]
+    expected = -0.5 * (
+        residual @ np.linalg.solve(K, residual) + np.linalg.slogdet(K)[1] + seen.sum() * math.log(2 * math.pi)
+    )
+    assert result.info.bound == pytest.approx(expected, abs=1e-3)
+    prediction = gp.condition(X[:0], Y[:0], noise_variance=0.1).predict(X).mean.reshape(-1).numpy()
+    A = K @ np.eye(len(K)) - np.diag(np.tile(result.noise_variance.numpy(), 12)[seen])
+    exact = np.tile(gp.sparse_gp.mean.constants.numpy(), 12)[seen] + A @ np.linalg.solve(K, residual)
+    np.testing.assert_allclose(prediction[seen], exact, atol=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("outputs", ["icm", "lmc"])
+def test_correlated_outputs_fill_each_others_gaps(rng, outputs):
+    X, Y = data(rng)
+    gap = slice(10, 20)
+    training = Y.clone()
+    training[gap, 1] = NAN
+    together = sg.fit(X, training, outputs=outputs, rank=1, num_inducing=20, max_iterations=60)
+    apart = sg.fit(X, training, outputs="independent", num_inducing=20, max_iterations=60)
+    errors = [float((result.gp.predict(X).mean - Y)[gap, 1].square().mean().sqrt()) for result in (together, apart)]
+    assert errors[0] < 0.15 < errors[1]
+    assert together.info.bound > apart.info.bound
+    noise = together.noise_variance.sqrt()
+    assert (noise > 0.02).all()
+    assert (noise < 0.15).all()
+
+
+def test_single_precision_and_files(rng, tmp_path):
+    X, Y = data(rng, n=8)
+    result = sg.fit(X.float(), Y.float(), outputs="icm", rank=1, kernel=RBFKernel(), num_inducing=5, max_iterations=3)
+    mean = result.gp.predict(X.float()).mean
+    assert mean.dtype == torch.float32
+    result.save(tmp_path / "fit.sgp")
+    assert torch.equal(sg.load(tmp_path / "fit.sgp").gp.predict(X.float()).mean, mean)
+    again, _ = result.gp.absorb(X.float(), Y.float(), likelihood=result.likelihood)
+    assert torch.isfinite(again.predict(X.float()).mean).all()
+
+
+BAD = {
+    "outputs": ({"outputs": "all"}, OptionError, "outputs must be one of 'icm', 'lmc', 'independent'"),
+    "rank": ({"outputs": "independent", "rank": 1}, OptionError, "one latent function each, 3; leave out rank"),
+    "kernel": ({"outputs": "lmc", "kernel": LinearKernel()}, DTypeError, "must be an RBFKernel, MaternKernel or RQ"),
+    "ard": ({"outputs": "lmc", "kernel": MaternKernel(ard_num_dims=3)}, ShapeError, "has 3 lengthscales"),
+    "likelihood": ({"outputs": "lmc", "likelihood": Poisson()}, UnsupportedError, "fitted at once with Gaussian noise"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_options_get_a_sentence(rng, case):
+    options, error, sentence = BAD[case]
+    with pytest.raises(error, match=sentence):
+        sg.fit(*data(rng, n=8), **options)
+
+
+def test_bad_data_gets_a_sentence(rng):
+    X, Y = data(rng, n=8)
+    with pytest.raises(ShapeError, match=r"X must have shape \(n, d\) and Y \(n, o\)"):
+        sg.fit(X, Y[:, 0], outputs="lmc")
+    with pytest.raises(ValueRangeError, match="output 1 was observed 0 times"):
+        sg.fit(X, torch.where(torch.tensor([True, False, True]), Y, NAN), outputs="lmc")
