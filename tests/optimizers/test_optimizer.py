@@ -29,6 +29,7 @@ def hill(X):
     return (-6.0 * (X - torch.tensor([0.7, 0.3])).square().sum(-1)).exp()
 
 
+@pytest.mark.thorough
 def test_branin_is_minimised_within_thirty_evaluations():
     search = Search(num_restarts=2, raw_samples=32, max_iterations=30)
     optimizer = sg.Optimizer(BRANIN, maximize=False, search=search)
@@ -63,6 +64,7 @@ def test_minimising_is_maximising_the_negated_outcome(acquisition):
     assert down.best().mean == pytest.approx(-up.best().mean)
 
 
+@pytest.mark.thorough
 def test_a_third_of_the_evaluations_may_fail_at_random(rng):
     def flaky(x):
         luck = torch.rand((), generator=rng).item()
@@ -77,6 +79,7 @@ def test_a_third_of_the_evaluations_may_fail_at_random(rng):
     assert hill(best.X) > 0.9
 
 
+@pytest.mark.thorough
 def test_a_region_where_evaluations_fail_is_left():
     # Everything right of 0.5 fails, the maximum at 0.7 included; the best of the rest is at (0.5, 0.3).
     def half(x):
@@ -113,6 +116,7 @@ def compared(optimizer, num_comparisons):
     return optimizer
 
 
+@pytest.mark.thorough
 def test_comparisons_find_what_is_preferred():
     optimizer = sg.Optimizer(UNIT, likelihood="preference", search=SMALL, refit=3)
     best = compared(optimizer, 12).best()
