@@ -42,6 +42,7 @@ _HOMES = {
     "optimizers": "streamgp.optimizers",
     "pools": "streamgp.pools",
     "streaming": "streamgp.streaming",
+    "estimators": "streamgp.streaming.saving",
     "cli": "streamgp.cli.stream.checkpoints",
 }
 

@@ -1,10 +1,12 @@
 """What the scikit-learn estimators of streams share."""
 
+import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Generic, NamedTuple, TypeVar, final
 
 import numpy as np
@@ -14,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from streamgp.errors import DTypeError, ShapeError, StreamGPWarning, ValueRangeError
+from streamgp.storage import save
 from streamgp.streaming.drift import DriftWatch
 from streamgp.streaming.learner import StreamLearner
 from streamgp.streaming.one_vs_rest import OneVsRest
@@ -118,6 +121,14 @@ class AbstractStreamingEstimator(BaseEstimator, ABC, Generic[Learner]):
     def _learner(self) -> Learner:
         check_is_fitted(self, "state_")
         return self.state_.learner
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to a file that `streamgp.load` reads: arrays and a JSON description, no pickle; atomically.
+
+        The estimator that is read goes on as if it had never been saved. A drift detector cannot be saved.
+        """
+        import_module("streamgp.streaming.saving")  # which imports this one
+        save(self, path)
 
     @abstractmethod
     def _likelihood(self) -> Any:

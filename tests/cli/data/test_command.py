@@ -24,7 +24,7 @@ def served(tmp_path, monkeypatch):
     for name in ("plain.csv", "packed.csv"):
         (tmp_path / "served" / name).write_bytes(CONTENT)
     with serve(tmp_path / "served") as address:
-        for module in ("datasets.registry", "cli.data_tables", "cli.data_fetching"):
+        for module in ("datasets.registry", "cli.data.tables", "cli.data.fetching"):
             monkeypatch.setattr(f"streamgp.{module}.DATASETS", tiny_datasets(address))
         yield tmp_path
 

@@ -1,0 +1,43 @@
+"""The scikit-learn estimators in files: their parameters and all that they have learned."""
+
+from collections.abc import Callable
+from typing import Any
+
+from streamgp.storage import register
+from streamgp.storage.registry import is_registered
+from streamgp.streaming.classifier import StreamingGPClassifier
+from streamgp.streaming.estimator import AbstractStreamingEstimator, EstimatorState
+from streamgp.streaming.learner import StreamLearner
+from streamgp.streaming.model import StreamModel
+from streamgp.streaming.one_vs_rest import OneVsRest
+from streamgp.streaming.refitting import RefitReport
+from streamgp.streaming.regressor import StreamingGPRegressor
+from streamgp.streaming.rows import Rows
+from streamgp.streaming.settings import StreamSettings
+
+__all__: list[str] = []
+
+
+def _parts(estimator: AbstractStreamingEstimator[Any]) -> dict[str, Any]:
+    """Parameters, and what fitting has set, which ends with an underscore."""
+    learned = {name: value for name, value in vars(estimator).items() if name.endswith("_") and name[0] != "_"}
+    return {"parameters": estimator.get_params(deep=False), "learned": learned}
+
+
+def _rebuilder(cls: type) -> Callable[..., Any]:
+    def rebuild(parameters: dict[str, Any], learned: dict[str, Any]) -> Any:
+        estimator = cls(**parameters)
+        for name, value in learned.items():
+            if not name.endswith("_") or name.startswith("_"):
+                raise ValueError(f"{name!r} is not an attribute that fitting sets")
+            setattr(estimator, name, value)
+        return estimator
+
+    return rebuild
+
+
+for _cls in (StreamLearner, OneVsRest, StreamModel, RefitReport, Rows, StreamSettings, EstimatorState):
+    if not is_registered(_cls):
+        register(_cls)
+for _estimator in (StreamingGPRegressor, StreamingGPClassifier):
+    register(_estimator, name=f"estimators.{_estimator.__name__}", to_fields=_parts, from_fields=_rebuilder(_estimator))
