@@ -1,7 +1,8 @@
 """Models for BoTorch: sparse GPs that can be conditioned and fantasised."""
 
+from streamgp.models.multi_output import OnlineMultiOutputGP
 from streamgp.models.online_gp import OnlineGP
 from streamgp.models.paths import OnlinePaths
 from streamgp.models.posterior import LatentPosterior
 
-__all__ = ["LatentPosterior", "OnlineGP", "OnlinePaths"]
+__all__ = ["LatentPosterior", "OnlineGP", "OnlineMultiOutputGP", "OnlinePaths"]

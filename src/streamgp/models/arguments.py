@@ -23,7 +23,8 @@ def read_gps(gp: GP | Sequence[GP]) -> tuple[GP, ...]:
         if not isinstance(one, SparseGP | ConditionedGP):
             raise DTypeError(
                 f"gp must be a SparseGP or ConditionedGP, or one for each output, but has a {type(one).__name__}. "
-                "Read a trained GPyTorch model with streamgp.from_gpytorch, or fit one with streamgp.fit."
+                "Read a trained GPyTorch model with streamgp.from_gpytorch, or fit one with streamgp.fit. For a "
+                "MultiOutputGP use streamgp.models.OnlineMultiOutputGP."
             )
     if not gps:
         raise OptionError("gp must have at least one GP, but is empty. Pass one for each output.")

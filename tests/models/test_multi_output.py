@@ -1,0 +1,123 @@
+"""Correlated outputs in BoTorch: posteriors, fantasies, and acquisition functions with gradients."""
+
+import pytest
+import torch
+from botorch.acquisition.knowledge_gradient import qKnowledgeGradient
+from botorch.acquisition.logei import qLogNoisyExpectedImprovement
+from botorch.acquisition.multi_objective.logei import qLogNoisyExpectedHypervolumeImprovement
+from botorch.acquisition.objective import LinearMCObjective, ScalarizedPosteriorTransform
+from botorch.models import KroneckerMultiTaskGP
+from botorch.sampling import SobolQMCNormalSampler
+from gpytorch.kernels import MaternKernel
+from torch.testing import assert_close
+
+import streamgp as sg
+from streamgp.errors import DTypeError, ShapeError
+from streamgp.models.multi_output import OnlineMultiOutputGP
+
+MIXING = torch.tensor([[1.0, 0.3], [-0.6, 0.8]], dtype=torch.float64)
+
+
+@pytest.fixture
+def data(rng):
+    X = torch.rand(12, 2, generator=rng, dtype=torch.float64)
+    common = (3.0 * X).sin().sum(-1)
+    return X, torch.stack([common, -common + X[:, 0]], dim=-1)
+
+
+@pytest.fixture
+def model(data):
+    X, Y = data
+    kernel = MaternKernel(2.5)
+    kernel.lengthscale = 0.5
+    gp = sg.MultiOutputGP.from_prior(kernel, X, mixing=MIXING)
+    gp, _ = gp.absorb(X, Y, noise_variance=0.01, inducing="keep")
+    return OnlineMultiOutputGP(gp, 0.01)
+
+
+def test_the_posterior_is_joint_over_inputs_and_outputs(model, rng):
+    X = torch.rand(3, 4, 2, generator=rng, dtype=torch.float64)
+    posterior = model.posterior(X)
+    prediction = model.gp.predict(X)
+    assert_close(posterior.mean, prediction.mean)
+    assert_close(posterior.distribution.covariance_matrix, prediction.covariance)
+    assert_close(model.posterior(X, output_indices=[1]).mean, prediction.mean[..., 1:])
+    noisy = model.posterior(X, observation_noise=True)
+    assert_close(noisy.variance, prediction.variance + 0.01)
+
+
+def test_where_all_inputs_are_inducing_points_it_equals_botorchs_multitask_gp(model, data, rng):
+    X, Y = data
+    exact = KroneckerMultiTaskGP(X, Y, rank=2)
+    with torch.no_grad():
+        # The same kernel: a Matérn kernel of the inputs times the covariance of the outputs.
+        exact.covar_module.data_covar_module = MaternKernel(2.5).double()
+        exact.covar_module.data_covar_module.lengthscale = 0.5
+        exact.covar_module.task_covar_module.covar_factor.copy_(MIXING)
+        exact.covar_module.task_covar_module.initialize(var=torch.full((2,), 1e-12, dtype=torch.float64))
+        for mean in exact.mean_module.base_means:
+            mean.initialize(constant=0.0)
+        # GPyTorch adds noise of all outputs and of each.
+        exact.likelihood.initialize(noise=0.005, task_noises=torch.full((2,), 0.005, dtype=torch.float64))
+    exact.eval()
+    W = torch.rand(3, 2, generator=rng, dtype=torch.float64)
+    assert_close(model.posterior(W).mean, exact.posterior(W).mean, rtol=1e-4, atol=1e-4)
+
+
+def test_fantasies_are_conditioned_on_what_was_drawn(model, rng):
+    X, W = (torch.rand(5, n, 2, generator=rng, dtype=torch.float64) for n in (2, 1))
+    sampler = SobolQMCNormalSampler(torch.Size([4]), seed=1)
+    fantasies = model.fantasize(X, sampler)
+    drawn = sampler(model.posterior(X, observation_noise=True))
+    assert fantasies.batch_shape == (4, 5)
+    expected = model.condition_on_observations(X, drawn).posterior(W).mean
+    assert_close(fantasies.posterior(W).mean, expected)
+    partial = model.fantasize(X, sampler, evaluation_mask=torch.tensor([[True, False], [True, True]]))
+    assert partial.gp.conditioned_gp.num_observations == 3
+
+
+def acquisitions(model, X):
+    linear = torch.tensor([1.0, 0.5], dtype=torch.float64)
+    point = torch.tensor([-2.0, -2.0], dtype=torch.float64)
+    sampler = SobolQMCNormalSampler(torch.Size([8]), seed=0)
+    return {
+        "qLogNEI with a linear objective": qLogNoisyExpectedImprovement(
+            model, X, sampler=sampler, objective=LinearMCObjective(linear), prune_baseline=False, cache_root=False
+        ),
+        "qLogNEI with a constraint": qLogNoisyExpectedImprovement(
+            model,
+            X,
+            sampler=sampler,
+            objective=LinearMCObjective(torch.tensor([1.0, 0.0], dtype=torch.float64)),
+            constraints=[lambda Y: Y[..., 1] - 1.0],
+            prune_baseline=False,
+            cache_root=False,
+        ),
+        "qKG": qKnowledgeGradient(model, num_fantasies=4, posterior_transform=ScalarizedPosteriorTransform(linear)),
+        "qLogNEHVI": qLogNoisyExpectedHypervolumeImprovement(
+            model, point.tolist(), X, sampler=sampler, prune_baseline=False, cache_root=False
+        ),
+    }
+
+
+NAMES = ["qLogNEI with a linear objective", "qLogNEI with a constraint", "qKG", "qLogNEHVI"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_acquisition_functions_run_with_gradients(model, data, rng, name):
+    function = acquisitions(model, data[0])[name]
+    q = function.get_augmented_q_batch_size(2) if "KG" in name else 2
+    X = torch.rand(3, q, 2, generator=rng, dtype=torch.float64, requires_grad=True)
+    value = function(X)
+    value.sum().backward()
+    assert value.shape == (3,)
+    assert torch.isfinite(value).all()
+    assert torch.isfinite(X.grad).all()
+    assert X.grad.abs().sum() > 0
+
+
+def test_bad_arguments_get_a_sentence(model):
+    with pytest.raises(DTypeError, match="gp must be a MultiOutputGP, but is a SparseGP"):
+        OnlineMultiOutputGP(model.gp.sparse_gp, 0.1)
+    with pytest.raises(ShapeError, match=r"noise_variance must be a number or have shape \(2,\)"):
+        OnlineMultiOutputGP(model.gp, [0.1, 0.1, 0.1])
