@@ -93,3 +93,34 @@ def test_outcomes_of_any_size_can_be_told(size):
     loop.tell(X, size * X.sum(-1))
     assert loop.ask().isfinite().all()
     assert loop.best().mean == pytest.approx(float(loop.y.max()), rel=0.3)
+
+
+def test_what_was_told_is_a_table_that_can_be_corrected(tmp_path):
+    space = {"dose": sg.Real(0.0, 1.0), "kind": sg.Categorical(["a", "b"])}
+    loop = sg.Optimizer(space, constraints=[sg.Constraint(upper=1.0, name="heat")])
+    loop.tell([{"dose": 0.5, "kind": "b"}, {"dose": 0.25, "kind": "a"}], [[1.0, 0.5], [float("nan"), 0.5]])
+    loop.tell({"dose": 0.75, "kind": "a"}, [7.0, 0.1])
+    loop.correct(2, [2.0, 0.1])
+    loop.remove(0)
+    loop.export(tmp_path / "runs.csv")
+    again = sg.Optimizer(space, constraints=[sg.Constraint(upper=1.0, name="heat")])
+    again.tell_csv(tmp_path / "runs.csv")
+    for one in (loop, again):
+        assert one.X == [{"dose": 0.25, "kind": "a"}, {"dose": 0.75, "kind": "a"}]
+        assert one.y[1].tolist() == [2.0, 0.1]
+        assert one.y[0].isnan().all()
+    pytest.importorskip("pandas")
+    assert list(loop.observations.columns) == ["dose", "kind", "objective", "heat"]
+    with pytest.raises(sg.errors.ValueRangeError, match="row must be below 2"):
+        loop.remove(2)
+    with pytest.raises(sg.errors.FileFormatError, match="must have a column 'x0'"):
+        sg.Optimizer(BOX).tell_csv(tmp_path / "runs.csv")
+    with pytest.raises(sg.errors.UnsupportedError, match="has drawn conclusions"):
+        LOOPS["trust region"]().remove(0)
+
+
+def test_leftovers_among_pending_points_are_warned_of():
+    loop = sg.Optimizer([(0.0, 1.0)] * 6)
+    loop.ask(10)
+    with pytest.warns(sg.errors.StreamGPWarning, match="10 points are pending, and none of those told now"):
+        loop.tell(torch.zeros(1, 6), [1.0])

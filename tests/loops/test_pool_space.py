@@ -19,9 +19,9 @@ def space(pool_X=X, *, weights=None, targets=None, is_standardized=True, seed=0)
     [
         (ShapeError, r"pool_X must have shape \(n, d\)", {"pool_X": X[0]}),
         (ValueRangeError, "pool_X must be finite", {"pool_X": X / 0.0}),
-        (DTypeError, "pool_X must be a tensor, an array or a list", {"pool_X": "villages"}),
+        (DTypeError, "pool_X must be numbers, but is a str", {"pool_X": "villages"}),
         (OptionError, "does not say out of how many trials", {"likelihood": "binomial"}),
-        (OptionError, "likelihood must be one of 'gaussian'", {"likelihood": "normal"}),
+        (OptionError, "likelihood must be one of .*'gaussian'", {"likelihood": "normal"}),
         (UnsupportedError, "observed one by one", {"likelihood": Preference()}),
         (
             ShapeError,

@@ -1,7 +1,7 @@
 """What a space has to know so that rules can search it and loops can keep its points."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -37,6 +37,15 @@ class AbstractSpace(ABC):
     @abstractmethod
     def read_inputs(self, X: Any) -> Tensor:
         """Inputs of the model for places in the user's units; of all members of a pool if `X` is None."""
+
+    @property
+    @abstractmethod
+    def column_names(self) -> tuple[str, ...]:
+        """Names of what a user sets, in tables."""
+
+    @abstractmethod
+    def parse(self, rows: Sequence[Sequence[str]]) -> Any:
+        """Points as the user has them, from the texts of a table."""
 
     @abstractmethod
     def show(self, points: Tensor) -> Any:

@@ -109,6 +109,15 @@ class Box(AbstractSpace):
         """The same."""
         return self.read(X)
 
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The dimensions by number."""
+        return tuple(f"x{j}" for j in range(self.num_dims))
+
+    def parse(self, rows: Sequence[Sequence[str]]) -> Float[Tensor, "n d"]:
+        """Numbers."""
+        return to_double([[float(text) for text in row] for row in rows], "X").reshape(-1, self.num_dims)
+
     def no_points(self) -> Float[Tensor, "0 d"]:
         """None."""
         return self.lower.new_empty(0, self.num_dims)

@@ -91,7 +91,7 @@ def fit_exact(data: Observations, settings: LoopSettings, start: ExactSurrogate 
     units = objective.outcome.find_units(known.y[:, 0], is_reversed=objective.is_reversed)
     X, y = settings.space.inputs(known.points), units.inside(known.y[:, 0])
     likelihood = objective.outcome.in_units(units)
-    assert isinstance(likelihood, Gaussian)
+    assert isinstance(likelihood, Gaussian)  # as the constructor checks
     model = _make(X, y, likelihood, start)
     mll = ExactMarginalLogLikelihood(model.likelihood, model)
     most = _COLD_ITERATIONS if start is None else _WARM_ITERATIONS

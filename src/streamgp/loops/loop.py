@@ -1,7 +1,9 @@
 """Ask and tell, once for all loops."""
 
+import math
 import os
 import threading
+import warnings
 from abc import ABC
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,7 +16,7 @@ from torch import Tensor
 
 from streamgp.acquisition.rules.pool_rules import AbstractThresholdRule
 from streamgp.checks import check_count
-from streamgp.errors import UnsupportedError, ValueRangeError
+from streamgp.errors import FileFormatError, StreamGPWarning, UnsupportedError, ValueRangeError
 from streamgp.loops.best import Best, find_best
 from streamgp.loops.observations import read_observations
 from streamgp.loops.plots import draw_progress
@@ -22,7 +24,7 @@ from streamgp.loops.prediction import ResponsePrediction, check_level, predict_o
 from streamgp.loops.settings import LoopSettings
 from streamgp.loops.state import LoopState, add_pending, cancel, current, observe, refitted, start_state
 from streamgp.loops.suggest import suggest
-from streamgp.loops.tables import to_frame
+from streamgp.loops.tables import observation_rows, read_csv, to_frame, write_csv
 from streamgp.loops.user_model import make_user_model
 from streamgp.storage import load, save
 
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 __all__ = ["AbstractLoop"]
 
 Loop = TypeVar("Loop", bound="AbstractLoop")
+# With so many points pending, telling others is a sign that they are left over.
+_MANY_PENDING = 10
 
 
 class AbstractLoop(ABC):
@@ -93,7 +97,15 @@ class AbstractLoop(ABC):
             noise_variance=noise_variance,
         )
         with self._lock:
+            before = len(self._state.pending)
             self._state = observe(self._state, settings, new)
+            if before == len(self._state.pending) >= _MANY_PENDING and len(new.points):
+                warnings.warn(
+                    f"{before} points are pending, and none of those told now was taken for one of them. See "
+                    "optimizer.pending, and cancel() those that will not be evaluated.",
+                    StreamGPWarning,
+                    stacklevel=2,
+                )
 
     def tell_failure(self, X: Any) -> None:
         """Learn that evaluations failed: their points are not suggested again.
@@ -185,6 +197,82 @@ class AbstractLoop(ABC):
         return self._state.observations.y.clone()
 
     @property
+    def observations(self) -> Any:
+        """All that was told as a DataFrame of pandas: a column for each parameter or input, and for each outcome."""
+        return to_frame(self._rows())
+
+    def correct(self, row: int, y: Any) -> None:
+        """Replace the outcome of an evaluation that was told wrongly; the model is fitted anew.
+
+        Args:
+            row: Number of the evaluation, as in `X`.
+            y: Its outcome, or its outcomes.
+        """
+        self._edit(row, y)
+
+    def remove(self, row: int) -> None:
+        """Forget an evaluation; the model is fitted anew.
+
+        Args:
+            row: Number of the evaluation, as in `X`.
+        """
+        self._edit(row, None)
+
+    def _edit(self, row: int, y: Any) -> None:
+        settings = self._settings
+        if settings.rule.start() is not None:
+            raise UnsupportedError(
+                f"The rule {type(settings.rule).__name__} has drawn conclusions from what was told, so it cannot be "
+                "changed. Make a new optimizer, and tell it the right outcomes."
+            )
+        with self._lock:
+            told = self._state.observations
+            if not 0 <= check_count(row, "row", minimum=0) < len(told.points):
+                raise ValueRangeError(f"row must be below {len(told.points)}, the number of evaluations, but is {row}.")
+            if y is None:
+                kept = torch.arange(len(told.points)) != row
+                after = told.rows(kept)
+            else:
+                point = settings.space.show(told.points[row : row + 1])
+                new = read_observations(
+                    settings.space, settings.outcomes, settings.labels, point, y, total_count=None, noise_variance=None
+                )
+                rows = told.y.clone()
+                rows[row] = new.y[0]
+                after = replace(told, y=rows)
+            self._state = replace(self._state, observations=after, surrogate=None)
+
+    def export(self, path: str | os.PathLike[str]) -> None:
+        """Write all that was told to a CSV file, which `tell_csv` reads.
+
+        Args:
+            path: The file.
+        """
+        rows = self._rows()
+        names = list(rows[0]) if rows else [one.name for one in self._settings.objectives]
+        write_csv(rows, names, path)
+
+    def tell_csv(self, path: str | os.PathLike[str]) -> None:
+        """Learn past evaluations from a CSV file with a column for each parameter or input, and for each outcome.
+
+        Columns have the names of parameters and outcomes; those of a box are `x0`, `x1` and so on. Empty outcomes are
+        failures. What is told before the first `ask` takes the place of the initial design as far as it goes.
+
+        Args:
+            path: The file.
+        """
+        space, outcomes = self._settings.space, self._settings.names
+        inputs = space.column_names
+        rows = read_csv(path, [*inputs, *outcomes])
+        X = [[row[name] for name in inputs] for row in rows]
+        y = torch.tensor([[_number(row[name], name) for name in outcomes] for row in rows], dtype=torch.float64)
+        self.tell(space.parse(X), y.reshape(len(rows), len(outcomes)))
+
+    def _rows(self) -> list[dict[str, Any]]:
+        told = self._state.observations
+        return observation_rows(self._settings.space.show(told.points), told.y, self._settings.names)
+
+    @property
     def pending(self) -> Any:
         """Points that were asked for and not told yet."""
         return self._settings.space.show(self._state.pending)
@@ -239,3 +327,12 @@ class AbstractLoop(ABC):
         return (
             f"{told.num_told} told, {int((~told.is_success).sum())} of them failed, {len(self._state.pending)} pending"
         )
+
+
+def _number(text: str, name: str) -> float:
+    try:
+        return float(text) if text.strip() else math.nan
+    except ValueError:
+        raise FileFormatError(
+            f"Outcomes in the column {name!r} must be numbers or empty, but one is {text!r}."
+        ) from None

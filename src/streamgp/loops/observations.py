@@ -9,10 +9,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from streamgp.acquisition import AbstractSpace
-from streamgp.acquisition.indices import likelihood_of
 from streamgp.checks import to_double
 from streamgp.errors import OptionError, ShapeError, SupportError
-from streamgp.likelihoods import Binomial, Gaussian
 from streamgp.loops.outcomes import Outcome
 from streamgp.storage import register
 
@@ -144,11 +142,8 @@ def _read_outcomes(y: Any, labels: Sequence[str], *, num_rows: int) -> Float[Ten
 
 
 def _check_support(outcome: Outcome, label: str, points: Tensor, y: Tensor, constants: Tensor) -> None:
-    likelihood = outcome.likelihood
-    if points.dim() == 1:  # members of a pool, each of which may have constants
-        likelihood = likelihood_of(likelihood, points)
-    if isinstance(likelihood, Binomial):
-        likelihood = Binomial(constants)
+    likelihood = outcome.likelihood.at_rows(points) if points.dim() == 1 else outcome.likelihood
+    likelihood = outcome.likelihood_of_rows(likelihood, constants)
     try:
         likelihood.check_targets(y)
     except SupportError as error:
@@ -160,14 +155,15 @@ def _check_support(outcome: Outcome, label: str, points: Tensor, y: Tensor, cons
 
 
 def _read_constants(outcome: Outcome, points: Tensor, *, total_count: Any, noise_variance: Any) -> Float[Tensor, " n"]:
-    likelihood = likelihood_of(outcome.likelihood, points) if points.dim() == 1 else outcome.likelihood
+    likelihood, name = outcome.likelihood, outcome.constant
+    if name is None:
+        return torch.full((len(points),), torch.nan, dtype=torch.float64)
+    likelihood = likelihood.at_rows(points) if points.dim() == 1 else likelihood
+    given = {"total_count": total_count, "noise_variance": noise_variance}.get(name)
+    numbers = _read_numbers(given, getattr(likelihood, name), len(points), name)
     # The constructors refuse totals that are no counts, and noise that is not positive.
-    if isinstance(likelihood, Binomial):
-        return Binomial(_read_numbers(total_count, likelihood.total_count, len(points), "total_count")).total_count
-    if isinstance(likelihood, Gaussian) and outcome.constant is not None:
-        noise = _read_numbers(noise_variance, likelihood.noise_variance, len(points), "noise_variance")
-        return Gaussian(noise).noise_variance
-    return torch.full((len(points),), torch.nan, dtype=torch.float64)
+    checked: Tensor = getattr(likelihood.with_row_data(numbers), name)
+    return checked
 
 
 def _read_numbers(given: Any, default: Tensor, num_rows: int, name: str) -> Float[Tensor, " n"]:

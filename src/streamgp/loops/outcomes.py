@@ -1,7 +1,7 @@
 """What is observed at a point: how it depends on the latent function, and in which units it is modelled."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
 
@@ -11,33 +11,12 @@ from torch import Tensor
 
 from streamgp.acquisition.indices import check_constants
 from streamgp.errors import DTypeError, OptionError, UnsupportedError, ValueRangeError
-from streamgp.likelihoods import (
-    AbstractLikelihood,
-    Bernoulli,
-    Binomial,
-    Gaussian,
-    NegativeBinomial,
-    Poisson,
-    Preference,
-    StudentT,
-    Volatility,
-)
+from streamgp.likelihoods import AbstractLikelihood
+from streamgp.likelihoods.registry import names, read_likelihood
 from streamgp.storage import register
 
 __all__ = ["Constraint", "Objective", "Outcome", "Units"]
 
-_NAMED: dict[str, type[AbstractLikelihood]] = {
-    "gaussian": Gaussian,
-    "student_t": StudentT,
-    "poisson": Poisson,
-    "negative_binomial": NegativeBinomial,
-    "bernoulli": Bernoulli,
-    "preference": Preference,
-}
-# Latent values beyond these are those of rates and odds past any that can be told from their limit.
-_LATENT_RANGE = 50.0
-# They halve this range to the last bit of a double.
-_NUM_HALVINGS = 60
 # The median of absolute deviations of Gaussian values is this share of their standard deviation.
 _NORMAL_DEVIATION = 0.6745
 
@@ -56,9 +35,10 @@ class Units:
         # Halved, which is exact, as the difference of large numbers may have no double.
         return (0.5 * y - 0.5 * self.offset) / (0.5 * self.scale)
 
-    def noise_inside(self, variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """A variance, from the user's units; without the square of the scale, which may have no double."""
-        return variance / self.scale / self.scale
+    def rescaled(self, likelihood: AbstractLikelihood) -> AbstractLikelihood:
+        """A likelihood of real outcomes, from the user's units; in two steps, as squares may have no double."""
+        root = math.sqrt(abs(self.scale))
+        return likelihood.rescaled(root).rescaled(root)
 
     def outside(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """To the user's units."""
@@ -82,19 +62,13 @@ class Outcome:
     @classmethod
     def read(cls, likelihood: Any) -> "Outcome":
         """Read a likelihood by name or object."""
-        if isinstance(likelihood, str):
-            return cls(_by_name(likelihood), likelihood)
-        if not isinstance(likelihood, AbstractLikelihood):
-            raise DTypeError(
-                f"likelihood must be a name or one of streamgp.likelihoods, but is a {type(likelihood).__name__}. "
-                f"The names are {', '.join(map(repr, _NAMED))}."
-            )
-        if isinstance(likelihood, Volatility):
+        read = _by_name(likelihood) if isinstance(likelihood, str) else read_likelihood(likelihood)
+        if not read.has_response:
             raise UnsupportedError(
-                "A Volatility likelihood has the mean zero everywhere, so there is nothing to look for. "
+                f"The mean of {type(read).__name__} outcomes is the same everywhere, so there is nothing to look for. "
                 "Observe the quantity of interest itself, with another likelihood."
             )
-        return cls(likelihood, None)
+        return cls(read, likelihood if isinstance(likelihood, str) else None)
 
     def check_constants(self, num_members: int | None) -> None:
         """Refuse a likelihood whose numbers are not the same for all points, or of all members of a pool.
@@ -105,7 +79,7 @@ class Outcome:
         if num_members is not None:
             check_constants(self.likelihood, num_members)
             return
-        sizes = {key: v for key, v in vars(self.likelihood).items() if isinstance(v, Tensor) and v.dim()}
+        sizes = {key: value for key, value in self.likelihood.constants().items() if value.dim()}
         if sizes:
             raise UnsupportedError(
                 f"The {type(self.likelihood).__name__} likelihood has a {next(iter(sizes))} for each observation, but "
@@ -115,7 +89,7 @@ class Outcome:
     @property
     def is_real(self) -> bool:
         """Whether outcomes are real numbers, which are standardised, and not counts or classes."""
-        return isinstance(self.likelihood, Gaussian | StudentT)
+        return self.likelihood.is_location_scale
 
     def find_units(self, y: Float[Tensor, " n"], *, is_reversed: bool) -> Units:
         """Standardise real outcomes; by median and median deviation where outliers are expected.
@@ -129,7 +103,7 @@ class Outcome:
         largest = y.abs().max().clamp_min(torch.finfo(y.dtype).tiny)
         z = y / largest  # whose squares have doubles, whatever the units
         offset, scale = z.mean(), z.std(correction=0)
-        if isinstance(self.likelihood, StudentT):
+        if self.likelihood.is_robust:
             offset = z.median()
             robust = (z - offset).abs().median() / _NORMAL_DEVIATION
             scale = robust if robust > 0 else scale
@@ -137,62 +111,46 @@ class Outcome:
         offset = largest * offset
         return Units(float(offset), -size if is_reversed else size)
 
-    def in_units(self, units: Units) -> AbstractLikelihood:
-        """The likelihood of what is modelled."""
-        likelihood = self.likelihood
+    def in_units(self, units: Units, likelihood: AbstractLikelihood | None = None) -> AbstractLikelihood:
+        """The likelihood of what is modelled; of some outcomes, if theirs is given."""
+        likelihood = self.likelihood if likelihood is None else likelihood
         if self.name is not None or not self.is_real:
             return likelihood
-        if isinstance(likelihood, Gaussian):
-            return replace(likelihood, noise_variance=units.noise_inside(likelihood.noise_variance))
-        assert isinstance(likelihood, StudentT)
-        return replace(likelihood, scale=likelihood.scale / abs(units.scale))
+        return units.rescaled(likelihood)
 
     @property
     def constant(self) -> str | None:
-        """What may be known of each outcome: the total of Binomial ones, or noise that is not learned."""
-        likelihood = self.likelihood
-        if isinstance(likelihood, Binomial):
-            return "total_count"
-        return "noise_variance" if isinstance(likelihood, Gaussian) and not likelihood.is_learned else None
+        """What may be known of each outcome and is not learned: a number of trials, an exposure, a noise variance."""
+        name = self.likelihood.row_data
+        return None if name in self.likelihood.learnable() else name
 
-    def likelihood_of_rows(
-        self, likelihood: AbstractLikelihood, constants: Float[Tensor, " n"], units: Units
-    ) -> AbstractLikelihood:
-        """The likelihood of outcomes with constants of their own.
+    def likelihood_of_rows(self, likelihood: AbstractLikelihood, constants: Float[Tensor, " n"]) -> AbstractLikelihood:
+        """The likelihood of outcomes with constants of their own, in the user's units.
 
         Args:
-            likelihood: That of any outcome, in the units of the model.
-            constants: Totals or noise variances, in the user's units.
-            units: In which it is modelled.
+            likelihood: That of any outcome, or of these.
+            constants: What is known of each; NaN for what the likelihood has.
         """
-        if self.constant is None:
+        if self.constant is None or bool(constants.isnan().all()):
             return likelihood
-        default = getattr(self.likelihood, self.constant).to(constants)
-        constants = torch.where(constants.isnan(), default if default.dim() == 0 else constants, constants)
-        values = constants if self.constant == "total_count" else units.noise_inside(constants)
-        if likelihood.num_inputs == 1 and len(values) and bool((values == values[0]).all()):
-            values = values[0]
-        return replace(likelihood, **{self.constant: values})  # type: ignore[type-var]
+        constants = torch.where(constants.isnan(), getattr(likelihood, self.constant).to(constants), constants)
+        # One number for all, if it is the same, so that it is also that of outcomes to come.
+        is_same = len(constants) and bool((constants == constants[0]).all())
+        return likelihood.with_row_data(constants[0] if is_same else constants)
 
     def latent(self, response: float, units: Units) -> float:
         """The latent value whose expected response is given: linear, or by bisection as responses are monotone."""
         if self.is_real:
             return (response - units.offset) / units.scale
-        low, high = -_LATENT_RANGE, _LATENT_RANGE
-        ends = [self._response(low), self._response(high)]
-        if not min(ends) < response < max(ends):
-            raise ValueRangeError(
-                f"A bound of a {type(self.likelihood).__name__} outcome must be a mean between {min(ends):.3g} and "
-                f"{max(ends):.3g}, but is {response:g}."
-            )
-        for _ in range(_NUM_HALVINGS):
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if self._response(middle) < response else (low, middle)
-        return 0.5 * (low + high)
+        value = torch.tensor(response, dtype=torch.float64)
+        # The mean of an outcome, which for counts may be of several trials or more than a unit of exposure.
+        unit = self._mean_of_one()
+        return float(self.likelihood.inverse_response(value / unit))
 
-    def _response(self, f: float) -> float:
-        latent = torch.tensor(f, dtype=torch.float64)
-        return float(self.likelihood.predictive_mean(latent, torch.zeros_like(latent)))
+    def _mean_of_one(self) -> Tensor:
+        """How many responses the mean of an outcome is."""
+        zero = torch.zeros((), dtype=torch.float64)
+        return self.likelihood.predictive_mean(zero, zero) / self.likelihood.response(zero)
 
 
 @register
@@ -292,10 +250,9 @@ def _by_name(name: str) -> AbstractLikelihood:
         raise OptionError(
             "'binomial' does not say out of how many trials. Pass streamgp.likelihoods.Binomial(total_count) itself."
         )
-    if name not in _NAMED:
+    if name not in names(has_response=True):
         raise OptionError(
-            f"likelihood must be one of {', '.join(map(repr, _NAMED))}, or an object of streamgp.likelihoods, but is "
-            f"{name!r}."
+            f"likelihood must be one of {', '.join(map(repr, names(has_response=True)))}, or an object of "
+            f"streamgp.likelihoods, but is {name!r}."
         )
-    # Standardised outcomes, most of whose variance is signal.
-    return Gaussian(0.05) if name == "gaussian" else _NAMED[name]()
+    return read_likelihood(name)

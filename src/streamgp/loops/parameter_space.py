@@ -88,9 +88,13 @@ class ParameterSpace(AbstractSpace):
         return torch.tensor([each for part in free for each in part])
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """Of the parameters."""
+    def column_names(self) -> tuple[str, ...]:
+        """Names of the parameters."""
         return tuple(self.parameters)
+
+    def parse(self, rows: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+        """Dictionaries; numbers and categories are found by their texts."""
+        return [dict(zip(self.parameters, row, strict=True)) for row in rows]
 
     @property
     def num_dims(self) -> int:

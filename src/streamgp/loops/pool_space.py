@@ -1,5 +1,6 @@
 """A finite pool as a space: its points are the indices of members."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, final
@@ -143,6 +144,15 @@ class PoolSpace(AbstractSpace):
                 f"X must have shape (n, {self.num_dims}), one row for each place, but has {tuple(places.shape)}."
             )
         return self.to_scaled(check_finite(places, "X"))
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The index alone."""
+        return ("index",)
+
+    def parse(self, rows: Sequence[Sequence[str]]) -> list[int]:
+        """Whole numbers."""
+        return [int(text) for (text,) in rows]
 
     def show(self, points: Int[Tensor, " k"]) -> Int[Tensor, " k"]:
         """Indices, too."""

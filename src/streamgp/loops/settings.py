@@ -116,6 +116,12 @@ class LoopSettings:
         return (*(one.outcome for one in self.objectives), *(one.outcome for one in self.constraints))
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """What tables call these."""
+        constraints = (one.name or f"constraint {j}" for j, one in enumerate(self.constraints))
+        return (*(one.name for one in self.objectives), *constraints)
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """What errors call these."""
         named = [f"constraint {one.name or j!r}" for j, one in enumerate(self.constraints)]

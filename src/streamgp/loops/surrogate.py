@@ -11,7 +11,6 @@ from gpytorch.kernels import Kernel, RBFKernel
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.acquisition.indices import likelihood_of
 from streamgp.likelihoods import AbstractLikelihood, Bernoulli, Gaussian, Preference
 from streamgp.loops.observations import Observations
 from streamgp.loops.outcomes import Units
@@ -181,8 +180,7 @@ def absorb_observations(
             continue
         size = min(settings.surrogate.num_inducing, result.gp.num_inducing + len(inputs))
         likelihood = _starting_likelihood(new, settings, surrogate.units, j, before=result)
-        assert likelihood is not None
-        gp, _ = result.gp.absorb(inputs, targets, **_observed(likelihood, inputs), num_inducing=size)
+        gp, _ = result.gp.absorb(inputs, targets, likelihood=likelihood, num_inducing=size)
         results.append(replace(result, gp=gp))
     return replace(surrogate, results=tuple(results), num_points=num_points, num_pairs=num_pairs)
 
@@ -242,13 +240,12 @@ def _starting_likelihood(
     outcome = settings.outcomes[output]
     if before is None and outcome.name == "gaussian" and not settings.surrogate.is_standardized:
         return None
-    likelihood = outcome.in_units(units[output])
-    if before is not None:
-        likelihood = likelihood.with_learnable(before.likelihood.learnable())
-    kept = data.is_informative
+    likelihood, kept = outcome.likelihood, data.is_informative
     if data.points.dim() == 1:  # members of a pool, each of which may have constants
-        likelihood = likelihood_of(likelihood, data.points[kept])
-    return outcome.likelihood_of_rows(likelihood, data.constants[kept, output], units[output])
+        likelihood = likelihood.at_rows(data.points[kept])
+    rows = outcome.likelihood_of_rows(likelihood, data.constants[kept, output])
+    rows = outcome.in_units(units[output], rows)
+    return rows if before is None else rows.with_learnable(before.likelihood.learnable())
 
 
 def _smooth_kernel(inputs: Float[Tensor, "*n d"]) -> Kernel:
@@ -263,13 +260,6 @@ def _smooth_kernel(inputs: Float[Tensor, "*n d"]) -> Kernel:
     return kernel
 
 
-def _observed(likelihood: AbstractLikelihood, like: Tensor) -> dict[str, Any]:
-    """How a new outcome is seen, as keyword arguments of `absorb`."""
-    if isinstance(likelihood, Gaussian):
-        return {"noise_variance": likelihood.noise_variance.to(like)}
-    return {"likelihood": likelihood}
-
-
 def _point_likelihood(result: FitResult) -> AbstractLikelihood | None:
     """The likelihood of an outcome at one point.
 
@@ -277,10 +267,11 @@ def _point_likelihood(result: FitResult) -> AbstractLikelihood | None:
     precision is the expected information of a comparison of two unrelated points.
     """
     likelihood = result.likelihood
-    if isinstance(likelihood, Preference):
+    if likelihood.num_inputs == 2:
+        assert isinstance(likelihood, Preference)
         variance = 2.0 * result.gp.process.prior.variance(result.gp.inducing_points).mean()
         return Gaussian(1.0 / _comparison_information(likelihood, variance), is_learned=False)
-    has_own = any(isinstance(value, Tensor) and value.dim() for value in vars(likelihood).values())
+    has_own = any(value.dim() for value in likelihood.constants().values())
     return None if has_own else likelihood
 
 

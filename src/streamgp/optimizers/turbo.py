@@ -11,7 +11,7 @@ from streamgp.acquisition.rules.trust_region_rule import RegionMemory
 from streamgp.acquisition.trust_region import Region
 from streamgp.checks import check_choice, check_count
 from streamgp.errors import DTypeError, OptionError, UnsupportedError
-from streamgp.likelihoods import AbstractLikelihood, Gaussian
+from streamgp.likelihoods import AbstractLikelihood
 from streamgp.loops import AbstractLoop, Box, LoopSettings, Objective, SurrogateSettings, Training
 from streamgp.loops.plots import draw_region
 from streamgp.storage import register
@@ -147,7 +147,7 @@ def _check_outcome(objective: Objective, model: str) -> None:
             f"A trust region follows the best outcome of single points, but {type(likelihood).__name__} compares "
             f"{likelihood.num_inputs} of them. Use streamgp.Optimizer for comparisons."
         )
-    if model == "exact" and not isinstance(likelihood, Gaussian):
+    if model == "exact" and likelihood.gaussian_noise_variance is None:
         raise UnsupportedError(
             f"model='exact' needs a Gaussian likelihood, but it is {type(likelihood).__name__}. Use model='sparse'."
         )

@@ -14,7 +14,7 @@ from streamgp.acquisition.rules.pool_rules import AbstractPoolRule, AbstractThre
 from streamgp.checks import check_count
 from streamgp.conditioning import SparseGP
 from streamgp.errors import DTypeError
-from streamgp.likelihoods import AbstractLikelihood, Binomial
+from streamgp.likelihoods import AbstractLikelihood
 from streamgp.loops import (
     AbstractLoop,
     LoopSettings,
@@ -112,8 +112,9 @@ class PoolLearner(AbstractLoop):
         objective = Objective("response", likelihood=likelihood)
         objective.outcome.check_constants(n)
         checked = objective.outcome.likelihood
-        if isinstance(checked, Binomial):  # nothing can be learned of a member without trials
-            space = replace(space, is_left=checked.total_count.cpu().expand(n) > 0)
+        constant = objective.outcome.constant
+        if constant is not None:  # nothing can be learned of a member without trials or exposure
+            space = replace(space, is_left=getattr(checked, constant).cpu().expand(n) > 0)
         default = min(max(2 * (d + 1), _LEAST_INITIAL), _MOST_INITIAL, n)
         self._start(
             LoopSettings(

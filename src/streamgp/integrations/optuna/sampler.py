@@ -103,7 +103,7 @@ class StreamGPSampler(BaseSampler):
                 "The objective of a trial is a number of its own, but likelihood is that of comparisons. "
                 "Use streamgp.Optimizer and its tell_comparison for preferences."
             )
-        if deterministic_objective and not isinstance(settings.objectives[0].outcome.likelihood, Gaussian):
+        if deterministic_objective and settings.objectives[0].outcome.likelihood.gaussian_noise_variance is None:
             raise OptionError(
                 f"deterministic_objective=True says that there is no noise, but likelihood is {likelihood!r}. "
                 "Use likelihood='gaussian', or leave deterministic_objective out."
