@@ -17,6 +17,8 @@ __all__ = ["FIGURE"]
 
 _PROBLEM = "sine"
 _ROWS = {"osgpr-1": "O-SGPR, b = 1", "osgpr-16": "O-SGPR, b = 16", "learner": "streamgp, b = 1"}
+# Lines without which the claim is judged all the same.
+_OPTIONAL = ("osvgp-1", "osvgp-1-beta", "osvgp-16")
 
 # Half of the standard deviation of the noise: a fit that is worse by less than this does not under-fit.
 _SMALL_ERROR = 0.05
@@ -67,9 +69,12 @@ def _draw_traces(axes: Axes, records: Records, method: str) -> None:
 
 def _draw_errors(axes: Axes, records: Records) -> None:
     marks = records.outcome(_PROBLEM, "learner")["marks"]
-    lines = {**_ROWS, "osgpr-1-small-jitter": "b = 1, jitter 1e-8"}
+    lines = {**_ROWS, "osgpr-1-small-jitter": "b = 1, jitter 1e-8", "osvgp-1": "O-SVGP, b = 1"}
+    lines["osvgp-1-beta"] = "O-SVGP, b = 1, β = 1e-3"
     for index, (method, label) in enumerate(lines.items()):
-        draw_trials(axes, marks, records.outcomes(_PROBLEM, method, "rmse"), label=label, index=index)
+        values = records.outcomes(_PROBLEM, method, "rmse")
+        if values:
+            draw_trials(axes, marks, values, label=label, index=index)
     axes.set_yscale("log")
     axes.set_ylim(top=20.0)  # room for the legend
     axes.set_title("RMSE to the truth", fontsize=8)
@@ -94,6 +99,12 @@ def describe(records: Records) -> str:
 
 
 def judge(records: Records) -> Judgement:
+    rest = [
+        f"of {STUDY.methods[method]} {format_mean(errors(records, method, -1), digits=3)}"
+        for method in _OPTIONAL
+        if records.of(_PROBLEM, method)
+    ]
+    records = records.shared((_PROBLEM, method) for method in STUDY.methods if method not in _OPTIONAL)
     alone, together = (errors(records, method, -1) for method in ("osgpr-1", "osgpr-16"))
     lost, residual = (
         [float(np.mean(trace)) for trace in records.outcomes(_PROBLEM, "osgpr-1", name)]
@@ -117,7 +128,8 @@ def judge(records: Records) -> Judgement:
     small, ours, batch = (
         format_mean(errors(records, method, -1), digits=3) for method in ("osgpr-1-small-jitter", "learner", "batch")
     )
-    remedy = f"RMSE at the end with jitter 1e-8 {small}, of streamgp {ours}, of a batch fit {batch}."
+    ends = [f"with jitter 1e-8 {small}", f"of streamgp {ours}", f"of a batch fit {batch}", *rest]
+    remedy = f"RMSE at the end {', '.join(ends)}."
     return replace(judgement, evidence=f"{judgement.evidence} {remedy}")
 
 
@@ -126,6 +138,7 @@ def tables(records: Records) -> tuple[NumberTable, ...]:
     rows = tuple(
         (label, *(format_mean(errors(records, method, index), digits=3) for index in range(len(marks))))
         for method, label in STUDY.methods.items()
+        if records.of(_PROBLEM, method)
     )
     header = ("method", *(f"T = {mark}" for mark in marks))
     return (NumberTable("RMSE to the truth, mean and half a 95 % interval; the paper gives no numbers", header, rows),)
@@ -147,6 +160,8 @@ FIGURE = Figure(
         "Its jitter of 1e-3 is kept for the first two methods. With each block it takes some of what was known: with "
         "1e-8 and nothing else changed the same method is in the table.",
         "The first fit is on the collapsed bound, not on the uncollapsed one.",
+        "O-SVGP follows the uncollapsed bound, whose best belief is that of O-SGPR, by one step of Adam a row with the "
+        "rates of the paper's code; with divergences weighted by 1e-3 as in later work.",
         "The third row is streamgp's learner: rows are absorbed in closed form, and hyperparameters are learned anew "
         "from the latest rows when their number has doubled.",
     ),
@@ -154,4 +169,5 @@ FIGURE = Figure(
     describe=describe,
     judge=judge,
     tables=tables,
+    needs_all=False,
 )

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from streamgp.experiments.baselines.osgpr import StreamBlocks, stream_osgpr
+from streamgp.experiments.baselines.osvgp import stream_osvgp
 from streamgp.experiments.schema.rounding import rounded
 from streamgp.experiments.schema.study import Study, UnitOutcome
 from streamgp.streaming.learner import StreamLearner
@@ -26,6 +27,10 @@ _NOISE_VARIANCE = 0.01
 _NUM_SHOWN = 256
 # Block size and jitter of the variants of O-SGPR; the jitter of the paper's code is 1e-3.
 _OSGPR = {"osgpr-1": (1, 1e-3), "osgpr-16": (16, 1e-3), "osgpr-1-small-jitter": (1, 1e-8)}
+
+# Block size and weight of divergences of the variants of O-SVGP, with the same jitter.
+_OSVGP = {"osvgp-1": (1, 1.0), "osvgp-1-beta": (1, 1e-3), "osvgp-16": (16, 1.0)}
+_JITTER = 1e-3
 
 
 @final
@@ -90,6 +95,8 @@ def run(problem: str, method: str, seed: int, settings: SineSettings) -> UnitOut
         views = _batch_views(X, y, grid, settings=settings)
     elif method == "learner":
         views = _learner_views(X, y, grid, settings=settings)
+    elif method in _OSVGP:
+        views = _osvgp_views(X, y, grid, settings=settings, variant=_OSVGP[method])
     else:
         views = _osgpr_views(X, y, grid, settings=settings, variant=_OSGPR[method])
     kept = list(views)
@@ -126,6 +133,17 @@ def _osgpr_views(
             yield _View(state.num_seen, mean, variance.sqrt(), state.site.points, (residual, lost))
 
 
+def _osvgp_views(
+    X: Tensor, y: Tensor, grid: Tensor, *, settings: SineSettings, variant: tuple[int, float]
+) -> Iterator[_View]:
+    block, beta = variant
+    blocks = StreamBlocks(settings.num_first, settings.num_inducing, block, settings.num_first_steps)
+    for state in stream_osvgp(X, y, blocks, jitter=_JITTER, beta=beta):
+        if state.num_seen in settings.marks:
+            mean, variance = state.predict(grid)
+            yield _View(state.num_seen, mean, variance.sqrt(), state.belief.points)
+
+
 def _learner_views(X: Tensor, y: Tensor, grid: Tensor, *, settings: SineSettings) -> Iterator[_View]:
     first = settings.num_first
     learner, _ = StreamLearner(StreamSettings(num_inducing=settings.num_inducing)).learn(X[:first], y[:first])
@@ -158,6 +176,9 @@ STUDY = Study(
         "osgpr-1": "O-SGPR, one row at a time",
         "osgpr-16": "O-SGPR, 16 rows at a time",
         "osgpr-1-small-jitter": "O-SGPR, one row at a time, jitter 1e-8",
+        "osvgp-1": "O-SVGP, one row at a time",
+        "osvgp-1-beta": "O-SVGP, one row at a time, divergences weighted by 1e-3",
+        "osvgp-16": "O-SVGP, 16 rows at a time",
         "learner": "streamgp, one row at a time",
         "batch": "fit to all rows so far",
     },
