@@ -53,5 +53,5 @@ def test_thresholds_beyond_what_is_possible_are_refused(rng):
         exceedance(gp, X, likelihood=Binomial(100), threshold=20)
     with pytest.raises(ValueRangeError, match="must be a positive, finite rate"):
         exceedance(gp, X, likelihood=Poisson(), threshold=-1.0)
-    with pytest.raises(ValueRangeError, match="threshold must be finite"):
+    with pytest.raises(ValueRangeError, match="threshold of a Gaussian likelihood must be finite, but is nan"):
         exceedance(gp, X, likelihood=Gaussian(), threshold=math.nan)

@@ -7,9 +7,9 @@ from gpytorch.likelihoods import LaplaceLikelihood
 from torch.testing import assert_close
 
 from streamgp.acquisition import integrated_variance, response_variance
-from streamgp.acquisition.response import expected_slope, spread_of_response
+from streamgp.acquisition.response import expected_slope
 from streamgp.errors import UnsupportedError
-from streamgp.likelihoods import Bernoulli, Binomial, Gaussian, NegativeBinomial, Poisson, from_gpytorch
+from streamgp.likelihoods import Bernoulli, Binomial, Gaussian, NegativeBinomial, Poisson, Volatility, from_gpytorch
 from streamgp.testing.pool_laws import PoolLaws
 from streamgp.testing.problems import random_sparse_gp
 
@@ -86,7 +86,7 @@ def test_with_a_threshold_it_is_the_shares_of_both_variances(rng):
 def test_of_a_narrow_belief_the_response_spreads_by_its_slope(likelihood):
     f, variance = torch.linspace(-2.0, 2.0, 9, dtype=torch.float64), torch.full((9,), 1e-10, dtype=torch.float64)
     slope = expected_slope(likelihood, f, variance)
-    assert_close(spread_of_response(likelihood, f, variance), variance * slope.square(), rtol=1e-4, atol=1e-18)
+    assert_close(likelihood.response_variance(f, variance), variance * slope.square(), rtol=1e-4, atol=1e-18)
 
 
 def test_of_values_it_is_the_integrated_variance(rng):
@@ -105,5 +105,12 @@ def test_the_number_of_trials_changes_the_noise_and_not_the_prevalence(rng):
 
 def test_what_has_no_response_is_refused(rng):
     gp, X = random_sparse_gp(rng).gp, torch.rand(3, 2, generator=rng, dtype=torch.float64)
-    with pytest.raises(UnsupportedError, match=r"the response of a Wrapped.* likelihood is, is not known"):
-        response_variance(gp, X, likelihood=from_gpytorch(LaplaceLikelihood()))
+    with pytest.raises(UnsupportedError, match="has the mean zero everywhere"):
+        response_variance(gp, X, likelihood=Volatility())
+
+
+def test_a_wrapped_likelihood_has_the_response_of_its_distribution(rng):
+    gp, X = random_sparse_gp(rng).gp, torch.rand(3, 2, generator=rng, dtype=torch.float64)
+    likelihood = from_gpytorch(LaplaceLikelihood())
+    found = response_variance(gp, X, likelihood=likelihood)
+    assert_close(found, integrated_variance(gp, X, likelihood=likelihood))

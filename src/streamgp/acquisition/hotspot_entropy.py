@@ -8,7 +8,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from streamgp.acquisition.entropy_table import EntropyTable, make_table
-from streamgp.acquisition.indices import likelihood_of
 from streamgp.acquisition.pool import Pool, read_candidates
 from streamgp.acquisition.pool_belief import blocks
 from streamgp.acquisition.pool_outcomes import representative_outcomes
@@ -17,7 +16,7 @@ from streamgp.acquisition.single_site import single_site_update
 from streamgp.checks import check_count
 from streamgp.conditioning import ConditionedGP, SparseGP
 from streamgp.errors import UnsupportedError
-from streamgp.likelihoods import AbstractLikelihood, Bernoulli, Binomial
+from streamgp.likelihoods import AbstractLikelihood
 
 __all__ = ["HotspotRule", "hotspot_entropy", "score_hotspot_entropy"]
 
@@ -94,14 +93,12 @@ class HotspotRule:
 
     def check_likelihood(self, likelihood: AbstractLikelihood) -> str:
         """Return the link of a likelihood whose outcomes have a prevalence."""
-        if isinstance(likelihood, Bernoulli):
-            return likelihood.link
-        if not isinstance(likelihood, Binomial):
+        if likelihood.outcome_kind == "real" or likelihood.response_range != (0.0, 1.0):
             raise UnsupportedError(
                 f"Hotspot entropy needs outcomes with a prevalence, Bernoulli or Binomial, but the likelihood is "
                 f"{type(likelihood).__name__}. Use the acquisition 'exceedance', which takes any response."
             )
-        return "logit"
+        return likelihood.link
 
 
 def score_hotspot_entropy(pool: Pool, candidates: Int[Tensor, " c"], rule: HotspotRule) -> Float[Tensor, " c"]:
@@ -133,13 +130,10 @@ def _outcomes(
     $b = (v_0 - v) / v_0^2$.
     """
     mean, variance = pool.belief.mean[members].double(), pool.belief.variance[members].double()
-    likelihood = likelihood_of(pool.likelihood, members)
-    assert isinstance(likelihood, Bernoulli | Binomial)
+    likelihood = pool.likelihood.at_rows(members)
     y, probability = representative_outcomes(likelihood, mean, variance, num_outcomes)
-    spread = likelihood_of(pool.likelihood, members, num_axes=1)
-    assert isinstance(spread, Bernoulli | Binomial)
     m, v = mean.unsqueeze(-1), variance.clamp_min(_LEAST_VARIANCE).unsqueeze(-1)
-    after_mean, after_variance = single_site_update(spread, m, v, y)
+    after_mean, after_variance = single_site_update(pool.likelihood.at_rows(members, num_axes=1), m, v, y)
     return (after_mean - m) / v, (v - after_variance) / v.square(), probability
 
 

@@ -1,6 +1,5 @@
-"""Members of a finite pool: their indices, and what the likelihood knows of each."""
+"""Members of a finite pool: their indices, weights, and what the likelihood knows of each."""
 
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -9,9 +8,9 @@ from torch import Tensor
 
 from streamgp.checks import check_finite
 from streamgp.errors import DTypeError, ShapeError, UnsupportedError, ValueRangeError
-from streamgp.likelihoods import AbstractLikelihood, Volatility
+from streamgp.likelihoods import AbstractLikelihood, read_likelihood
 
-__all__ = ["check_constants", "likelihood_of", "read_indices", "read_weights"]
+__all__ = ["check_constants", "read_indices", "read_weights"]
 
 
 def read_indices(value: Any, num_members: int, name: str) -> Int[Tensor, " k"]:
@@ -70,45 +69,22 @@ def read_weights(weights: Any, num_members: int) -> Float[Tensor, " n"]:
 
 def check_constants(likelihood: object, num_members: int) -> AbstractLikelihood:
     """Return a likelihood of single observations whose constants are numbers or have one value for each member."""
-    if not isinstance(likelihood, AbstractLikelihood):
-        raise DTypeError(
-            f"likelihood must be one of streamgp.likelihoods, but is a {type(likelihood).__name__}. "
-            "Wrap one of GPyTorch's with streamgp.likelihoods.from_gpytorch."
-        )
+    likelihood = read_likelihood(likelihood)
+    name = type(likelihood).__name__
     if likelihood.num_inputs != 1:
         raise UnsupportedError(
-            f"A {type(likelihood).__name__} observation looks at {likelihood.num_inputs} inputs, but members of a pool "
+            f"A {name} observation looks at {likelihood.num_inputs} inputs, but members of a pool "
             "are observed one by one. Use a likelihood of single outcomes."
         )
-    if isinstance(likelihood, Volatility):
+    if not likelihood.has_response:
         raise UnsupportedError(
-            "A Volatility likelihood has the mean zero everywhere, so members of a pool do not differ in what is "
+            f"A {name} likelihood has the mean zero everywhere, so members of a pool do not differ in what is "
             "expected of them. Observe the quantity of interest itself, with another likelihood."
         )
-    for name, value in _constants(likelihood).items():
-        if value.shape != (num_members,):
+    for key, value in likelihood.constants().items():
+        if value.dim() and value.shape != (num_members,):
             raise ShapeError(
-                f"{name} of the {type(likelihood).__name__} likelihood must be a number or have shape "
+                f"{key} of the {name} likelihood must be a number or have shape "
                 f"({num_members},), one value for each member of the pool, but has shape {tuple(value.shape)}."
             )
     return likelihood
-
-
-def likelihood_of(likelihood: AbstractLikelihood, members: Int[Tensor, " k"], num_axes: int = 0) -> AbstractLikelihood:
-    """The likelihood of some members.
-
-    Args:
-        likelihood: Of the whole pool.
-        members: Which.
-        num_axes: How many axes to put after that of the members.
-    """
-    chosen: Any = {
-        name: value[members.to(value.device)].reshape(-1, *[1] * num_axes)
-        for name, value in _constants(likelihood).items()
-    }
-    return replace(likelihood, **chosen) if chosen else likelihood  # type: ignore[type-var]
-
-
-def _constants(likelihood: AbstractLikelihood) -> dict[str, Tensor]:
-    """Constants that are not the same for all members."""
-    return {name: value for name, value in vars(likelihood).items() if isinstance(value, Tensor) and value.dim()}

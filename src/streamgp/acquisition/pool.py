@@ -8,13 +8,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from streamgp.acquisition.indices import check_constants, likelihood_of, read_indices, read_weights
+from streamgp.acquisition.indices import check_constants, read_indices, read_weights
 from streamgp.acquisition.pool_belief import PoolBelief
 from streamgp.checks import check_inputs
 from streamgp.conditioning import ConditionedGP, SparseGP
 from streamgp.errors import DTypeError, NumericalError, ShapeError, UnsupportedError
-from streamgp.likelihoods import AbstractLikelihood, Gaussian
-from streamgp.models.site_noise import expected_curvature
+from streamgp.likelihoods import AbstractLikelihood
 
 __all__ = ["Pool", "Score", "choose_greedily", "read_candidates"]
 
@@ -73,11 +72,9 @@ class Pool:
         what is predicted of the latent value and of the outcome; it is what the noise of an equally informative
         Gaussian observation would be, before the outcome is known.
         """
-        likelihood, mean = likelihood_of(self.likelihood, members), self.belief.mean[members]
-        if isinstance(likelihood, Gaussian):
-            return likelihood.noise_variance.to(mean).reciprocal().expand_as(mean)
+        likelihood, belief = self.likelihood.at_rows(members), self.belief
         with torch.no_grad():
-            return expected_curvature(likelihood, mean, self.belief.variance[members]).clamp_min(0.0)
+            return likelihood.expected_curvature(belief.mean[members], belief.variance[members]).clamp_min(0.0)
 
     def awaiting(self, member: int) -> "Pool":
         """The pool with one more observation awaited, whose outcome is not known yet."""

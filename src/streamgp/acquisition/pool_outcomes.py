@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.likelihoods import Bernoulli, Binomial
+from streamgp.likelihoods import AbstractLikelihood
 
 __all__ = ["representative_outcomes"]
 
@@ -17,7 +17,7 @@ _LIKELY = 10.0
 
 
 def representative_outcomes(
-    likelihood: Bernoulli | Binomial, mean: Float[Tensor, " c"], variance: Float[Tensor, " c"], num_outcomes: int
+    likelihood: AbstractLikelihood, mean: Float[Tensor, " c"], variance: Float[Tensor, " c"], num_outcomes: int
 ) -> tuple[Float[Tensor, "c o"], Float[Tensor, "c o"]]:
     r"""Outcomes and their probabilities when $f \sim \mathcal N(m, v)$, for each candidate.
 
@@ -27,16 +27,16 @@ def representative_outcomes(
     expectation falls with the square of the number of parts.
 
     Args:
-        likelihood: Its total is a number or has a value for each candidate.
+        likelihood: Of two classes, or of successes; its total is a number or has a value for each candidate.
         mean: $m$.
         variance: $v$.
         num_outcomes: How many.
     """
-    if isinstance(likelihood, Bernoulli):
+    if likelihood.outcome_kind == "class":
         success = likelihood.predictive_mean(mean, variance)
         outcomes = torch.tensor([0.0, 1.0]).to(mean).expand(len(mean), 2)
         return outcomes, torch.stack([1.0 - success, success], dim=-1)
-    total = likelihood.total_count.to(mean).expand_as(mean)
+    total = _totals(likelihood, mean)
     counts = _count_grid(likelihood, mean, variance)
     probability = _mixture(total, counts, mean=mean, variance=variance)
     if counts.shape[-1] <= num_outcomes:
@@ -46,9 +46,17 @@ def representative_outcomes(
     ).expand(-1, num_outcomes)
 
 
-def _count_grid(likelihood: Binomial, mean: Float[Tensor, " c"], variance: Float[Tensor, " c"]) -> Float[Tensor, "c g"]:
+def _totals(likelihood: AbstractLikelihood, mean: Float[Tensor, " c"]) -> Float[Tensor, " c"]:
+    """Numbers of trials; one where the likelihood has none."""
+    totals = likelihood.row_values
+    return torch.ones_like(mean) if totals is None else totals.to(mean).expand_as(mean)
+
+
+def _count_grid(
+    likelihood: AbstractLikelihood, mean: Float[Tensor, " c"], variance: Float[Tensor, " c"]
+) -> Float[Tensor, "c g"]:
     """All counts if they are few, otherwise whole numbers over the likely range."""
-    total = likelihood.total_count.to(mean).expand_as(mean)
+    total = _totals(likelihood, mean)
     most = int(total.max()) if len(total) else 0
     if most < _NUM_COUNTS:
         return torch.arange(most + 1).to(mean).expand(len(mean), most + 1)

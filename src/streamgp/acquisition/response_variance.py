@@ -8,15 +8,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from streamgp.acquisition.indices import likelihood_of
 from streamgp.acquisition.integrated_variance import score_integrated_variance
 from streamgp.acquisition.pool import Pool, read_candidates
-from streamgp.acquisition.response import (
-    exceedance_probability,
-    expected_slope,
-    latent_threshold,
-    spread_of_response,
-)
+from streamgp.acquisition.response import exceedance_probability, expected_slope, latent_threshold
 from streamgp.conditioning import ConditionedGP, SparseGP
 from streamgp.likelihoods import AbstractLikelihood
 
@@ -82,7 +76,7 @@ def score_response_variance(
 def _importance(pool: Pool) -> Float[Tensor, " t"]:
     """The squared slope of the response of each target."""
     belief, members = pool.belief, pool.targets
-    likelihood = likelihood_of(pool.likelihood, members)
+    likelihood = pool.likelihood.at_rows(members)
     return expected_slope(likelihood, belief.mean[members], belief.variance[members]).square()
 
 
@@ -93,7 +87,7 @@ def _shared_importance(pool: Pool, threshold: float) -> Float[Tensor, " t"]:
     latent = latent_threshold(pool.likelihood, threshold)
     density = torch.exp(-0.5 * (mean - latent).square() / variance) / (2.0 * math.pi * variance).sqrt()
     above = exceedance_probability(mean, variance, latent)
-    spread = spread_of_response(pool.likelihood, mean, variance)
+    spread = pool.likelihood.response_variance(mean, variance)
     all_spread, all_doubt = (
         (pool.weights * each).sum().clamp_min(_LEAST_VARIANCE) for each in (spread, above * (1.0 - above))
     )

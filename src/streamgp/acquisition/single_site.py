@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.errors import ConvergenceError
-from streamgp.likelihoods import Bernoulli, Binomial
+from streamgp.likelihoods import AbstractLikelihood
 from streamgp.likelihoods.quadrature import gauss_hermite
 
 __all__ = ["single_site_update"]
@@ -20,7 +20,7 @@ _LEAST_SHARE = 0.2
 
 
 def single_site_update(
-    likelihood: Bernoulli | Binomial,
+    likelihood: AbstractLikelihood,
     mean: Float[Tensor, "*c 1"],
     variance: Float[Tensor, "*c 1"],
     y: Float[Tensor, "*c o"],
@@ -38,7 +38,7 @@ def single_site_update(
     can take a hundred where a belief is wide and all trials ended the same way.
 
     Args:
-        likelihood: Log-concave; its constants broadcast with `y`.
+        likelihood: Of classes or successes; its constants broadcast with `y`.
         mean: $m_0$.
         variance: $v_0$, positive.
         y: Outcomes that the belief holds possible; need not be whole.
@@ -50,7 +50,7 @@ def single_site_update(
     nodes, weights = gauss_hermite(_NUM_NODES, y.dtype, y.device)
     moments = torch.stack([weights, weights * nodes, weights * nodes.square()], dim=-1)
     # With an axis for the nodes at the end, which the constants do not have.
-    f_axis, constants = y.unsqueeze(-1), _spread(likelihood)
+    f_axis, constants = y.unsqueeze(-1), likelihood.with_axis()
     for _ in range(_MAX_ITERATIONS):
         first, second = constants.derivatives(m.unsqueeze(-1) + s.unsqueeze(-1) * nodes, f_axis)
         slope, bend = first @ moments, second @ moments
@@ -73,17 +73,13 @@ def single_site_update(
 
 
 def _start(
-    likelihood: Bernoulli | Binomial, mean: Tensor, variance: Tensor, y: Tensor
+    likelihood: AbstractLikelihood, mean: Tensor, variance: Tensor, y: Tensor
 ) -> tuple[Float[Tensor, "*c o"], Float[Tensor, "*c o"]]:
     """Combine the belief with a Gaussian around the log odds that were observed, half a trial added on each side."""
-    total = likelihood.total_count.to(y) if isinstance(likelihood, Binomial) else torch.ones_like(y)
+    trials = likelihood.row_values
+    total = torch.ones_like(y) if trials is None else trials.to(y)
     share = (y + 0.5) / (total + 1.0)
     information = total * share * (1.0 - share)
     precision = 1.0 / variance + information
     shift = information * (share.logit() - mean) / precision
     return mean + shift, precision.rsqrt()
-
-
-def _spread(likelihood: Bernoulli | Binomial) -> Bernoulli | Binomial:
-    """The likelihood with one more axis, for nodes."""
-    return Binomial(likelihood.total_count.unsqueeze(-1)) if isinstance(likelihood, Binomial) else likelihood

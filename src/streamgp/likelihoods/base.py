@@ -53,6 +53,7 @@ class AbstractLikelihood(ABC):
         row_data: Name of the field that may hold data of each observation: a number of trials, an exposure, a known
             noise variance. None if there is none.
         num_nodes: Number of Gauss–Hermite nodes of expectations.
+        link: Name of the function from the response to the latent value, such as `"log"`.
     """
 
     name: ClassVar[str] = ""
@@ -66,6 +67,7 @@ class AbstractLikelihood(ABC):
     has_response: ClassVar[bool] = True
     row_data: ClassVar[str | None] = None
     num_nodes: int = 32
+    link: str = "identity"
 
     # What a likelihood is.
 
@@ -86,6 +88,11 @@ class AbstractLikelihood(ABC):
     def gaussian_noise_variance(self) -> Float[Tensor, "..."] | None:
         r"""The noise variance, where $y = f + \varepsilon$ with Gaussian noise and conditioning is exact; else None."""
         return None
+
+    @property
+    def is_gaussian(self) -> bool:
+        """Whether observations are latent values with Gaussian noise."""
+        return self.gaussian_noise_variance is not None
 
     # Observations.
 
@@ -137,6 +144,20 @@ class AbstractLikelihood(ABC):
         changed: Any = replace(self, **{self.row_data: values})  # type: ignore[type-var]
         return changed
 
+    @property
+    def row_values(self) -> Float[Tensor, "..."] | None:
+        """The data of observations, one number or one for each; None if the likelihood has none."""
+        if self.row_data is None:
+            return None
+        values: Tensor = getattr(self, self.row_data)
+        return values
+
+    @final
+    def with_axis(self: Likelihood) -> Likelihood:
+        """Return the likelihood with one more axis at the end of what differs between observations."""
+        longer: Any = {name: value.unsqueeze(-1) for name, value in self.constants().items() if value.dim()}
+        return replace(self, **longer) if longer else self  # type: ignore[type-var]
+
     @final
     def at_rows(self: Likelihood, index: Int[Tensor, " k"], num_axes: int = 0) -> Likelihood:
         """Return the likelihood of some of the observations.
@@ -187,10 +208,12 @@ class AbstractLikelihood(ABC):
         low, high = self.response_range
         is_inside = torch.isfinite(value) & (value > low) & (value < high)
         if not bool(is_inside.all()):
-            what = "finite" if low == -math.inf else "positive" if high == math.inf else f"between {low:g} and {high:g}"
+            noun = "a prevalence" if self.outcome_kind != "real" else "a mean"
+            what = "finite" if low == -math.inf else f"{noun} between {low:g} and {high:g}"
+            what = "a positive, finite rate" if (low, high) == (0.0, math.inf) else what
             raise ValueRangeError(
-                f"{name} of a {type(self).__name__} likelihood must be {what}, but is {value[~is_inside][0].item():g}. "
-                "Counts become prevalences or rates when divided by their totals or exposures."
+                f"{name} of a {type(self).__name__} likelihood must be {what}, but is {value[~is_inside][0].item():g}."
+                + ("" if low == -math.inf else " Counts are divided by their totals or exposures.")
             )
         return value
 

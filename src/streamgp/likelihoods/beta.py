@@ -35,6 +35,7 @@ class Beta(AbstractLikelihood):
     outcome_kind: ClassVar[str] = "real"
     support: ClassVar[tuple[float, float]] = (0.0, 1.0)
     response_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    link: ClassVar[str] = "logit"  # type: ignore[misc]
 
     concentration: Float[Tensor, "..."]
     is_learned: bool

@@ -40,6 +40,7 @@ class Binomial(AbstractLikelihood):
     outcome_kind: ClassVar[str] = "count"
     support: ClassVar[tuple[float, float]] = (0.0, math.inf)
     response_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    link: ClassVar[str] = "logit"  # type: ignore[misc]
     is_log_concave: ClassVar[bool] = True
     row_data: ClassVar[str | None] = "total_count"
 

@@ -26,6 +26,7 @@ class AbstractGammaLikelihood(AbstractLikelihood):
     outcome_kind: ClassVar[str] = "real"
     support: ClassVar[tuple[float, float]] = (0.0, math.inf)
     response_range: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    link: ClassVar[str] = "log"  # type: ignore[misc]
     is_log_concave: ClassVar[bool] = True
 
     @abstractmethod

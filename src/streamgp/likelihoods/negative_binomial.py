@@ -44,6 +44,7 @@ class NegativeBinomial(AbstractLikelihood):
     outcome_kind: ClassVar[str] = "count"
     support: ClassVar[tuple[float, float]] = (0.0, math.inf)
     response_range: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    link: ClassVar[str] = "log"  # type: ignore[misc]
     is_log_concave: ClassVar[bool] = True
 
     dispersion: Float[Tensor, "..."]

@@ -42,6 +42,7 @@ class Poisson(AbstractLikelihood):
     outcome_kind: ClassVar[str] = "count"
     support: ClassVar[tuple[float, float]] = (0.0, math.inf)
     response_range: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    link: ClassVar[str] = "log"  # type: ignore[misc]
     is_log_concave: ClassVar[bool] = True
     row_data: ClassVar[str | None] = "exposure"
 

@@ -36,6 +36,7 @@ class Preference(AbstractBinaryLikelihood):
 
     name: ClassVar[str] = "preference"
     num_inputs: ClassVar[int] = 2
+    link: ClassVar[str] = "probit"  # type: ignore[misc]
 
     noise_scale: Float[Tensor, "..."]
     is_learned: bool

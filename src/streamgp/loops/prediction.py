@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.acquisition.pool_belief import PoolBelief, blocks
-from streamgp.acquisition.response import exceedance_probability, latent_threshold, single_response
+from streamgp.acquisition.response import exceedance_probability, latent_threshold
 from streamgp.errors import ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.likelihoods.quadrature import expectation
@@ -93,7 +93,7 @@ def predict_objective(
         assert isinstance(surrogate, SparseSurrogate)
         likelihood = outcome.likelihood.with_learnable(surrogate.results[output].likelihood.learnable())
         if isinstance(settings.space, PoolSpace):  # whose members may differ in their trials
-            likelihood = single_response(likelihood)
+            likelihood = likelihood.per_unit()
     return predict_response(m, v, likelihood, units=surrogate.units[output], level=level, threshold=threshold)
 
 

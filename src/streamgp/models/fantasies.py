@@ -14,7 +14,7 @@ from streamgp.conditioning.gaussian import JointPredictive, observe, predict_joi
 from streamgp.conditioning.noise import Noise
 from streamgp.errors import OptionError, ShapeError
 from streamgp.gp import Prediction
-from streamgp.likelihoods import AbstractLikelihood, Gaussian
+from streamgp.likelihoods import AbstractLikelihood
 from streamgp.models.output import Output, Term
 from streamgp.models.posterior import LatentPosterior
 from streamgp.models.site_noise import expected_noise_variance
@@ -104,13 +104,11 @@ class Fantasies:
                     "observations=True draws outcomes from the likelihood, but an output has none. "
                     "Make the OnlineGP with a likelihood."
                 )
-            if isinstance(likelihood, Gaussian):
-                noise = likelihood.noise_variance.to(f).mean()
-                y = Gaussian(noise).sample(f.detach(), generator=generator)
-                conditioned.append(gp.condition(X, y, noise_variance=noise))
-            else:
-                y = likelihood.sample(f.detach(), generator=generator)
-                conditioned.append(gp.condition(X, y, likelihood=likelihood))
+            noise = likelihood.gaussian_noise_variance
+            # Noise of past observations stands for that of those to come by its mean.
+            usual = likelihood if noise is None else likelihood.with_row_data(noise.to(f).mean())
+            y = usual.sample(f.detach(), generator=generator)
+            conditioned.append(gp.condition(X, y, likelihood=usual))
         return conditioned
 
     def _draw(self, outputs: list[Output]) -> list[Tensor]:

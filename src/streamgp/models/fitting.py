@@ -51,7 +51,7 @@ def fit_outputs(
         starts: A GP to start from, for each output.
         options: Of `streamgp.fit`.
     """
-    is_gaussian = [one is None or isinstance(one, Gaussian) for one in likelihoods]
+    is_gaussian = [one is None or one.is_gaussian for one in likelihoods]
     _check_noise(train_Yvar, train_Y, is_gaussian)
     into, X = _fit_input_transform(input_transform, train_X)
     out, Y, Yvar = _fit_outcome_transform(outcome_transform, train_Y, train_Yvar, X, is_gaussian)

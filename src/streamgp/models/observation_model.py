@@ -7,7 +7,7 @@ from gpytorch.distributions import MultitaskMultivariateNormal, MultivariateNorm
 from torch import Tensor
 
 from streamgp.errors import UnsupportedError
-from streamgp.likelihoods import AbstractLikelihood, Gaussian
+from streamgp.likelihoods import AbstractLikelihood
 
 __all__ = ["ObservationModel"]
 
@@ -30,12 +30,13 @@ class ObservationModel(torch.nn.Module):
         """Noise variance of each output, where all are Gaussian; the mean, where observations have their own."""
         values = []
         for j, one in enumerate(self.likelihoods):
-            if not isinstance(one, Gaussian):
+            noise = None if one is None else one.gaussian_noise_variance
+            if noise is None:
                 raise UnsupportedError(
                     f"Output {j} has no Gaussian noise: its likelihood is {type(one).__name__}. "
                     "Use model.likelihoods, or posterior with observation_noise=True."
                 )
-            values.append(one.noise_variance.mean())
+            values.append(noise.mean())
         return torch.stack(values)
 
     def forward(self, distribution: MultivariateNormal, *args: Any, **kwargs: Any) -> MultivariateNormal:

@@ -23,7 +23,7 @@ from streamgp.checks import check_choice, check_inputs
 from streamgp.conditioning import AbsorbInfo, SparseGP
 from streamgp.errors import DTypeError, OptionError, ShapeError, UnsupportedError
 from streamgp.gp import Prediction
-from streamgp.likelihoods import AbstractLikelihood, Gaussian
+from streamgp.likelihoods import AbstractLikelihood
 from streamgp.models.arguments import GP, aligned, known_noise, noise_column, read_gps, read_indices, read_likelihoods
 from streamgp.models.fantasies import Fantasies
 from streamgp.models.fitting import check_training_data, fit_outputs
@@ -476,8 +476,9 @@ class OnlineGP(GPyTorchModel, FantasizeMixin):
                 f"Output {j} has no likelihood, so how far its observations can be trusted is not known. "
                 "Pass noise=..., or make the OnlineGP with a likelihood."
             )
-        if isinstance(likelihood, Gaussian):
-            return {"noise_variance": likelihood.noise_variance.to(self._reference).mean()}
+        known = likelihood.gaussian_noise_variance
+        if known is not None:  # the mean, where past observations had their own
+            return {"noise_variance": known.to(self._reference).mean()}
         return {"likelihood": likelihood}
 
     def _noise(
@@ -490,7 +491,7 @@ class OnlineGP(GPyTorchModel, FantasizeMixin):
         likelihood = self.likelihoods[j]
         if not observation_noise:
             return None
-        if self.scale == "response" and not (likelihood is None or isinstance(likelihood, Gaussian)):
+        if self.scale == "response" and not (likelihood is None or likelihood.is_gaussian):
             return None  # outcomes are drawn from the likelihood instead
         return expected_noise_variance(likelihood, prediction)
 

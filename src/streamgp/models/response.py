@@ -9,7 +9,7 @@ from botorch.posteriors.posterior import Posterior
 from botorch.posteriors.transformed import TransformedPosterior
 from torch import Tensor
 
-from streamgp.likelihoods import AbstractLikelihood, Gaussian
+from streamgp.likelihoods import AbstractLikelihood
 from streamgp.likelihoods.quadrature import expectation
 
 __all__ = ["response_posterior"]
@@ -31,7 +31,7 @@ def response_posterior(
         likelihoods: One for each output.
         is_observed: Whether to predict outcomes.
     """
-    links = _Links(tuple(None if isinstance(one, Gaussian) else one for one in likelihoods))
+    links = _Links(tuple(None if one is None or one.is_gaussian else one for one in likelihoods))
     if is_observed:
         return TransformedPosterior(posterior, links.outcome, links.mean, links.outcome_variance)
     return TransformedPosterior(posterior, links.response, links.mean, links.variance)

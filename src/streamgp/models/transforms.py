@@ -8,7 +8,7 @@ from botorch.models.transforms.outcome import OutcomeTransform, Standardize, Str
 from torch import Tensor
 
 from streamgp.errors import DTypeError, OptionError, ValueRangeError
-from streamgp.likelihoods import AbstractLikelihood, Gaussian
+from streamgp.likelihoods import AbstractLikelihood
 
 __all__ = ["affine_map", "check_keeps_outcomes", "freeze_input_transform", "freeze_outcome_transform"]
 
@@ -73,7 +73,7 @@ def check_keeps_outcomes(
     transform: OutcomeTransform, likelihoods: tuple[AbstractLikelihood | None, ...], like: Tensor
 ) -> None:
     """Refuse a transform of outcomes whose likelihood needs them as they are, such as counts."""
-    needs = [j for j, one in enumerate(likelihoods) if one is not None and not isinstance(one, Gaussian)]
+    needs = [j for j, one in enumerate(likelihoods) if one is not None and not one.is_gaussian]
     if not needs:
         return
     probe = torch.tensor([[1.0], [2.0]], dtype=like.dtype, device=like.device).expand(2, len(likelihoods))

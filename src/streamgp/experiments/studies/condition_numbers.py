@@ -17,7 +17,6 @@ from streamgp.conditioning import SparseGP
 from streamgp.experiments.baselines.jittered_pseudo_data import jittered_pseudo_data
 from streamgp.experiments.schema.rounding import rounded
 from streamgp.experiments.schema.study import Study, UnitOutcome
-from streamgp.likelihoods import Gaussian
 from streamgp.models import OnlineGP
 from streamgp.optimizers import TurboOptimizer
 from streamgp.problems import Rover
@@ -102,8 +101,10 @@ def _fit(kind: str, X: Tensor, y: Tensor, *, seed: int, settings: ConditionSetti
     if isinstance(model, OnlineGP):
         gp, likelihood = model.gps[0], model.likelihoods[0]
         assert isinstance(gp, SparseGP)
-        assert isinstance(likelihood, Gaussian)
-        return _Fitted(model, gp.kernel, likelihood.noise_variance.detach().to(X))
+        assert likelihood is not None
+        noise = likelihood.gaussian_noise_variance
+        assert noise is not None
+        return _Fitted(model, gp.kernel, noise.detach().to(X))
     return _Fitted(model, model.covar_module, model.likelihood.noise.detach().reshape(()))
 
 

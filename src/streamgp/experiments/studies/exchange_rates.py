@@ -13,7 +13,7 @@ from streamgp.datasets import load_exchange_rates
 from streamgp.experiments.baselines.absorbing import absorb_row
 from streamgp.experiments.schema.rounding import rounded
 from streamgp.experiments.schema.study import Study, UnitOutcome
-from streamgp.likelihoods import AbstractLikelihood, Gaussian
+from streamgp.likelihoods import AbstractLikelihood
 from streamgp.training import FitResult, fit
 
 __all__ = ["STUDY", "ExchangeRatesSettings"]
@@ -99,8 +99,9 @@ def _refit(X: Tensor, y: Tensor, gp: SparseGP, *, anchor: SparseGP, likelihood: 
 
 
 def _noise(fitted: FitResult) -> float:
-    assert isinstance(fitted.likelihood, Gaussian)
-    return float(fitted.likelihood.noise_variance)
+    noise = fitted.likelihood.gaussian_noise_variance
+    assert noise is not None
+    return float(noise)
 
 
 def _empty_outcome(X: Tensor, y: Tensor, grid: Tensor) -> UnitOutcome:

@@ -11,7 +11,6 @@ from streamgp.datasets import Regression, load_protein
 from streamgp.experiments.baselines.absorbing import absorb_row
 from streamgp.experiments.schema.rounding import rounded
 from streamgp.experiments.schema.study import Study, UnitOutcome
-from streamgp.likelihoods import Gaussian
 from streamgp.streaming.learner import StreamLearner
 from streamgp.streaming.settings import StreamSettings
 from streamgp.training import fit
@@ -73,8 +72,9 @@ def _with_policy(
     """Predicted means before the stream and at the marks; hyperparameters are those of the first fit."""
     generator = torch.Generator().manual_seed(seed)
     result = fit(rows.X_first, rows.y_first, num_inducing=settings.num_inducing)
-    assert isinstance(result.likelihood, Gaussian)
-    gp, noise = result.gp, float(result.likelihood.noise_variance)
+    gp, known = result.gp, result.likelihood.gaussian_noise_variance
+    assert known is not None
+    noise = float(known)
     yield gp.predict(rows.X_test).mean
     for row in range(len(rows.y_stream)):
         x, y = rows.X_stream[row : row + 1], rows.y_stream[row : row + 1]
