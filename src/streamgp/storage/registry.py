@@ -43,6 +43,7 @@ _HOMES = {
     "pools": "streamgp.pools",
     "streaming": "streamgp.streaming",
     "estimators": "streamgp.streaming.saving",
+    "preprocessing": "streamgp.streaming.preprocessing",
     "cli": "streamgp.cli.stream.checkpoints",
 }
 

@@ -50,7 +50,7 @@ def test_labels_are_texts(value, label):
         ({"a": "", "b": 1, "y": 1}, "the feature 'a' is missing"),
         ({"a": 1, "y": 1}, "the feature 'b' is missing"),
         ({"a": "NaN", "b": 1, "y": 1}, "the feature 'a' is missing"),
-        ({"a": float("nan"), "b": 1, "y": 1}, "the feature 'a' is not finite"),
+        ({"a": float("nan"), "b": 1, "y": 1}, "the feature 'a' is missing"),
         ({"a": 1, "b": "red", "y": 1}, "the feature 'b' is 'red' and not a number"),
         ({"a": 1, "b": "1_0", "y": 1}, "the feature 'b' is '1_0' and not a number"),
         ({"a": 1, "b": [1], "y": 1}, "the feature 'b' is [1] and not a number"),

@@ -1,0 +1,94 @@
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import streamgp as sg
+from streamgp.errors import DTypeError, OptionError, ShapeError
+from streamgp.storage import save
+from streamgp.streaming.preprocessing import StreamPreprocessor
+
+ROWS = [
+    {"when": "2024-03-01 06:00", "city": "Oslo", "load": 3.0},
+    {"when": "2024-03-02 18:00", "city": "Bergen", "load": None},
+    {"when": "2024-03-03 06:00", "city": "Oslo", "load": "5"},
+]
+
+
+def test_dates_texts_and_missing_values_become_numbers():
+    preprocessor = StreamPreprocessor().fit(ROWS)
+    names = list(preprocessor.get_feature_names_out())
+    assert names == [
+        "when",
+        *(f"when {cycle} {wave}" for cycle in ("hour", "weekday", "day of year") for wave in ("sine", "cosine")),
+        "city=Bergen",
+        "city=Oslo",
+        "city=other",
+        "load",
+        "load is missing",
+    ]
+    X = preprocessor.transform(ROWS)
+    columns = dict(zip(names, X.T, strict=True))
+    assert np.allclose(np.diff(columns["when"]), [1.5, 0.5])
+    assert np.allclose(columns["when hour sine"], [1.0, -1.0, 1.0])
+    assert np.array_equal(columns["city=Oslo"], [1.0, 0.0, 1.0])
+    assert np.array_equal(columns["load"], [3.0, 4.0, 5.0])
+    assert np.array_equal(columns["load is missing"], [0.0, 1.0, 0.0])
+
+
+def test_what_comes_later_keeps_the_width():
+    preprocessor = StreamPreprocessor().partial_fit(ROWS)
+    later = preprocessor.transform(
+        [{"city": "Trondheim", "load": "x"}, {"when": "soon", "city": None, "load": math.inf}]
+    )
+    names = list(preprocessor.get_feature_names_out())
+    assert np.isfinite(later).all()
+    assert np.array_equal(later[:, names.index("city=other")], [1.0, 1.0])
+    assert np.array_equal(later[:, names.index("load is missing")], [1.0, 1.0])
+
+
+def test_means_are_learned_row_by_row_as_at_once():
+    once, rows = StreamPreprocessor().partial_fit(ROWS), StreamPreprocessor().partial_fit(ROWS[:2])
+    rows.partial_fit(ROWS[2:])
+    assert once.columns_[2].mean == pytest.approx(rows.columns_[2].mean) == 4.0
+
+
+def test_kinds_can_be_said_and_columns_left_out():
+    rows = [{"zip": 1234, "x": 1.0}, {"zip": 5678, "x": 2.0}]
+    said = StreamPreprocessor(kinds={"zip": "category"}).fit(rows)
+    assert list(said.get_feature_names_out()) == ["zip=1234", "zip=5678", "zip=other", "x"]
+    assert list(StreamPreprocessor(exclude=["zip"]).fit(rows).get_feature_names_out()) == ["x"]
+    few = StreamPreprocessor(max_categories=1).fit([{"c": "a"}, {"c": "b"}, {"c": "b"}])
+    assert list(few.get_feature_names_out()) == ["c=b", "c=other"]
+
+
+def test_frames_and_arrays_are_rows_too():
+    frame = StreamPreprocessor().fit_transform(
+        pd.DataFrame({"a": [1.0, np.nan], "b": pd.to_datetime(["2024-01-01"] * 2)})
+    )
+    assert frame.shape == (2, 7)
+    assert np.array_equal(StreamPreprocessor().fit_transform(np.array([[1.0, 2.0], [3.0, 4.0]])), [[1, 2], [3, 4]])
+
+
+def test_it_is_saved_and_goes_before_a_learner(tmp_path):
+    preprocessor = StreamPreprocessor().fit(ROWS)
+    save(preprocessor, tmp_path / "a")
+    loaded = sg.load(tmp_path / "a")
+    assert np.array_equal(loaded.transform(ROWS), preprocessor.transform(ROWS))
+
+
+@pytest.mark.parametrize(
+    ("options", "rows", "error", "sentence"),
+    [
+        ({}, [], ShapeError, "The first rows say"),
+        ({}, 3, DTypeError, "Rows must be a list of mappings"),
+        ({}, [3], DTypeError, "Each row must be a mapping"),
+        ({"kinds": {"y": "date"}}, [{"x": 1}], OptionError, r"names the columns \['y'\]"),
+        ({"kinds": {"x": "colour"}}, [{"x": 1}], OptionError, "the kind of 'x' must be one of"),
+        ({"kinds": {"x": "date"}}, [{"x": "soon"}], OptionError, "should hold dates"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_a_sentence(options, rows, error, sentence):
+    with pytest.raises(error, match=sentence):
+        StreamPreprocessor(**options).fit(rows)
