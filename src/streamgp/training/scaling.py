@@ -44,6 +44,11 @@ class Scaling:
         """Targets in the units of training."""
         return (y - self.target_shift.to(y)) / self.target_scale.to(y)
 
+    def double(self) -> "Scaling":
+        """The same in double precision."""
+        parts = (self.input_shift, self.input_scale, self.target_shift, self.target_scale)
+        return Scaling(*(part.double() for part in parts))
+
     def observed(self, data: Observed) -> Observed:
         """All of the data in the units of training."""
         others = None if data.others is None else self.inputs(data.others)
