@@ -1,6 +1,7 @@
 """The errors of the library: each derives from `StreamGPError` and from the built-in it resembles."""
 
 __all__ = [
+    "ClusterError",
     "ConvergenceError",
     "DTypeError",
     "DatasetError",
@@ -67,3 +68,7 @@ class DatasetError(StreamGPError, OSError):
 
 class SaveError(StreamGPError, OSError):
     """A file cannot be written."""
+
+
+class ClusterError(StreamGPError, RuntimeError):
+    """The workers of a cluster, or its scheduler, do not answer or were lost."""

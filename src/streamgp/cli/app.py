@@ -69,6 +69,56 @@ def demo(
 
 
 @app.command()
+def fit(
+    files: Annotated[list[Path], typer.Argument(help="CSV or Parquet files with the same columns.")],
+    target: Annotated[str, typer.Option(help="Column to predict.")],
+    output: Annotated[Path, typer.Option(help="Where to write the model.")],
+    features: Annotated[
+        str | None, typer.Option(help="Columns to predict from, separated by commas; all others by default.")
+    ] = None,
+    likelihood: Annotated[
+        str, typer.Option(help="What the target is: gaussian, student_t, poisson, negative_binomial or bernoulli.")
+    ] = "gaussian",
+    num_inducing: Annotated[str, typer.Option(help="Number of inducing points, or auto.")] = "200",
+    max_iterations: Annotated[int | None, typer.Option(min=1, help="Most iterations of training.")] = None,
+    dask_address: Annotated[
+        str | None, typer.Option("--dask", help="Address of a Dask scheduler, on whose workers the files are read.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of training.")] = 0,
+    is_quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
+) -> None:
+    """Fit a model to all rows of files, more than memory holds if need be, and score it on a tenth held out."""
+    from streamgp.cli.fit.running import run_fit
+
+    with report_errors():
+        run_fit(
+            files,
+            target=target,
+            features=_words(features),
+            output=output,
+            likelihood=likelihood,
+            num_inducing=_number_or_word(num_inducing),
+            max_iterations=max_iterations,
+            dask_address=dask_address,
+            seed=seed,
+            is_quiet=is_quiet,
+        )
+
+
+@app.command()
+def predict(
+    model: Annotated[Path, typer.Argument(help="A model that `streamgp fit` wrote.")],
+    source: Annotated[Path, typer.Argument(help="CSV or Parquet file with the columns of the inputs.")],
+    output: Annotated[Path, typer.Option(help="Where to write the predictions, as CSV.")] = Path("predictions.csv"),
+) -> None:
+    """Predict the target of each row of a file: mean and standard deviation, noise included."""
+    from streamgp.cli.fit.running import run_predict
+
+    with report_errors():
+        run_predict(model, source, output=output)
+
+
+@app.command()
 def stream(
     source: Annotated[str, typer.Argument(help="CSV or JSON lines, also compressed by gzip; - for standard input.")],
     target: Annotated[str, typer.Option(help="Column to predict.")],

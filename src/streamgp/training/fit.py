@@ -64,7 +64,7 @@ def fit(  # type: ignore[misc] # the options of both are named here
     *,
     outputs: str | None = None,
     rank: int | None = None,
-    likelihood: AbstractLikelihood | None = None,
+    likelihood: AbstractLikelihood | str | None = None,
     kernel: Kernel | None = None,
     mean: Mean | None = None,
     num_inducing: int | str = 100,
@@ -103,7 +103,8 @@ def fit(  # type: ignore[misc] # the options of both are named here
             the other options `rank`, `kernel`, `num_inducing`, `max_iterations`, `tolerance` and `callback` count.
             See `streamgp.training.outputs.fit_outputs`.
         rank: Number of latent functions of several outputs.
-        likelihood: One of `streamgp.likelihoods`; Gaussian with learned noise by default.
+        likelihood: One of `streamgp.likelihoods` or its name, such as `"poisson"`; Gaussian with learned noise by
+            default.
         kernel: GPyTorch kernel, copied; a scaled Matérn-5/2 with a lengthscale for each dimension by default. Its
             constraints and own priors are respected, and parameters with `requires_grad=False` stay as they are.
         mean: GPyTorch mean, likewise; a constant by default.

@@ -10,7 +10,7 @@ from gpytorch.means import ConstantMean, Mean
 
 from streamgp.conditioning import SparseGP
 from streamgp.errors import DTypeError, ShapeError, UnsupportedError
-from streamgp.likelihoods import AbstractLikelihood, Gaussian
+from streamgp.likelihoods import AbstractLikelihood, Gaussian, registry
 from streamgp.training.features import Observed
 from streamgp.training.parameters import Setting, hyperparameter_space
 from streamgp.training.result import FitResult
@@ -25,15 +25,10 @@ _START_SPREAD = 1.0
 
 
 def read_likelihood(likelihood: object, start: object) -> AbstractLikelihood | None:
-    """Check a likelihood; that of an earlier result if there is none."""
-    if likelihood is None and isinstance(start, FitResult):
-        return start.likelihood
-    if likelihood is not None and not isinstance(likelihood, AbstractLikelihood):
-        raise DTypeError(
-            f"likelihood must be one of streamgp.likelihoods, but is a {type(likelihood).__name__}. "
-            "Wrap one of GPyTorch's with streamgp.likelihoods.from_gpytorch."
-        )
-    return likelihood
+    """Check a likelihood, an object or a name; that of an earlier result if there is none."""
+    if likelihood is None:
+        return start.likelihood if isinstance(start, FitResult) else None
+    return registry.read_likelihood(likelihood)
 
 
 def check_modules(kernel: object, mean: object, start: object) -> None:

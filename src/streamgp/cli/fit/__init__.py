@@ -1,0 +1,1 @@
+"""Fitting a model to tables in files, and predicting from it."""

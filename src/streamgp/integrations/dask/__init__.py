@@ -1,0 +1,6 @@
+"""Fits on a Dask cluster: estimators that take Dask's arrays and data frames. Needs the extra `streamgp[dask]`."""
+
+from streamgp.integrations.dask.estimators import DaskGPClassifier, DaskGPRegressor
+from streamgp.integrations.dask.shards import DaskShards, from_collections
+
+__all__ = ["DaskGPClassifier", "DaskGPRegressor", "DaskShards", "from_collections"]

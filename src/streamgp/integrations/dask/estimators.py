@@ -1,0 +1,276 @@
+"""Regression and classification on a Dask cluster, by the conventions of `xgboost.dask` and `lightgbm.dask`."""
+
+from collections.abc import Sequence
+from typing import Any, final
+
+import dask
+import dask.array
+import dask.dataframe
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from streamgp.errors import DTypeError, ValueRangeError
+from streamgp.integrations.dask.local import local_classifier, local_regressor
+from streamgp.integrations.dask.shards import DaskShards, from_collections, read_client
+from streamgp.streaming.classifier import StreamingGPClassifier
+from streamgp.streaming.regressor import StreamingGPRegressor
+from streamgp.training import FitResult, fit
+
+__all__ = ["DaskGPClassifier", "DaskGPRegressor"]
+
+
+class _AbstractDaskEstimator(BaseEstimator):
+    """What both share; scikit-learn asks that options are kept as they are given."""
+
+    def __init__(
+        self,
+        *,
+        client: Any = None,
+        kernel: Any = None,
+        num_inducing: Any = 200,
+        max_iterations: Any = None,
+        time_limit: Any = 600.0,
+        random_state: Any = 0,
+        progress: Any = False,
+    ) -> None:
+        self.client = client
+        self.kernel = kernel
+        self.num_inducing = num_inducing
+        self.max_iterations = max_iterations
+        self.time_limit = time_limit
+        self.random_state = random_state
+        self.progress = progress
+
+    def _fit(self, shards: DaskShards, likelihood: Any, standardize: bool | str) -> FitResult:
+        return fit(
+            shards,
+            likelihood=likelihood,
+            kernel=self.kernel,
+            num_inducing=self.num_inducing,
+            standardize=standardize,
+            max_iterations=self.max_iterations,
+            generator=torch.Generator().manual_seed(int(self.random_state)),
+            progress=self.progress,
+        )
+
+    def _shards(self, X: Any, y: Any) -> DaskShards:
+        return from_collections(read_client(self.client), X, y, time_limit=self.time_limit)
+
+    def _remember(self, X: Any, local: Any, results: tuple[FitResult, ...]) -> None:
+        """Keep what was learned, all at once at the end, so that a fit that fails changes nothing."""
+        local.n_features_in_ = int(results[0].gp.inducing_points.shape[-1])
+        if isinstance(X, dask.dataframe.DataFrame):
+            local.feature_names_in_ = np.array([str(column) for column in X.columns], dtype=object)
+            self.feature_names_in_ = local.feature_names_in_
+        self.n_features_in_ = local.n_features_in_
+        self.local_ = local
+        self.info_ = tuple(result.info for result in results)
+
+    def to_local(self) -> Any:
+        """The ordinary estimator, which needs no cluster: it predicts, saves, and learns on with `partial_fit`."""
+        check_is_fitted(self, "local_")
+        return self.local_
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: all but the connection to the cluster."""
+        return {**super().__getstate__(), "client": None}
+
+    def _blockwise(self, X: Any, method: str, num_columns: int, **options: Any) -> Any:
+        """A lazy array of what a method of the local estimator says of each chunk."""
+        check_is_fitted(self, "local_")
+        model = dask.delayed(self.local_)
+        if isinstance(X, dask.dataframe.DataFrame):
+            parts = [dask.delayed(_apply)(model, part, method, options) for part in X.to_delayed()]
+            return dask.array.concatenate(
+                [dask.array.from_delayed(part, (np.nan, num_columns), dtype=float) for part in parts],
+                allow_unknown_chunksizes=True,
+            )
+        if not isinstance(X, dask.array.Array):
+            raise DTypeError(
+                f"X must be a dask.array or a dask.dataframe, but is a {type(X).__name__}. Predict in memory with "
+                "to_local().predict(X)."
+            )
+        whole = X.rechunk({1: -1})
+        return dask.array.map_blocks(
+            _apply_block,
+            whole,
+            model,
+            method,
+            options,
+            dtype=float,
+            chunks=(whole.chunks[0], (num_columns,)),
+            meta=np.empty((0, num_columns)),
+        )
+
+
+def _apply(model: Any, part: Any, method: str, options: dict[str, Any]) -> np.ndarray:
+    asked = getattr(model, method)(part, **options) if len(part) else np.empty((0,))
+    columns = asked if isinstance(asked, tuple) else (asked,)
+    if not len(part):
+        return np.empty((0, 1))
+    return np.concatenate([np.reshape(each, (len(part), -1)) for each in columns], axis=1).astype(float)
+
+
+def _apply_block(part: np.ndarray, model: Any, method: str, options: dict[str, Any]) -> np.ndarray:
+    return _apply(model, part, method, options)
+
+
+@final
+class DaskGPRegressor(RegressorMixin, _AbstractDaskEstimator):
+    """Gaussian-process regression on a Dask cluster, fitted to all rows exactly.
+
+    Inputs are standardised, and so are targets with Gaussian noise. Fits by `streamgp.fit` over the chunks of rows,
+    which stay on their workers; of each evaluation only a few p² numbers travel.
+
+    Args:
+        likelihood: Name or object, as for `streamgp.fit`.
+        client: Client of the cluster; the current one by default.
+        kernel: As for `streamgp.fit`.
+        num_inducing: Number of inducing points.
+        max_iterations: Most iterations of L-BFGS; 200 by default.
+        time_limit: Seconds after which a step over all chunks that has not ended is an error.
+        random_state: Seed.
+        progress: Show a progress bar.
+
+    Attributes:
+        info_: Diagnostics of the fit.
+        n_features_in_: Number of input columns.
+        feature_names_in_: Names of the columns, if there are any.
+    """
+
+    def __init__(
+        self,
+        likelihood: Any = "gaussian",
+        *,
+        client: Any = None,
+        kernel: Any = None,
+        num_inducing: Any = 200,
+        max_iterations: Any = None,
+        time_limit: Any = 600.0,
+        random_state: Any = 0,
+        progress: Any = False,
+    ) -> None:
+        super().__init__(
+            client=client,
+            kernel=kernel,
+            num_inducing=num_inducing,
+            max_iterations=max_iterations,
+            time_limit=time_limit,
+            random_state=random_state,
+            progress=progress,
+        )
+        self.likelihood = likelihood
+
+    def fit(self, X: Any, y: Any) -> "DaskGPRegressor":
+        """Fit to Dask collections.
+
+        Args:
+            X: `dask.array` or `dask.dataframe` of inputs, in chunks of rows of any size.
+            y: Targets, divided alike.
+        """
+        shards = self._shards(X, y)
+        likelihood = None if self.likelihood == "gaussian" else self.likelihood
+        result = self._fit(shards, likelihood, True)
+        self._remember(X, local_regressor(result, shards, likelihood=self.likelihood), (result,))
+        return self
+
+    def predict(self, X: Any, return_std: bool = False, quantiles: Sequence[float] | None = None) -> Any:
+        """Predict lazily.
+
+        Args:
+            X: `dask.array` or `dask.dataframe`.
+            return_std: Return standard deviations, noise included, too.
+            quantiles: Probabilities of quantiles, which are returned, too.
+
+        Returns:
+            A Dask array of means; if more was asked for, a tuple as `StreamingGPRegressor.predict` returns.
+        """
+        num_quantiles = 0 if quantiles is None else len(quantiles)
+        width = 1 + int(return_std) + num_quantiles
+        table = self._blockwise(X, "predict", width, return_std=return_std, quantiles=quantiles)
+        asked = [table[:, 0]]
+        if return_std:
+            asked.append(table[:, 1])
+        if quantiles is not None:
+            asked.append(table[:, width - num_quantiles :])
+        return asked[0] if len(asked) == 1 else tuple(asked)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Coefficient of determination R² of the predicted means."""
+        if sample_weight is not None:
+            raise DTypeError("sample_weight is not supported over chunks. Score to_local() in memory.")
+        y = y.to_dask_array() if isinstance(y, dask.dataframe.Series) else y
+        error, total = dask.compute(((y - self.predict(X)) ** 2).sum(), ((y - y.mean()) ** 2).sum())
+        return float(1.0 - error / total)
+
+    def to_local(self) -> StreamingGPRegressor:
+        return super().to_local()
+
+
+@final
+class DaskGPClassifier(ClassifierMixin, _AbstractDaskEstimator):
+    """Gaussian-process classification on a Dask cluster: two classes, or each of more against all others.
+
+    Args:
+        client: Client of the cluster; the current one by default.
+        kernel: As for `streamgp.fit`.
+        num_inducing: Number of inducing points for each class.
+        max_iterations: Most iterations of L-BFGS; 200 by default.
+        time_limit: Seconds after which a step over all chunks that has not ended is an error.
+        random_state: Seed.
+        progress: Show a progress bar.
+
+    Attributes:
+        classes_: Labels, sorted.
+        info_: Diagnostics of each fit.
+    """
+
+    def fit(self, X: Any, y: Any) -> "DaskGPClassifier":
+        """Fit to Dask collections.
+
+        Args:
+            X: `dask.array` or `dask.dataframe` of inputs, in chunks of rows of any size.
+            y: Labels, divided alike.
+        """
+        shards = self._shards(X, y)
+        found = shards.client.gather([shards.client.submit(_labels, pair, pure=False) for pair in shards.pairs])
+        classes = np.unique(np.concatenate(found))
+        if len(classes) < 2:
+            raise ValueRangeError(f"y must have two classes or more, but all rows are {classes[0]!r}.")
+        # The first learner tells whether a row is of another class than the first, each further one whether of its own.
+        asked = [(classes[0], True)] + [(label, False) for label in classes[1:] if len(classes) > 2]
+        results = tuple(self._fit(shards.mapped(_against, *each), "bernoulli", "inputs") for each in asked)
+        self.classes_ = classes
+        self._remember(X, local_classifier(results, shards, classes=tuple(classes.tolist())), results)
+        return self
+
+    def predict_proba(self, X: Any) -> Any:
+        """Probabilities of the classes, as a lazy Dask array `(n, k)`."""
+        check_is_fitted(self, "local_")
+        return self._blockwise(X, "predict_proba", len(self.classes_))
+
+    def predict(self, X: Any) -> Any:
+        """The most probable labels, as a lazy Dask array."""
+        probabilities, classes = self.predict_proba(X), self.classes_
+        return probabilities.argmax(axis=1).map_blocks(classes.__getitem__, dtype=classes.dtype)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of labels that are predicted rightly."""
+        if sample_weight is not None:
+            raise DTypeError("sample_weight is not supported over chunks. Score to_local() in memory.")
+        y = y.to_dask_array() if isinstance(y, dask.dataframe.Series) else y
+        return float((self.predict(X) == y).mean().compute())
+
+    def to_local(self) -> StreamingGPClassifier:
+        return super().to_local()
+
+
+def _labels(pair: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    return np.unique(pair[1])
+
+
+def _against(pair: tuple[np.ndarray, np.ndarray], label: Any, is_other: bool) -> tuple[np.ndarray, np.ndarray]:
+    X, y = pair
+    return X, ((y != label) if is_other else (y == label)).astype(np.float64)

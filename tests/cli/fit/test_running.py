@@ -1,0 +1,94 @@
+import csv
+import re
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from streamgp.cli.app import app
+from streamgp.cli.fit.model import TableModel
+from streamgp.storage import load
+
+OPTIONS = ["--num-inducing", "6", "--max-iterations", "5"]
+
+
+def write(path, X, y, names=("east", "north", "y")):
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(names)
+        writer.writerows([*row, target] for row, target in zip(X.tolist(), y.tolist(), strict=True))
+
+
+@pytest.fixture
+def files(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3.0, 3.0, size=(90, 2))
+    y = 100.0 + 20.0 * np.sin(X[:, 0])
+    paths = [tmp_path / f"part{i}.csv" for i in range(2)]
+    write(paths[0], X[:40], y[:40])
+    write(paths[1], X[40:], y[40:])
+    return paths
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(each) for each in arguments])
+
+
+def test_a_model_is_fitted_scored_saved_and_predicts(files, tmp_path):
+    model = tmp_path / "model.zip"
+    done = run("fit", *files, "--target", "y", "--output", model, *OPTIONS)
+    assert done.exit_code == 0, done.output
+    assert float(re.search(r"Held out, 9 rows: R² ([-0-9.]+)", done.output).group(1)) > 0.5
+    assert load(model, kind=TableModel).features == ("east", "north")
+    predictions = tmp_path / "predictions.csv"
+    done = run("predict", model, files[0], "--output", predictions)
+    assert done.exit_code == 0, done.output
+    rows = list(csv.DictReader(predictions.open()))
+    assert len(rows) == 40
+    truth = [float(row["y"]) for row in csv.DictReader(files[0].open())]
+    assert np.abs(np.array([float(row["y_mean"]) for row in rows]) - truth).max() < 10.0
+    assert all(float(row["y_std"]) > 0 for row in rows)
+
+
+def test_parquet_files_are_read_alike(files, tmp_path):
+    pyarrow_csv = pytest.importorskip("pyarrow.csv", reason="needs the extra streamgp[tables]")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    others = [path.with_suffix(".parquet") for path in files]
+    for path, other in zip(files, others, strict=True):
+        parquet.write_table(pyarrow_csv.read_csv(path), other)
+    for name, paths in (("a", files), ("b", others)):
+        assert run("fit", *paths, "--target", "y", "--output", tmp_path / name, "--quiet", *OPTIONS).exit_code == 0
+    bounds = [load(tmp_path / name, kind=TableModel).result.info.bound for name in ("a", "b")]
+    assert bounds[0] == bounds[1]
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("east,north,y\n1,2,3\n1,a,3\n", "line 3: 'north' must be a number, but is 'a'"),
+        ("east,north,y\n1,2\n", "line 2: 2 cells, but the header has 3"),
+        ("east,north\n1,2\n", "has no column 'y'"),
+        ("", "is empty"),
+        ("east,north,y\n1,2,3\n1,,3\n", "1 of 2 rows have missing"),
+    ],
+)
+def test_a_bad_file_is_named(tmp_path, lines, message):
+    path = tmp_path / "bad.csv"
+    path.write_text(lines)
+    done = run("fit", path, "--target", "y", "--output", tmp_path / "model")
+    assert done.exit_code == 1
+    assert message in done.output
+    assert "Traceback" not in done.output
+    assert not (tmp_path / "model").exists()
+
+
+def test_a_scheduler_that_does_not_answer_is_an_error(files, tmp_path, monkeypatch):
+    distributed = pytest.importorskip("distributed")
+
+    def refuse(*_, **__):
+        raise OSError("timed out")
+
+    monkeypatch.setattr(distributed, "Client", refuse)
+    done = run("fit", files[0], "--target", "y", "--output", tmp_path / "model", "--dask", "tcp://nowhere:1")
+    assert done.exit_code == 1
+    assert "No Dask scheduler answers at 'tcp://nowhere:1'" in done.output

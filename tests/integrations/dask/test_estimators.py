@@ -1,0 +1,106 @@
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+
+dask_array = pytest.importorskip("dask.array", reason="needs the extra streamgp[dask]")
+dask_dataframe = pytest.importorskip("dask.dataframe")
+
+import streamgp as sg  # noqa: E402
+from streamgp.errors import ClusterError, DTypeError, ShapeError, ValueRangeError  # noqa: E402
+from streamgp.integrations.dask import DaskGPClassifier, DaskGPRegressor  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3.0, 3.0, size=(120, 2))
+    return X, 5.0 + 2.0 * np.sin(X[:, 0]) + 0.1 * rng.standard_normal(120)
+
+
+@pytest.fixture(scope="module")
+def regressor(client, data):
+    X, y = (dask_array.from_array(each, chunks=(50, 2)[: each.ndim]) for each in data)
+    return DaskGPRegressor(num_inducing=8, max_iterations=20).fit(X, y)
+
+
+def test_the_fit_is_that_of_one_process(regressor, data):
+    X, y = data
+    one = sg.fit([(X, y)], map=map, num_inducing=8, max_iterations=20, standardize=True)
+    assert regressor.info_[0].bound == pytest.approx(one.info.bound, rel=1e-8)
+    mean = regressor.to_local().predict(X)
+    np.testing.assert_allclose(mean, 5.0 + 2.0 * np.sin(X[:, 0]), atol=0.5)
+    assert mean[:5] == pytest.approx(one.predict(one.gp.inducing_points.new_tensor(X[:5])).mean.numpy(), rel=1e-6)
+
+
+def test_predictions_are_lazy_and_those_of_the_local_estimator(regressor, data):
+    X, y = (dask_array.from_array(each, chunks=(37, 1)[: each.ndim]) for each in data)
+    mean, std, quantiles = regressor.predict(X, return_std=True, quantiles=[0.1, 0.9])
+    assert mean.chunks == ((37, 37, 37, 9),)
+    expected = regressor.to_local().predict(data[0], return_std=True, quantiles=[0.1, 0.9])
+    for ours, local in zip((mean, std, quantiles), expected, strict=True):
+        np.testing.assert_allclose(ours.compute(), local)
+    assert regressor.score(X, y) == pytest.approx(regressor.to_local().score(*data))
+    with pytest.raises(DTypeError, match=r"to_local\(\)\.predict"):
+        regressor.predict(data[0])
+
+
+def test_the_local_estimator_learns_on_and_survives_pickling(regressor, data):
+    local = pickle.loads(pickle.dumps(regressor)).to_local()
+    assert local.num_seen_ == 120
+    local.partial_fit(data[0][:3], data[1][:3])
+    assert local.num_seen_ == 123
+
+
+def test_columns_of_data_frames_keep_their_names(client, data):
+    table = pd.DataFrame({"east": data[0][:, 0], "north": data[0][:, 1], "y": data[1]})
+    frame = dask_dataframe.from_pandas(table, npartitions=3)
+    model = DaskGPRegressor(num_inducing=5, max_iterations=2).fit(frame[["east", "north"]], frame["y"])
+    assert list(model.feature_names_in_) == ["east", "north"]
+    np.testing.assert_allclose(
+        model.predict(frame[["east", "north"]]).compute(), model.to_local().predict(table[["east", "north"]])
+    )
+
+
+@pytest.mark.parametrize("num_classes", [2, 3])
+def test_classes_are_told_apart(client, data, num_classes):
+    X = data[0][:60]
+    labels = np.array(["low", "middle", "up"])[np.digitize(X[:, 0], [-1.0, 1.0][: num_classes - 1])]
+    lazy = dask_array.from_array(X, chunks=(40, 2)), dask_array.from_array(labels, chunks=40)
+    model = DaskGPClassifier(num_inducing=5, max_iterations=2).fit(*lazy)
+    assert list(model.classes_) == sorted(set(labels))
+    assert model.score(*lazy) > 0.7
+    probabilities = model.predict_proba(lazy[0]).compute()
+    np.testing.assert_allclose(probabilities.sum(1), 1.0)
+    np.testing.assert_allclose(probabilities, model.to_local().predict_proba(X))
+
+
+def test_what_cannot_be_fitted_is_refused_and_changes_nothing(client, regressor, data):
+    X, y = data
+    before = regressor.local_
+    bad = X.copy()
+    bad[60, 1] = np.nan
+    with pytest.raises(ValueRangeError, match=r"Chunk 1: X must be finite, but 1 of its 50 rows.*first in row 10"):
+        regressor.fit(dask_array.from_array(bad, chunks=(50, 2)), dask_array.from_array(y, chunks=50))
+    with pytest.raises(ShapeError, match="y must have 120 values"):
+        regressor.fit(dask_array.from_array(X, chunks=(50, 2)), dask_array.from_array(y[:7], chunks=7))
+    with pytest.raises(DTypeError, match=r"dask\.array\.from_array"):
+        regressor.fit(X, y)
+    table = pd.DataFrame({"place": ["a", "b"] * 60, "x": X[:, 0]})
+    frame = dask_dataframe.from_pandas(table, npartitions=2)
+    with pytest.raises(DTypeError, match="'place' hold texts or categories"):
+        regressor.fit(frame, frame["x"])
+    assert regressor.local_ is before
+
+
+def test_a_client_is_asked_for_where_there_is_none(data):
+    import distributed
+
+    from streamgp.integrations.dask.shards import read_client
+
+    if distributed.client._get_global_client() is None:
+        with pytest.raises(ClusterError, match="There is no Dask client"):
+            read_client(None)
+    with pytest.raises(DTypeError, match="client must be"):
+        read_client("tcp://nowhere:1")
