@@ -22,6 +22,7 @@ ELSEWHERE = {
     "training/features.py": "tests/training/test_collapsed.py",
     "training/finishing.py": "tests/training/test_fit.py",
     "training/full_batch.py": "tests/training/test_fit.py",
+    "training/sharding/climbing.py": "tests/training/sharding/test_gaussian.py",
     "training/starting.py": "tests/training/test_fit.py",
 }
 NUMERICAL = ("linalg", "gp", "sites", "conditioning", "training", "models", "problems", "datasets")

@@ -1,0 +1,187 @@
+"""Fits over shards: cost of an evaluation, bytes that travel, memory, and what a second worker brings.
+
+    python benchmarks/distributed.py [--rows N] [--shards K ...] [--inducing P] [--workers W ...] [--evaluations E]
+                                     [--iterations I] [--directory DIRECTORY]
+
+Rows are made from a known function of 8 inputs and written as Parquet files (`.npy` without pyarrow). Measured: value
+and gradient of the collapsed bound, which is what a fit repeats, over the files in this process, and on a Dask cluster
+of so many workers with one thread each; seconds of an evaluation, microseconds a row, bytes of each way (pickled), and
+the peak memory of a process that only evaluates. With `--iterations` a whole fit follows, here and on the cluster.
+The bound of every run is compared with the first.
+"""
+
+import argparse
+import pickle
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import streamgp as sg
+from streamgp.likelihoods import Gaussian
+from streamgp.training.features import Observed
+from streamgp.training.sharding import MappedShards
+from streamgp.training.sharding.gaussian import gaussian_objective
+from streamgp.training.sharding.place import Layout
+from streamgp.training.starting import starting_setting
+
+NUM_DIMS = 8
+
+
+def rows(num_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(num_rows, NUM_DIMS))
+    f = np.sin(6.0 * X[:, 0]) + X[:, 1] * X[:, 2] + np.abs(X[:, 3] - 0.5) + 0.5 * np.cos(4.0 * X[:, 4] * X[:, 5])
+    return X, f + 0.2 * rng.standard_normal(num_rows)
+
+
+@dataclass(frozen=True)
+class FileShard:
+    """A function that loads one file."""
+
+    path: Path
+
+    def __call__(self) -> tuple[np.ndarray, np.ndarray]:
+        if self.path.suffix == ".npy":
+            table = np.load(self.path)
+        else:
+            import pyarrow.parquet as parquet
+
+            table = parquet.read_table(self.path).to_pandas().to_numpy()
+        return np.ascontiguousarray(table[:, :-1]), np.ascontiguousarray(table[:, -1])
+
+
+def write(directory: Path, num_rows: int, num_shards: int) -> list[FileShard]:
+    shards, names = [], [*(f"x{i}" for i in range(NUM_DIMS)), "y"]
+    for index, part in enumerate(np.array_split(np.arange(num_rows), num_shards)):
+        X, y = rows(len(part), index)
+        table = np.column_stack([X, y])
+        try:
+            import pyarrow
+            import pyarrow.parquet as parquet
+
+            path = directory / f"{num_shards}-{index}.parquet"
+            columns = {name: table[:, i] for i, name in enumerate(names)}
+            parquet.write_table(pyarrow.table(columns), path)
+        except ImportError:
+            path = directory / f"{num_shards}-{index}.npy"
+            np.save(path, table)
+        shards.append(FileShard(path))
+    return shards
+
+
+class Counted:
+    """The built-in `map`, with the bytes counted that would travel."""
+
+    def __init__(self) -> None:
+        self.down = self.up = 0
+
+    def __call__(self, function: Any, items: Any) -> Any:
+        self.down = max(self.down, len(pickle.dumps(function)))
+        for item in items:
+            result = function(item)
+            self.up = max(self.up, len(pickle.dumps(result[1])))
+            yield result
+
+
+def layout(num_inducing: int) -> tuple[Layout, float]:
+    X, y = rows(max(2000, num_inducing), 10**6)
+    data = Observed(torch.from_numpy(X), None, torch.from_numpy(y))
+    setting = starting_setting(data, likelihood=Gaussian(0.1), kernel=None, mean=None, start=None, target_variance=1.0)
+    setting = type(setting)(setting.kernel, setting.mean, setting.likelihood, data.inputs[:num_inducing], {})
+    return Layout(setting, True, {}, {}, None, None), data.jitter
+
+
+def evaluate(shards: Any, num_inducing: int, num_evaluations: int) -> tuple[float, float, float]:
+    """The bound, seconds and processor seconds of one evaluation of value and gradient."""
+    what, jitter = layout(num_inducing)
+    objective = gaussian_objective(shards, what, jitter, beta=1.0)
+    seconds, processor, value = [], [], 0.0
+    for _ in range(num_evaluations):
+        x = what.space().start.requires_grad_(True)
+        began, used = time.perf_counter(), time.process_time()
+        bound = objective(x)
+        torch.autograd.grad(bound, x)
+        seconds.append(time.perf_counter() - began)
+        processor.append(time.process_time() - used)
+        value = float(bound.detach())
+    return value, min(seconds), min(processor)
+
+
+def memory(paths: list[FileShard], num_inducing: int, num_evaluations: int) -> str:
+    """Peak megabytes of a process that only evaluates."""
+    names = [str(shard.path) for shard in paths]
+    command = [sys.executable, __file__, "--memory", str(num_inducing), str(num_evaluations), *names]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--shards", type=int, nargs="+", default=[1, 4, 16, 64])
+    parser.add_argument("--inducing", type=int, default=200)
+    parser.add_argument("--workers", type=int, nargs="*", default=[1, 2])
+    parser.add_argument("--evaluations", type=int, default=2)
+    parser.add_argument("--iterations", type=int, default=0, help="of a whole fit, here and on the last cluster")
+    parser.add_argument("--directory", type=Path)
+    parser.add_argument("--memory", nargs="+", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.memory:
+        shards = MappedShards([FileShard(Path(name)) for name in arguments.memory[2:]], map)
+        evaluate(shards, int(arguments.memory[0]), int(arguments.memory[1]))
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+        return
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory(dir=arguments.directory) as name:
+        directory, first = Path(name), None
+        for num_shards in arguments.shards:
+            files = write(directory, arguments.rows, num_shards)
+            counted = Counted()
+            value, seconds, processor = evaluate(
+                MappedShards(files, counted), arguments.inducing, arguments.evaluations
+            )
+            peak = memory(files, arguments.inducing, 1)
+            print(
+                f"{arguments.rows} rows, {num_shards} shards, p = {arguments.inducing}: {seconds:.2f} s, processor "
+                f"{processor:.2f} s, {1e6 * processor / arguments.rows:.2f} us a row, {counted.down} bytes to a shard, "
+                f"{counted.up} back, {peak} MB at the peak, bound {value:.6f}",
+                flush=True,
+            )
+            first = (value, seconds) if num_shards == arguments.shards[-1] else first
+        for num_workers in arguments.workers:
+            on_dask(files, num_workers, arguments, first)
+
+
+def on_dask(files: list[FileShard], num_workers: int, arguments: Any, first: Any) -> None:
+    import distributed
+
+    from streamgp.integrations.dask import DaskShards
+
+    with (
+        distributed.LocalCluster(n_workers=num_workers, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        shards = DaskShards(client, [client.submit(file, pure=False) for file in files])
+        value, seconds, _ = evaluate(shards, arguments.inducing, arguments.evaluations)
+        peaks = client.run(lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024).values()
+        print(
+            f"{num_workers} workers: {seconds:.2f} s, {max(peaks)} MB at the peak of a worker, bound differs by "
+            f"{abs(value / first[0] - 1.0):.1e} of itself",
+            flush=True,
+        )
+        if arguments.iterations:
+            options = {"num_inducing": arguments.inducing, "max_iterations": arguments.iterations}
+            began = time.perf_counter()
+            result = sg.fit(shards, **options)
+            print(f"{num_workers} workers, fit: {time.perf_counter() - began:.1f} s, bound {result.info.bound:.6f}")
+
+
+if __name__ == "__main__":
+    main()
