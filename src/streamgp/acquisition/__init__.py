@@ -8,6 +8,7 @@ from streamgp.acquisition.integrated_variance import integrated_variance
 from streamgp.acquisition.latent_variance import latent_variance
 from streamgp.acquisition.lookahead_thompson import lookahead_thompson_sampling
 from streamgp.acquisition.response_variance import response_variance
+from streamgp.acquisition.rules.hypervolume import NoisyHypervolumeImprovement
 from streamgp.acquisition.rules.improvement import (
     ExpectedImprovement,
     ExpectedUtilityOfBest,
@@ -48,6 +49,7 @@ __all__ = [
     "LookaheadThompson",
     "MultiStep",
     "NoisyExpectedImprovement",
+    "NoisyHypervolumeImprovement",
     "Random",
     "RegionRules",
     "ResponseVariance",

@@ -22,6 +22,7 @@ class AbstractRule(ABC):
     """
 
     knows_constraints: ClassVar[bool] = False
+    knows_objectives: ClassVar[bool] = False
     needs_model: ClassVar[bool] = True
     may_repeat: ClassVar[bool] = False
 

@@ -7,6 +7,7 @@ from streamgp.loops.loop import AbstractLoop
 from streamgp.loops.outcomes import Constraint, Objective
 from streamgp.loops.parameter_space import ParameterSpace
 from streamgp.loops.parameters import Categorical, Integer, Ordinal, Real
+from streamgp.loops.pareto import ParetoSet
 from streamgp.loops.pool_space import PoolSpace
 from streamgp.loops.prediction import ResponsePrediction
 from streamgp.loops.settings import LoopSettings, SurrogateSettings, Training
@@ -23,6 +24,7 @@ __all__ = [
     "Objective",
     "Ordinal",
     "ParameterSpace",
+    "ParetoSet",
     "PoolSpace",
     "Real",
     "ResponsePrediction",

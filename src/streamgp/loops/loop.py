@@ -19,6 +19,7 @@ from streamgp.checks import check_count
 from streamgp.errors import FileFormatError, StreamGPWarning, UnsupportedError, ValueRangeError
 from streamgp.loops.best import Best, find_best
 from streamgp.loops.observations import read_observations
+from streamgp.loops.pareto import ParetoSet, find_pareto
 from streamgp.loops.plots import draw_progress
 from streamgp.loops.prediction import ResponsePrediction, check_level, predict_objective
 from streamgp.loops.settings import LoopSettings
@@ -135,19 +136,22 @@ class AbstractLoop(ABC):
         with self._lock:
             self._state = cancel(self._state, self._settings, X)
 
-    def best(self, *, anywhere: bool = False) -> Best:
+    def best(self, *, anywhere: bool = False) -> "Best | ParetoSet":
         """The best point that was evaluated, with what the model recommends, whatever the rule.
 
         The best of the evaluated points has the best posterior mean. Where there is next to no noise, less than a
         thousandth of the function's variance, it has the best outcome, as a model that is not perfect would know less
         than the data. It keeps all constraints with a probability of 0.9, or as observed where a constraint has no
         noise; if none does, the likeliest to do so is returned, and its `probability_feasible` says so. The point of
-        the best posterior mean anywhere is its `recommended`. Fits the model if that is due, as `ask` would.
+        the best posterior mean anywhere is its `recommended`. Of several objectives, it is the set of evaluated points
+        that no other one beats in all of them. Fits the model if that is due, as `ask` would.
 
         Args:
             anywhere: Whether what is recommended is returned, be it evaluated or not.
         """
         with self._lock:
+            if len(self._settings.objectives) > 1:
+                return find_pareto(self._refitted(), self._settings)
             settings, has_run = self._settings, bool(current(self._state, self._settings).num_told)
             is_over = settings.rule.run(self._state.memory) > 0 and not has_run
             return find_best(self._state if is_over else self._refitted(), settings, anywhere=anywhere)

@@ -57,7 +57,9 @@ def suggest(state: LoopState, settings: LoopSettings, q: int) -> tuple[LoopState
         points = rule.propose(make_context(state, replace(settings, space=space)), q, seed=seed)
     if not rule.may_repeat:
         # Where there is noise, to ask for a point again can be worth as much as another one.
-        is_noisy = state.surrogate is not None and not state.surrogate.is_noise_free(0)
+        outputs = range(len(settings.objectives))
+        surrogate = state.surrogate
+        is_noisy = surrogate is not None and not all(surrogate.is_noise_free(j) for j in outputs)
         taken = told.failures if is_noisy else torch.cat([state.pending, told.failures])
         points = space.separate(points, taken, is_noisy=is_noisy, seed=derived_seed(seed, 1))
     state = replace(state, num_designed=num_designed, num_asks=state.num_asks + 1)

@@ -25,6 +25,7 @@ from streamgp.loops import (
     SurrogateSettings,
 )
 from streamgp.loops.parameters import AbstractParameter
+from streamgp.loops.pareto import draw_pareto
 from streamgp.loops.plots import check_drawable, draw_acquisition
 from streamgp.loops.settings import check_kernel, read_constraints, read_refit
 from streamgp.loops.state import compare
@@ -57,6 +58,7 @@ class Optimizer(AbstractLoop):
         *,
         maximize: bool = True,
         likelihood: str | AbstractLikelihood = "gaussian",
+        objectives: Sequence[Objective] | None = None,
         constraints: Sequence[Constraint] = (),
         input_constraints: Sequence[LinearConstraint] = (),
         acquisition: str | AbstractRule = "auto",
@@ -77,6 +79,7 @@ class Optimizer(AbstractLoop):
             likelihood: Of the objective: `"gaussian"`, `"student_t"`, `"poisson"`, `"negative_binomial"`,
                 `"bernoulli"`, `"preference"`, or an object of `streamgp.likelihoods`, whose numbers are in the user's
                 units. Real outcomes are standardised.
+            objectives: Several outcomes to be large or small, instead of `maximize` and `likelihood` of a single one.
             constraints: Further outcomes with bounds.
             input_constraints: Linear constraints between parameters with names.
             acquisition: A rule of `streamgp.acquisition`, or a name that is short for one. By default noisy expected
@@ -97,13 +100,13 @@ class Optimizer(AbstractLoop):
             seed: Of everything random.
         """
         space = _read_space(bounds, input_constraints)
-        objective = Objective(maximize=maximize, likelihood=likelihood)
-        objective.outcome.check_constants(None)
-        rows = read_constraints(constraints)
+        wanted = _read_objectives(objectives, Objective(maximize=maximize, likelihood=likelihood))
+        objective, rows = wanted[0], read_constraints(constraints)
         if acquisition == "auto":
-            acquisition = "qkg" if objective.outcome.likelihood.num_inputs == 2 else "qnei"
+            is_compared = objective.outcome.likelihood.num_inputs == 2
+            acquisition = "qnehvi" if len(wanted) > 1 else "qkg" if is_compared else "qnei"
         rule = read_rule(acquisition, OPTIMIZER_RULES)
-        _check_combination(objective, rows, rule)
+        _check_combination(wanted, rows, rule)
         if search is not None and not isinstance(search, Search):
             raise DTypeError(
                 f"search must be a streamgp.acquisition.Search, but is a {type(search).__name__}. "
@@ -113,7 +116,7 @@ class Optimizer(AbstractLoop):
         self._start(
             LoopSettings(
                 space=space,
-                objectives=(objective,),
+                objectives=wanted,
                 constraints=rows,
                 rule=rule,
                 surrogate=SurrogateSettings(
@@ -188,9 +191,21 @@ class Optimizer(AbstractLoop):
             state = self._refitted()
         return draw_acquisition(state, self._settings, axes, num_steps=num_steps)
 
+    def plot_pareto(self, axes: "Axes | None" = None) -> "Axes":
+        """Draw the first two of several objectives, with the Pareto set and its uncertainty.
+
+        Args:
+            axes: Where to draw; a new figure by default.
+        """
+        if len(self._settings.objectives) < 2:
+            raise UnsupportedError("A Pareto set needs two objectives, but there is one. Use plot_progress().")
+        with self._lock:
+            state = self._refitted()
+        return draw_pareto(state, self._settings, axes)
+
     def __repr__(self) -> str:
         settings = self._settings
-        direction = "maximize" if settings.objectives[0].maximize else "minimize"
+        direction = " and ".join("maximize" if one.maximize else "minimize" for one in settings.objectives)
         return (
             f"Optimizer({direction} over {settings.space.num_dims} dimensions by {type(settings.rule).__name__}: "
             f"{self._summary()})"
@@ -221,8 +236,35 @@ def _read_space(bounds: Any, input_constraints: Sequence[LinearConstraint]) -> A
     return Box.from_bounds(bounds)
 
 
-def _check_combination(objective: Objective, constraints: tuple[Constraint, ...], rule: AbstractRule) -> None:
+def _read_objectives(objectives: Any, default: Objective) -> tuple[Objective, ...]:
+    if objectives is not None and (default.likelihood != "gaussian" or not default.maximize):
+        raise OptionError("Give maximize and likelihood to each of the objectives, instead of to the optimizer.")
+    wanted = (default,) if objectives is None else tuple(objectives)
+    if not wanted or not all(isinstance(one, Objective) for one in wanted):
+        raise DTypeError(
+            "objectives must be a list of streamgp.Objective, such as [streamgp.Objective('yield'), "
+            f"streamgp.Objective('waste', maximize=False)], but is {objectives!r}."
+        )
+    if len({one.name for one in wanted}) < len(wanted):
+        raise OptionError(f"Objectives need different names, but have {[one.name for one in wanted]}.")
+    for one in wanted:
+        one.outcome.check_constants(None)
+        if len(wanted) > 1 and one.outcome.likelihood.num_inputs != 1:
+            raise UnsupportedError("Comparisons cannot be one of several objectives. Make an optimizer for them alone.")
+    return wanted
+
+
+def _check_combination(
+    objectives: tuple[Objective, ...], constraints: tuple[Constraint, ...], rule: AbstractRule
+) -> None:
     """Refuse options that make no sense together."""
+    objective = objectives[0]
+    if len(objectives) > 1 and not rule.knows_objectives:
+        known = [repr(name) for name, one in OPTIMIZER_RULES.items() if one.knows_objectives]
+        raise UnsupportedError(
+            f"The rule {type(rule).__name__} knows one objective, but there are {len(objectives)}. Those for several "
+            f"are {', '.join(known)}."
+        )
     is_preference = objective.outcome.likelihood.num_inputs != 1
     if is_preference and constraints:
         raise UnsupportedError(

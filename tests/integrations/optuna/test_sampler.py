@@ -304,10 +304,18 @@ def test_branin_is_minimised_better_than_at_random():
     assert regret(StreamGPSampler(seed=0)) < 0.25 * sum(random) / len(random)
 
 
-def test_studies_of_several_objectives_are_refused():
-    study = optuna.create_study(directions=["minimize", "maximize"], sampler=quick())
-    with pytest.raises(OptionError, match="optimises one objective, but the study has 2"):
-        study.ask()
+def test_studies_of_several_objectives_are_sampled():
+    study = optuna.create_study(
+        directions=["minimize", "maximize"], sampler=StreamGPSampler(seed=0, n_startup_trials=4, search=QUICK)
+    )
+
+    def both(trial):
+        x, kind = trial.suggest_float("x", 0.0, 1.0), trial.suggest_categorical("kind", ["a", "b"])
+        return (x - 0.2) ** 2, -((x - 0.7) ** 2) + 0.1 * (kind == "b")
+
+    study.optimize(both, n_trials=6)
+    assert len(study.trials) == 6
+    assert all(trial.state == TrialState.COMPLETE for trial in study.trials)
 
 
 @pytest.mark.parametrize(

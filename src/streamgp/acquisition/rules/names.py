@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from streamgp.acquisition.abstract_rule import AbstractRule
+from streamgp.acquisition.rules.hypervolume import NoisyHypervolumeImprovement
 from streamgp.acquisition.rules.improvement import (
     ExpectedImprovement,
     Gibbon,
@@ -30,6 +31,7 @@ OPTIMIZER_RULES: Mapping[str, type[AbstractRule]] = {
     "qucb": UpperConfidenceBound,
     "gibbon": Gibbon,
     "multi_step": MultiStep,
+    "qnehvi": NoisyHypervolumeImprovement,
     "thompson": Thompson,
     "lookahead_thompson": LookaheadThompson,
     "random": Random,

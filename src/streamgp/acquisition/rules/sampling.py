@@ -123,6 +123,7 @@ class Random(AbstractRule):
     """Points of the initial design's sequence, or members of a pool at random; no model is needed."""
 
     knows_constraints: ClassVar[bool] = True
+    knows_objectives: ClassVar[bool] = True
     needs_model: ClassVar[bool] = False
 
     def propose(self, context: Context, q: int, *, seed: int) -> Tensor:

@@ -17,7 +17,7 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 from torch import Tensor
 
-from streamgp.acquisition import AbstractRule, Search
+from streamgp.acquisition import AbstractRule, NoisyHypervolumeImprovement, Search
 from streamgp.acquisition.rules.names import OPTIMIZER_RULES, read_rule
 from streamgp.checks import check_count
 from streamgp.errors import DTypeError, NumericalError, OptionError, StreamGPWarning, ValueRangeError
@@ -44,9 +44,9 @@ _ONE_AT_A_TIME = threading.Lock()
 class StreamGPSampler(BaseSampler):
     """Bayesian optimisation with sparse GPs of any likelihood.
 
-    For studies of one objective, in either direction. All parameters that every completed trial has are suggested
-    together; others, as those of conditional spaces, on their own. Integers, steps and categories are searched among
-    their values, not rounded afterwards.
+    For studies of one objective or several, in either direction; of several, by hypervolume improvement. All parameters
+    that every completed trial has are suggested together; others, as those of conditional spaces, on their own.
+    Integers, steps and categories are searched among their values, not rounded afterwards.
 
     The first trial is random, and the trials until `n_startup_trials` are known follow a Sobol sequence. A suggestion
     then depends on the trials in the storage, the seed and the number of the trial, and on nothing that the sampler
@@ -111,7 +111,6 @@ class StreamGPSampler(BaseSampler):
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """Parameters that all completed trials have with the same range, and that have a choice."""
-        _check_single_objective(study)
         common = intersection_search_space(study.get_trials(deepcopy=False))
         return {name: one for name, one in common.items() if not one.single()}
 
@@ -119,7 +118,6 @@ class StreamGPSampler(BaseSampler):
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """Suggest values of all parameters of a search space together."""
-        _check_single_objective(study)
         if not search_space:
             return {}
         space = read_space(search_space)
@@ -137,14 +135,12 @@ class StreamGPSampler(BaseSampler):
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
         """Suggest a value of one parameter on its own."""
-        _check_single_objective(study)
         seed = derived_seed(self._seed, trial.number, zlib.crc32(param_name.encode()))
         sampler = self._independent_sampler or RandomSampler(seed=seed)
         return sampler.sample_independent(study, trial, param_name, param_distribution)
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
-        """Refuse studies that this sampler is not for, and tell the independent sampler."""
-        _check_single_objective(study)
+        """Tell the independent sampler."""
         if self._independent_sampler is not None:
             self._independent_sampler.before_trial(study, trial)
 
@@ -200,7 +196,7 @@ class StreamGPSampler(BaseSampler):
             space=space,
             objectives=objectives,
             constraints=(Constraint(upper=0.0),) * (outcomes.shape[-1] - len(objectives)),
-            rule=self._rule,
+            rule=self._rule if len(objectives) == 1 else NoisyHypervolumeImprovement(),
             surrogate=SurrogateSettings(
                 num_inducing=check_count(self._num_inducing, "num_inducing"),
                 refit="always",
@@ -211,14 +207,6 @@ class StreamGPSampler(BaseSampler):
             search=self._search,
             num_initial=1,
             seed=self._seed,
-        )
-
-
-def _check_single_objective(study: Study) -> None:
-    if len(study.directions) != 1:
-        raise OptionError(
-            f"StreamGPSampler optimises one objective, but the study has {len(study.directions)}. Return one value and "
-            "set the others as constraints with trial.set_constraint, or use another sampler."
         )
 
 

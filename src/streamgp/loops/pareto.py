@@ -1,0 +1,92 @@
+"""The Pareto set: evaluated points that no other one beats in all objectives."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+import torch
+from botorch.utils.multi_objective.pareto import is_non_dominated
+from jaxtyping import Float
+from torch import Tensor
+
+from streamgp.loops.plots import new_axes
+from streamgp.loops.prediction import predict_objective
+from streamgp.loops.settings import LoopSettings
+from streamgp.loops.state import LoopState, current
+from streamgp.loops.suggest import make_context
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["ParetoSet", "draw_pareto", "find_pareto"]
+
+# How sure it must be that a point keeps all constraints for it to be called feasible.
+_SURE = 0.9
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ParetoSet:
+    """Points of which none is better than another in all objectives; in the user's units.
+
+    Attributes:
+        X: The points.
+        mean: Expected outcome of each objective.
+        std: Standard deviation of what is not known of it, without the noise of an observation.
+        probability_feasible: Probability that all constraints hold; 1 if there are none.
+        observed: Outcomes as they were observed.
+    """
+
+    X: Any
+    mean: Float[Tensor, "n k"]
+    std: Float[Tensor, "n k"]
+    probability_feasible: Float[Tensor, " n"]
+    observed: Float[Tensor, "n k"]
+
+
+@torch.no_grad()
+def find_pareto(state: LoopState, settings: LoopSettings) -> ParetoSet:
+    """Find the evaluated points that no other one dominates, by posterior means, or by outcomes without noise.
+
+    Only points that keep the constraints with a probability of 0.9 count, or the likeliest one if none does.
+
+    Args:
+        state: With a model.
+        settings: Of the loop.
+    """
+    context, data, surrogate = make_context(state, settings), current(state, settings), state.surrogate
+    assert surrogate is not None
+    known, k = data.rows(data.is_informative), len(settings.objectives)
+    inputs = settings.space.inputs(known.points)
+    posterior: Any = context.model.posterior(inputs)
+    scores = context.objective.scores(posterior.mean).clone()
+    for j, one in enumerate(settings.objectives):
+        if surrogate.is_noise_free(j):
+            scores[:, j] = known.y[:, j] if one.maximize else -known.y[:, j]
+    chance = context.objective.feasibility(posterior.mean, posterior.variance)[:, : len(settings.constraints)].clone()
+    for j, constraint in enumerate(settings.constraints):
+        if surrogate.is_noise_free(k + j):
+            chance[:, j] = constraint.is_kept(known.y[:, k + j]).to(chance)
+    sure = chance.prod(-1)
+    is_good = sure >= min(_SURE, float(sure.max()))
+    chosen = is_good.nonzero().squeeze(-1)
+    chosen = chosen[is_non_dominated(scores[chosen], deduplicate=False)]
+    predicted = [predict_objective(state, settings, inputs[chosen], output=j) for j in range(k)]
+    return ParetoSet(
+        X=settings.space.show(known.points[chosen]),
+        mean=torch.stack([one.mean for one in predicted], dim=-1),
+        std=torch.stack([one.std for one in predicted], dim=-1),
+        probability_feasible=sure[chosen],
+        observed=known.y[chosen, :k],
+    )
+
+
+def draw_pareto(state: LoopState, settings: LoopSettings, axes: "Axes | None") -> "Axes":
+    """Draw the first two objectives of all evaluations, and of the Pareto set with two standard deviations."""
+    axes, told, found = new_axes(axes), state.observations, find_pareto(state, settings)
+    axes.plot(told.y[:, 0], told.y[:, 1], ".", color="lightgray", label="evaluations")
+    (first, second), (wide, high) = found.mean.T[:2], 2.0 * found.std.T[:2]
+    axes.errorbar(first, second, yerr=high, xerr=wide, fmt="o", color="tab:orange", label="Pareto set")
+    axes.set_xlabel(settings.objectives[0].name)
+    axes.set_ylabel(settings.objectives[1].name)
+    axes.legend()
+    return axes
