@@ -60,7 +60,12 @@ class SiteWindow:
             batches = batches[1:]
         inputs, outcomes = torch.cat([X for X, _ in batches], dim=-2), torch.cat([y for _, y in batches], dim=-1)
         gp, info = anchor.absorb(inputs, outcomes, likelihood=self.likelihood, sites=self.sites, inducing=inducing)
-        assert info.site_info is not None
-        n = batches[0][1].shape[-1]
-        oldest = info.site_info.sites.targets[..., :n], info.site_info.sites.variance[..., :n]
+        first = batches[0][1]
+        noise = self.likelihood.gaussian_noise_variance
+        if info.site_info is not None:
+            n = first.shape[-1]
+            oldest = info.site_info.sites.targets[..., :n], info.site_info.sites.variance[..., :n]
+        else:  # Gaussian observations are their own sites
+            assert noise is not None
+            oldest = first, noise.to(first)
         return replace(self, gp=gp, anchor=anchor, batches=batches, oldest_sites=oldest), info

@@ -14,8 +14,10 @@ which of these it is.
 *Chance.* Averages over a sample. `sampling` takes the standard error and allows five of them, which one in 1.7 million
 draws exceeds; with the fixed seeds of the tests, it passes always or never.
 
-*Judgement.* A result that must be good and not exact (an optimum found, a fit near the truth) is compared with a number
-in the test itself, as that number is the claim. Those are the only literal tolerances in tests.
+*Judgement.* A result that must be good and not exact (an optimum found, a fit near the truth, a share of a sample) is
+compared with a number in the test itself, as that number is the claim. The laws, and the tests of `linalg`, `sites` and
+exact conditioning, have no other literal tolerances. Those that are left elsewhere are of this kind, or approximations
+that are still written as numbers: at least ten times what two orders of summation differ by.
 """
 
 from typing import Any, Literal
