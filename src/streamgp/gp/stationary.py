@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, final
 
 import torch
@@ -21,6 +22,9 @@ Profile = Callable[[Tensor], tuple[Tensor, Tensor]]
 
 # Beyond this scaled distance a kernel is zero in every precision, and its polynomial factors are still finite.
 _FAR = 1e4
+# Up to as many lengthscales from zero, scaling before subtracting costs no more than the kernel's own rounding.
+_NEAR = 100.0
+_largest = torch.linalg.vector_norm
 
 
 @final
@@ -45,16 +49,28 @@ class StationaryKernel(AbstractKernelFunction):
         if not _is_tracked(first, second, self.lengthscale, self.outputscale):
             # The bookkeeping of a gradient takes longer than one row of the matrix.
             with torch.no_grad():
-                x, z = _scaled(first, second, self.lengthscale, origin_of(second))
-                value, _ = self.profile(_distance(x, z, self.factor))
+                is_near = self._is_near(first, second)
+                x, z = _scaled(first, second, self.lengthscale, is_near=is_near)
+                value, _ = self.profile(_distance(x, z, self.factor, is_near=is_near))
                 return value * amplitude if amplitude.dim() > 2 else value.mul_(amplitude)
         fused: Any = _FusedStationary  # torch leaves `apply` untyped
-        return fused.apply(first, second, self.lengthscale, amplitude, self.profile, self.factor)
+        how = self.profile, self.factor, self._is_near(first, second)
+        return fused.apply(first, second, self.lengthscale, amplitude, how)
 
     @property
     def factor(self) -> float:
         """What multiplies distances before the profile sees them."""
         return math.sqrt(2.0 * self.smoothness) if math.isfinite(self.smoothness) else 1.0
+
+    def _is_near(self, first: Tensor, second: Tensor) -> bool:
+        """Whether all inputs are within so few lengthscales of zero that nothing overflows and no digits are lost."""
+        if not (first.numel() and second.numel()):
+            return True
+        return sum(float(_largest(inputs.detach(), math.inf)) for inputs in (first, second)) <= self._near
+
+    @cached_property
+    def _near(self) -> float:
+        return _NEAR * float(self.lengthscale.detach().min())
 
     def diagonal(self, inputs: Tensor) -> Tensor:
         shape = broadcast_shapes(inputs.shape[:-1], (*self.outputscale.shape, 1))
@@ -103,16 +119,20 @@ def _is_tracked(*tensors: Tensor) -> bool:
     return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
 
 
-def _scaled(x: Tensor, z: Tensor, lengthscale: Tensor, origin: Tensor) -> tuple[Tensor, Tensor]:
+def _scaled(x: Tensor, z: Tensor, lengthscale: Tensor, *, is_near: bool) -> tuple[Tensor, Tensor]:
     """Both sets in units of the lengthscale. Subtracted before divided, so that offsets cost no digits."""
+    if is_near:
+        return x / lengthscale, z / lengthscale
+    origin = origin_of(z)
     # A quarter of what the dtype holds: differences of two such numbers are finite.
     most = 0.25 * torch.finfo(x.dtype).max
     return ((x - origin) / lengthscale).clamp(-most, most), ((z - origin) / lengthscale).clamp(-most, most)
 
 
-def _distance(x: Tensor, z: Tensor, factor: float) -> Tensor:
+def _distance(x: Tensor, z: Tensor, factor: float, *, is_near: bool) -> Tensor:
     s = torch.cdist(x, z, compute_mode="donot_use_mm_for_euclid_dist")
-    return (s if factor == 1.0 else s.mul_(factor)).clamp_max_(_FAR)
+    s = s if factor == 1.0 else s.mul_(factor)
+    return s if is_near else s.clamp_max_(_FAR)
 
 
 class _FusedStationary(torch.autograd.Function):
@@ -124,10 +144,11 @@ class _FusedStationary(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, z: Tensor, lengthscale: Tensor, amplitude: Tensor, profile: Profile, factor: float
+        ctx: Any, x: Tensor, z: Tensor, lengthscale: Tensor, amplitude: Tensor, how: tuple[Profile, float, bool]
     ) -> Tensor:
-        value, slope = profile(_distance(*_scaled(x, z, lengthscale, origin_of(z)), factor))
-        ctx.profile, ctx.factor = profile, factor
+        profile, factor, is_near = ctx.how = how
+        scaled = _scaled(x, z, lengthscale, is_near=is_near)
+        value, slope = profile(_distance(*scaled, factor, is_near=is_near))
         needs_value = ctx.needs_input_grad[3]
         ctx.save_for_backward(x, z, lengthscale, amplitude, slope, value if needs_value else None)
         return value * amplitude if needs_value or amplitude.dim() > 2 else value.mul_(amplitude)
@@ -136,11 +157,12 @@ class _FusedStationary(torch.autograd.Function):
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
         (g,) = grad_outputs
         raw_x, raw_z, lengthscale, amplitude, slope, value = ctx.saved_tensors
-        x, z = _scaled(raw_x, raw_z, lengthscale, origin_of(raw_z))
+        profile, factor, is_near = ctx.how
+        x, z = _scaled(raw_x, raw_z, lengthscale, is_near=is_near)
         if torch.is_grad_enabled():  # a second derivative was asked for: make the slope a function of x and z
-            value, slope = ctx.profile((ctx.factor * _differentiable_distance(x, z)).clamp_max(_FAR))
+            value, slope = profile((factor * _differentiable_distance(x, z)).clamp_max(_FAR))
         needs_x, needs_z, needs_lengthscale, needs_amplitude, *_ = ctx.needs_input_grad
-        h, scale = g * slope, ctx.factor**2 * amplitude
+        h, scale = g * slope, factor**2 * amplitude
         grad_x: Any = None
         grad_z: Any = None
         grad_lengthscale = grad_amplitude = None
@@ -157,7 +179,6 @@ class _FusedStationary(torch.autograd.Function):
             grad_z.sum_to_size(raw_z.shape) if needs_z else None,
             grad_lengthscale,
             grad_amplitude,
-            None,
             None,
         )
 
