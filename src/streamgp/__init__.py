@@ -70,7 +70,8 @@ _SUBMODULES = ("acquisition", "datasets", "errors", "likelihoods", "loops", "pro
 
 if TYPE_CHECKING:
     from streamgp import acquisition, datasets, errors, likelihoods, loops, problems, storage
-    from streamgp.conditioning import ConditionedGP, MultiOutputGP, SparseGP, from_gpytorch, merge
+    from streamgp.conditioning import ConditionedGP, MultiOutputGP, SparseGP, merge
+    from streamgp.conditioning.importing import from_gpytorch
     from streamgp.gp import Prediction
     from streamgp.loops import Categorical, Constraint, Integer, LinearConstraint, Objective, Ordinal, Real
     from streamgp.models import OnlineGP

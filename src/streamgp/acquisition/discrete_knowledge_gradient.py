@@ -37,12 +37,14 @@ class DiscreteKnowledgeGradient(AcquisitionFunction):
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:  # noqa: N802 # as BoTorch calls it
         """Condition on pending points, with their means for outcomes."""
-        self.X_pending = X_pending
-        self._given: Any = self.model
+        pending: Any = X_pending
+        self.X_pending = pending
+        given: Any = self.model
         if X_pending is not None and len(X_pending):
             with torch.no_grad():
-                mean = self.model.posterior(X_pending).mean
-            self._given = self.model.condition_on_observations(X_pending, mean)
+                mean = given.posterior(X_pending).mean
+            given = given.condition_on_observations(X_pending, mean)
+        self._given: Any = given
 
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type] # BoTorch asks for its base class
     def forward(self, X: Tensor) -> Tensor:
@@ -50,6 +52,7 @@ class DiscreteKnowledgeGradient(AcquisitionFunction):
         W = self.recommended.expand(*X.shape[:-2], *self.recommended.shape)
         posterior = self._given.posterior(torch.cat([W, X], dim=-2))
         covariance = posterior.distribution.covariance_matrix
-        noise = self.model.likelihoods[0].gaussian_noise_variance.to(X)
+        likelihoods: Any = self.model.likelihoods
+        noise = likelihoods[0].gaussian_noise_variance.to(X)
         slopes = covariance[..., -1] / (covariance[..., -1, -1:] + noise).sqrt()
         return expected_maximum_of_lines(self.weight * posterior.mean[..., 0], slopes)

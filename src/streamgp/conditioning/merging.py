@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from gpytorch.kernels import Kernel
@@ -42,12 +42,16 @@ def merge(gps: Sequence[Mergeable]) -> Mergeable:
     """
     gps = tuple(gps) if isinstance(gps, Sequence) else (gps,)
     kinds = sorted({type(gp).__name__ for gp in gps})
+    beliefs: Any = gps
+    merged: Any
     if kinds == ["MultiOutputGP"]:
-        return MultiOutputGP(SparseGP(merge_processes([gp.row_gp.process for gp in gps])))
+        merged = MultiOutputGP(SparseGP(merge_processes([gp.row_gp.process for gp in beliefs])))
+        return merged
     if kinds != ["SparseGP"]:
         got = ", ".join(kinds) or "nothing"
         raise OptionError(f"merge takes a list of at least one SparseGP, or of MultiOutputGPs, but got {got}.")
-    return SparseGP(merge_processes([gp.process for gp in gps]))
+    merged = SparseGP(merge_processes([gp.process for gp in beliefs]))
+    return merged
 
 
 def merge_processes(processes: Sequence[SparseProcess]) -> SparseProcess:

@@ -81,7 +81,7 @@ class Outcomes:
             return noise[self.observed % o]
         return noise.flatten(-2)[..., self.observed]
 
-    def likelihood(self, likelihood: object) -> object:
+    def likelihood(self, likelihood: object) -> Any:
         """One likelihood for all outputs, or one for each, as one for all rows."""
         if isinstance(likelihood, str) or not isinstance(likelihood, Sequence):
             return likelihood

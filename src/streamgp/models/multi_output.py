@@ -63,7 +63,7 @@ class OnlineMultiOutputGP(Model):
         """Leading axes of the model; those of fantasies come first."""
         return self.gp.batch_shape
 
-    def posterior(  # type: ignore[override] # BoTorch's own models differ in it
+    def posterior(
         self,
         X: Tensor,
         output_indices: Sequence[int] | None = None,
@@ -113,7 +113,7 @@ class OnlineMultiOutputGP(Model):
         variances = self.noise_variance if noise is None else noise
         return OnlineMultiOutputGP(self.gp.condition(X, Y, noise_variance=variances), self.noise_variance)
 
-    def fantasize(  # type: ignore[override] # likewise
+    def fantasize(
         self,
         X: Tensor,
         sampler: MCSampler,

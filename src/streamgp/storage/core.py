@@ -83,7 +83,8 @@ register(SparseProcess, from_fields=_rebuild_process, check=check_process)
 def _register_likelihoods() -> None:
     """Register all likelihoods that have a name, those of users included."""
     for cls in known_classes().values():
-        if not is_registered(cls) and dataclasses.is_dataclass(cls):
+        is_dataclass = dataclasses.is_dataclass(cls)
+        if is_dataclass and not is_registered(cls):
             register(cls, name=f"likelihoods.{cls.__name__}")
 
 

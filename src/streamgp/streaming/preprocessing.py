@@ -131,8 +131,7 @@ class StreamPreprocessor(TransformerMixin, BaseEstimator):
             X: Rows: a list of mappings, a DataFrame, or an array with one row for each.
             y: Not used.
         """
-        columns = self._start(_records(X))
-        self.columns_ = columns
+        self.columns_: tuple[Column, ...] = self._start(_records(X))
         return self.partial_fit(X)
 
     def partial_fit(self, X: Any, y: Any = None) -> "StreamPreprocessor":
@@ -146,7 +145,7 @@ class StreamPreprocessor(TransformerMixin, BaseEstimator):
         columns = self.columns_ if "columns_" in vars(self) else self._start(records)
         for record in records:
             columns = tuple(column.learn(record.get(column.name)) for column in columns)
-        self.columns_: tuple[Column, ...] = columns
+        self.columns_ = columns
         return self
 
     def transform(self, X: Any) -> np.ndarray:

@@ -39,5 +39,6 @@ def _rebuilder(cls: type) -> Callable[..., Any]:
 for _cls in (StreamLearner, OneVsRest, StreamModel, RefitReport, Rows, StreamSettings, EstimatorState):
     if not is_registered(_cls):
         register(_cls)
-for _estimator in (StreamingGPRegressor, StreamingGPClassifier):
+_estimators: tuple[Any, ...] = (StreamingGPRegressor, StreamingGPClassifier)
+for _estimator in _estimators:
     register(_estimator, name=f"estimators.{_estimator.__name__}", to_fields=_parts, from_fields=_rebuilder(_estimator))

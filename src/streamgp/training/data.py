@@ -38,8 +38,8 @@ def to_dense(values: Any, name: str) -> Tensor:
         return values
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise ValueRangeError(
-            f"{name} must have no missing values, but {int(np.ma.count_masked(values))} are masked. Drop those rows, "
-            "or impute them."
+            f"{name} must have no missing values, but {int(np.ma.getmaskarray(values).sum())} are masked. Drop those "
+            "rows, or impute them."
         )
     try:
         array = np.asarray(values)

@@ -98,10 +98,11 @@ class _SampledKnowledgeGradient(AcquisitionFunction):
     def __init__(self, context: Context, W: Float[Tensor, "w d"], num_fantasies: int, seed: int) -> None:
         super().__init__(model=context.model)
         self.context, self.W, self.num_fantasies, self.seed = context, W, num_fantasies, seed
-        self.X_pending = context.pending_or_none
+        self.set_X_pending(context.pending_or_none)
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:  # noqa: N802 # as BoTorch calls it
-        self.X_pending = X_pending
+        pending: Any = X_pending
+        self.X_pending = pending
 
     def forward(self, X: Tensor) -> Tensor:
         pending = self.context.pending[:0] if self.X_pending is None else self.X_pending

@@ -52,7 +52,7 @@ class ComparisonKnowledgeGradient(AcquisitionFunction):
         self._rivals = rivals
         self._noise_scale = noise_scale
 
-    @t_batch_mode_transform(expected_q=2)
+    @t_batch_mode_transform(expected_q=2)  # type: ignore[arg-type] # BoTorch asks for its base class
     def forward(self, X: Tensor) -> Tensor:
         """Evaluate at pairs `(*b, 2, d)`."""
         points = torch.cat([X, self._rivals.expand(*X.shape[:-2], -1, -1)], dim=-2)

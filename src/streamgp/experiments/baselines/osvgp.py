@@ -176,8 +176,8 @@ def stream_osvgp(
             return ValueBelief(points, mean.detach().clone(), raw.detach().tril(), prior)
 
     def state(num_seen: int, belief: ValueBelief) -> OSVGPState:
-        kept = (parameters.log_lengthscale, parameters.log_noise)
-        return OSVGPState(num_seen, StreamParameters(*(v.detach().clone() for v in kept), belief.points), belief)
+        lengthscale, noise = parameters.log_lengthscale.detach().clone(), parameters.log_noise.detach().clone()
+        return OSVGPState(num_seen, StreamParameters(lengthscale, noise, belief.points), belief)
 
     belief = learn(None, slice(blocks.num_first), steps=adam(_FIRST_RATES), num_steps=blocks.num_first_steps)
     yield state(0, belief)

@@ -87,7 +87,8 @@ def run(problem: str, method: str, seed: int, settings: PreferenceSettings) -> U
         began = time.process_time()
         model = _fit(known, method, seed, settings)
         with torch.no_grad():
-            incumbent = int(model.posterior(known.X).mean.squeeze(-1).argmax())
+            posterior: Any = model.posterior(known.X)
+            incumbent = int(posterior.mean.squeeze(-1).argmax())
         counts.append(len(known.X))
         best.append(rounded(float(utility(known.X).max())))
         recommended.append(rounded(float(utility(known.X[incumbent].unsqueeze(0)))))
@@ -136,7 +137,8 @@ def _suggest(model: Model, known: _Comparisons, method: str, *, settings: Prefer
         pair = _maximize(gain, 2, settings, d)
         # Further points one by one, each for its comparison with the better one of the pair.
         with torch.no_grad():
-            first = pair[int(model.posterior(pair).mean.squeeze(-1).argmax())].unsqueeze(0)
+            posterior: Any = model.posterior(pair)
+            first = pair[int(posterior.mean.squeeze(-1).argmax())].unsqueeze(0)
         more = [_maximize(_AgainstFixed(gain, first), 1, settings, d) for _ in range(q - 2)]
         return torch.cat([pair, *more])
     if rule == "qkg":

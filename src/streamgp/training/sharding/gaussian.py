@@ -40,7 +40,13 @@ class GaussianTotals(NamedTuple):
 
     def plus(self, other: "GaussianTotals") -> "GaussianTotals":
         """The sums over both."""
-        return GaussianTotals(*(a + b for a, b in zip(self, other, strict=True)))
+        return GaussianTotals(
+            self.gram + other.gram,
+            self.pull + other.pull,
+            self.squares + other.squares,
+            self.variance + other.variance,
+            self.num_data + other.num_data,
+        )
 
 
 def gaussian_totals(shards: AbstractShards, place: Place, jitter: float) -> GaussianTotals:

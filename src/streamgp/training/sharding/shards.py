@@ -144,7 +144,13 @@ class Overview(NamedTuple):
             )
             for value in (self.input_mean, self.input_squares, self.target_mean, self.target_squares)
         ]
-        return Overview(self.counts, *moments, self.dtype, self.inputs_of_row)
+        input_mean, input_squares, target_mean, target_squares = moments
+        return self._replace(
+            input_mean=input_mean,
+            input_squares=input_squares,
+            target_mean=target_mean,
+            target_squares=target_squares,
+        )
 
     def joined(self, other: "Overview") -> "Overview":
         """The moments of both, by the formula of Chan, Golub and LeVeque."""
@@ -162,7 +168,14 @@ class Overview(NamedTuple):
         ):
             change = mean_ - mean
             moments += [mean + change * (k / (n + k)), squares + squares_ + change.square() * (n * k / (n + k))]
-        return Overview(self.counts + other.counts, *moments, self.dtype, self.inputs_of_row)
+        input_mean, input_squares, target_mean, target_squares = moments
+        return self._replace(
+            counts=self.counts + other.counts,
+            input_mean=input_mean,
+            input_squares=input_squares,
+            target_mean=target_mean,
+            target_squares=target_squares,
+        )
 
 
 def overview_of(shards: AbstractShards, likelihood: AbstractLikelihood | None) -> Overview:

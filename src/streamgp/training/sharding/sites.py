@@ -279,7 +279,8 @@ class _SummedSitesBound(torch.autograd.Function):
             divergence = 0.5 * (c @ c + R.square().sum() - len(b) + log_determinant)
             value = look.by_mean @ c + (look.by_covariance * (R @ R.mT)).sum() - divergence
             by_A, by_b = torch.autograd.grad(value, (A, b))
-        step = _DifferentiateSites(ctx.place, *ctx.moments, 0.5 * (by_A + by_A.mT), by_b)
+        mean, root = ctx.moments
+        step = _DifferentiateSites(ctx.place, mean, root, 0.5 * (by_A + by_A.mT), by_b)
         gradient = torch.zeros_like(ctx.place.x)
         for part in ctx.shards.run(step):
             gradient = gradient + part
