@@ -25,7 +25,7 @@ from streamgp.loops import (
     SurrogateSettings,
 )
 from streamgp.loops.parameters import AbstractParameter
-from streamgp.loops.pareto import draw_pareto
+from streamgp.loops.pareto import ParetoSet, draw_pareto
 from streamgp.loops.plots import check_drawable, draw_acquisition
 from streamgp.loops.settings import check_kernel, read_constraints, read_refit
 from streamgp.loops.state import compare
@@ -147,7 +147,9 @@ class Optimizer(AbstractLoop):
         with self._lock:
             self._state = compare(self._state, self._settings, winners, losers)
 
-    def run(self, function: Callable[[Any], Any], num_evaluations: int, *, q: int = 1, progress: bool = True) -> Best:
+    def run(
+        self, function: Callable[[Any], Any], num_evaluations: int, *, q: int = 1, progress: bool = True
+    ) -> Best | ParetoSet:
         """Evaluate a function again and again where the optimizer suggests it.
 
         A function that raises an exception, or returns a number that is not finite, has failed there: that is told, and

@@ -9,6 +9,7 @@ from botorch.acquisition.multi_objective.objective import GenericMCMultiOutputOb
 from botorch.sampling.normal import SobolQMCNormalSampler
 from botorch.utils.multi_objective.hypervolume import infer_reference_point
 from botorch.utils.multi_objective.pareto import is_non_dominated
+from torch import Tensor
 
 from streamgp.acquisition.abstract_rule import AbstractFunctionRule
 from streamgp.acquisition.context import Context
@@ -40,13 +41,17 @@ class NoisyHypervolumeImprovement(AbstractFunctionRule):
         with torch.no_grad():
             posterior: Any = context.model.posterior(context.baseline)
             scores = objective.scores(posterior.mean)
+
+        def scores_of(samples: Tensor, X: Tensor | None = None) -> Tensor:
+            return objective.scores(samples)
+
         reference = infer_reference_point(scores[is_non_dominated(scores)], scale=0.1)
         return qLogNoisyExpectedHypervolumeImprovement(
             context.model,
             reference,
             context.baseline,
             sampler=SobolQMCNormalSampler(torch.Size([self.num_samples]), seed=derived_seed(seed, 0)),
-            objective=GenericMCMultiOutputObjective(lambda samples, X=None: objective.scores(samples)),
+            objective=GenericMCMultiOutputObjective(scores_of),
             constraints=objective.constraints,
             X_pending=context.pending_or_none,
             prune_baseline=True,

@@ -160,7 +160,7 @@ def _blocks(values: Any, name: str) -> list[Any]:
         return list(values.to_delayed().ravel())
     if isinstance(values, dask.dataframe.DataFrame | dask.dataframe.Series):
         _check_columns(values, name)
-        return list(values.to_delayed())
+        return list(values.to_delayed())  # type: ignore[no-untyped-call]
     raise DTypeError(
         f"{name} must be a dask.array or a dask.dataframe, but is a {type(values).__name__}. Make one with "
         f"dask.array.from_array({name}, chunks=...), or use streamgp.fit."
