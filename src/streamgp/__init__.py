@@ -12,6 +12,7 @@ __all__ = [
     "ConditionedGP",
     "Constraint",
     "Integer",
+    "LaMCTSOptimizer",
     "LinearConstraint",
     "MultiOutputGP",
     "Objective",
@@ -48,6 +49,7 @@ _HOMES = {
     "ConditionedGP": "streamgp.conditioning",
     "Constraint": "streamgp.loops",
     "Integer": "streamgp.loops",
+    "LaMCTSOptimizer": "streamgp.optimizers",
     "LinearConstraint": "streamgp.loops",
     "MultiOutputGP": "streamgp.conditioning",
     "Objective": "streamgp.loops",
@@ -75,7 +77,7 @@ if TYPE_CHECKING:
     from streamgp.gp import Prediction
     from streamgp.loops import Categorical, Constraint, Integer, LinearConstraint, Objective, Ordinal, Real
     from streamgp.models import OnlineGP
-    from streamgp.optimizers import Optimizer, TurboOptimizer
+    from streamgp.optimizers import LaMCTSOptimizer, Optimizer, TurboOptimizer
     from streamgp.pools import PoolLearner
     from streamgp.storage import load
     from streamgp.streaming.classifier import StreamingGPClassifier

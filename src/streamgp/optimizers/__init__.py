@@ -2,7 +2,19 @@
 
 from streamgp.acquisition import RegionRules, Search
 from streamgp.loops import Best, Constraint, Objective
+from streamgp.optimizers.lamcts import LaMCTSOptimizer
 from streamgp.optimizers.optimizer import Optimizer
+from streamgp.optimizers.space_partition import PartitionSettings
 from streamgp.optimizers.turbo import TurboOptimizer
 
-__all__ = ["Best", "Constraint", "Objective", "Optimizer", "RegionRules", "Search", "TurboOptimizer"]
+__all__ = [
+    "Best",
+    "Constraint",
+    "LaMCTSOptimizer",
+    "Objective",
+    "Optimizer",
+    "PartitionSettings",
+    "RegionRules",
+    "Search",
+    "TurboOptimizer",
+]

@@ -1,0 +1,75 @@
+"""The optimizer whose trust regions start where a tree says."""
+
+import pytest
+import torch
+
+from streamgp import LaMCTSOptimizer
+from streamgp.errors import DTypeError, OptionError, ShapeError, StreamGPError
+from streamgp.optimizers import PartitionSettings, RegionRules
+
+BOUNDS = torch.tensor([[-2.0, 0.0, 10.0], [2.0, 1.0, 30.0]], dtype=torch.float64)
+
+
+def bowl(X):
+    unit = (X - BOUNDS[0]) / (BOUNDS[1] - BOUNDS[0])
+    return -(unit - 0.3).square().sum(-1)
+
+
+def make(seed=0, **options):
+    partition = PartitionSettings(leaf_size=5, num_start=6)
+    rules = RegionRules(failure_tolerance=2, min_length=0.2)
+    defaults = {"num_initial": 8, "partition": partition, "rules": rules, "num_inducing": 15, "seed": seed}
+    return LaMCTSOptimizer(BOUNDS, **(defaults | options))
+
+
+def drive(optimizer, num_evaluations, function=bowl):
+    while len(optimizer.y) < num_evaluations:
+        X = optimizer.ask(2)
+        optimizer.tell(X, function(X))
+    return optimizer
+
+
+def test_the_initial_design_is_a_latin_hypercube():
+    optimizer = make()
+    X = optimizer.ask(8)
+    unit = (X - BOUNDS[0]) / (BOUNDS[1] - BOUNDS[0])
+    assert ((8 * unit).floor().sort(0).values == torch.arange(8.0).double().unsqueeze(-1)).all()
+
+
+@pytest.mark.slow
+def test_runs_start_from_a_tree_stay_in_the_box_and_repeat_by_the_seed():
+    first, second = drive(make(), 40), drive(make(), 40)
+    assert torch.equal(first.X, second.X)
+    assert first.num_runs >= 2
+    assert ((BOUNDS[0] - 1e-9 <= first.X) & (BOUNDS[1] + 1e-9 >= first.X)).all()
+    assert first.tree().children
+    # Random points of the cube have a median of about -0.3; 40 of them a best of about -0.02 in the median.
+    assert float(first.y.max()) > -0.02
+
+
+@pytest.mark.slow
+def test_small_outcomes_can_be_wanted_and_failures_told():
+    optimizer = make(maximize=False)
+
+    def function(X):
+        y = -bowl(X)
+        y[0] = torch.nan
+        return y
+
+    drive(optimizer, 24, function)
+    known = optimizer.y[optimizer.y.isfinite()]
+    assert float(known.min()) < 0.1
+    assert optimizer.num_runs >= 1
+
+
+def test_bad_input_is_refused_and_changes_nothing():
+    with pytest.raises(DTypeError, match="partition must be"):
+        LaMCTSOptimizer(BOUNDS, partition={"leaf_size": 3})
+    with pytest.raises(StreamGPError):
+        make(model="linear")
+    optimizer = make()
+    with pytest.raises(ShapeError, match="one outcome for each row of X"):
+        optimizer.tell(BOUNDS.mean(0, keepdim=True), torch.zeros(2))
+    with pytest.raises((OptionError, StreamGPError)):
+        optimizer.ask(0)
+    assert len(optimizer.y) == 0
