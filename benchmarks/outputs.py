@@ -43,8 +43,8 @@ def exchange_rates() -> tuple[Tensor, Tensor, Tensor]:
 def fx() -> None:
     X, values, training = exchange_rates()
     table = Table("outputs", "rank", *(f"SMSE {name}" for name in HELD_OUT), "mean", "bound", "seconds")
-    for outputs, rank in (("independent", None), ("icm", 2), ("icm", 3), ("lmc", 2), ("lmc", 3)):
-        result = sg.fit(X, training, outputs=outputs, rank=rank, num_inducing=40)
+    for outputs, rank in (("independent", None), ("icm", 2), ("lmc", 2)):
+        result = sg.fit(X, training, outputs=outputs, rank=rank, num_inducing=30)
         mean = result.gp.predict(X).mean
         console.log(outputs, rank)
         errors = []

@@ -98,11 +98,11 @@ def fit(  # type: ignore[misc] # the options of both are named here
         X: Inputs `(n, d)`, a tensor or NumPy array, memory-mapped ones included; pairs `(n, 2, d)` for comparisons.
             Or, without `y`, an iterable of batches `(X, y)`, or a function that returns one for each pass.
         y: Targets `(n,)`; with `outputs`, outcomes `(n, o)` with NaN where an output was not observed.
-        outputs: Fit several correlated outputs at once: `"lmc"` for latent functions with lengthscales of their own,
-            `"icm"` for one kernel, `"independent"` for none in common. Gaussian noise is learned for each output; of
-            the other options `rank`, `kernel`, `num_inducing`, `max_iterations`, `tolerance` and `callback` count.
-            See `streamgp.training.outputs.fit_outputs`.
-        rank: Number of latent functions of several outputs.
+        outputs: Fit several correlated outputs at once: `"lmc"` for latent functions that outputs share beside one of
+            their own, `"icm"` for shared ones of one kernel, `"independent"` for none in common. Gaussian noise is
+            learned for each output; of the other options `rank`, `kernel`, `num_inducing`, `max_iterations`,
+            `tolerance` and `callback` count. See `streamgp.training.outputs.fit_outputs`.
+        rank: Number of latent functions that outputs share.
         likelihood: One of `streamgp.likelihoods` or its name, such as `"poisson"`; Gaussian with learned noise by
             default.
         kernel: GPyTorch kernel, copied; a scaled Matérn-5/2 with a lengthscale for each dimension by default. Its

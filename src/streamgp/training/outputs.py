@@ -28,7 +28,7 @@ from streamgp.training.result import FitInfo
 __all__ = ["MultiOutputFit", "fit_outputs"]
 
 CHOICES = ("icm", "lmc", "independent")
-# Latent functions by default: enough for common and opposed movements, few enough to learn from short series.
+# Shared latent functions by default: enough for common and opposed movements, few enough to learn from short series.
 _DEFAULT_RANK = 3
 # Bounds of what is learned, for targets of unit variance: logarithms of lengthscales relative to the inputs' spread
 # and of noise variances, and the mixing weights.
@@ -108,8 +108,9 @@ def fit_outputs(
     Args:
         X: Inputs `(n, d)`.
         Y: Outcomes `(n, o)`, NaN where an output was not observed.
-        outputs: `"lmc"` (a lengthscale for each latent function), `"icm"` (one kernel for all), or `"independent"`.
-        rank: Number of latent functions; at most 3 by default, and as many as outputs for independent ones.
+        outputs: `"lmc"` (latent functions that outputs share and one that each has for itself, with lengthscales of
+            their own), `"icm"` (shared latent functions of one kernel), or `"independent"`.
+        rank: Number of shared latent functions; at most 3 by default.
         kernel: Kernel of a latent function, with a lengthscale, copied for each; Matérn-5/2 with a lengthscale for each
             dimension by default. Its variance is that of the mixing.
         num_inducing: Number of inducing points for each latent function.
@@ -157,6 +158,9 @@ class _Model:
     ) -> None:
         self.prototype, self.problem, self.outputs = prototype, problem, outputs
         self.num_latents, self.num_outputs = num_latents, num_outputs
+        # Latent functions of a single output come last.
+        self.num_own = 0 if outputs == "icm" else num_outputs
+        self.num_shared = num_latents - self.num_own
         self.num_kernels = 1 if outputs == "icm" else num_latents
         self.num_lengthscales = prototype.lengthscale.shape[-1]
         # In units of the spread of the inputs that a lengthscale is for.
@@ -169,34 +173,33 @@ class _Model:
     def unpack(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Lengthscales `(kernels, d)`, mixing `(o, l)`, noise variances `(o,)` and means `(o,)`."""
         o, num_scales = self.num_outputs, self.num_kernels * self.num_lengthscales
-        num_weights = o if self.outputs == "independent" else o * self.num_latents
+        num_weights = o * (1 + self.num_shared) if self.num_own else o * self.num_shared
         logs, weights, noise, mean = x.split([num_scales, num_weights, o, o])
         lengthscale = logs.exp().reshape(self.num_kernels, self.num_lengthscales) * self.spread
-        mixing = weights.diag() if self.outputs == "independent" else weights.reshape(o, self.num_latents)
+        shared = weights[: o * self.num_shared].reshape(o, self.num_shared)
+        mixing = torch.cat([shared, weights[o * self.num_shared :].diag()], dim=-1) if self.num_own else shared
         return lengthscale, mixing, noise.exp(), mean
 
     def start(self, standard: Tensor) -> Tensor:
         """Principal components of the outcomes, and lengthscales that differ between latent functions."""
         o, dims = self.num_outputs, self.num_lengthscales
         steps = torch.arange(self.num_kernels, dtype=torch.float64)
-        if self.outputs == "independent":
-            steps = torch.zeros_like(steps)
+        steps = steps.clamp_max(self.num_shared)
         logs = (math.log(0.5 * math.sqrt(dims)) - math.log(2.0) * steps).unsqueeze(-1).expand(-1, dims)
-        if self.outputs == "independent":
-            weights = torch.ones(o, dtype=torch.float64)
-        else:
-            filled = standard.nan_to_num(0.0)
-            _, values, directions = torch.linalg.svd(filled, full_matrices=False)
-            kept = min(self.num_latents, len(values))
-            weights = torch.full((o, self.num_latents), 0.1, dtype=torch.float64)
-            weights[:, :kept] = directions[:kept].mT * (values[:kept] / math.sqrt(len(filled))).clamp_min(0.1)
+        filled = standard.nan_to_num(0.0)
+        _, values, directions = torch.linalg.svd(filled, full_matrices=False)
+        kept = min(self.num_shared, len(values))
+        shared = torch.full((o, self.num_shared), 0.1, dtype=torch.float64)
+        shared[:, :kept] = directions[:kept].mT * (values[:kept] / math.sqrt(len(filled))).clamp_min(0.1)
+        own = torch.full((o if self.num_own else 0,), 0.5 if self.num_shared else 1.0, dtype=torch.float64)
+        weights = torch.cat([shared.flatten(), own])
         noise = torch.full((o,), math.log(0.1), dtype=torch.float64)
         return torch.cat([logs.flatten(), weights.flatten(), noise, torch.zeros(o, dtype=torch.float64)])
 
     def bounds(self) -> tuple[Tensor, Tensor]:
         """Least and largest values."""
         o, num_scales = self.num_outputs, self.num_kernels * self.num_lengthscales
-        num_weights = o if self.outputs == "independent" else o * self.num_latents
+        num_weights = o * (1 + self.num_shared) if self.num_own else o * self.num_shared
         ends = []
         for side in (0, 1):
             sign = 2.0 * side - 1.0
@@ -319,7 +322,8 @@ def _num_latents(outputs: str, rank: int | None, num_outputs: int) -> int:
         if rank is not None and rank != num_outputs:
             raise OptionError(f"Independent outputs have one latent function each, {num_outputs}; leave out rank.")
         return num_outputs
-    return min(num_outputs, _DEFAULT_RANK) if rank is None else check_count(rank, "rank")
+    shared = min(num_outputs, _DEFAULT_RANK) if rank is None else check_count(rank, "rank")
+    return shared + num_outputs if outputs == "lmc" else shared
 
 
 def _standardization(Y: Tensor) -> tuple[Tensor, Tensor]:
