@@ -22,7 +22,7 @@ from streamgp.likelihoods import AbstractLikelihood
 from streamgp.storage import load, register, save
 from streamgp.storage.registry import StoredClass, registered
 
-PACKAGES = ("storage", "conditioning", "training", "models")
+PACKAGES = ("storage", "conditioning", "training", "models", "acquisition", "loops", "optimizers", "pools")
 for _package in PACKAGES:
     import_module(f"streamgp.{_package}")
 
@@ -141,12 +141,35 @@ def assert_same(first, second, where="value"):
         assert first == second, where
 
 
+# Classes that refuse most random contents, or hold those that do. tests/loops/test_storage.py saves them.
+CHECKED = {
+    "acquisition.RegionRules",
+    "acquisition.TrustRegion",
+    "loops.Categorical",
+    "loops.Constraint",
+    "loops.Integer",
+    "loops.LinearConstraint",
+    "loops.LoopSettings",
+    "loops.LoopState",
+    "loops.Objective",
+    "loops.Observations",
+    "loops.Ordinal",
+    "loops.ParameterSpace",
+    "loops.Real",
+    "loops.SurrogateSettings",
+    "loops.Training",
+}
 CLASSES = [
-    each for each in registered() if each.cls.__module__.startswith("streamgp.") and each.name != "models.OnlineGP"
+    each
+    for each in registered()
+    if each.cls.__module__.startswith("streamgp.")
+    and (dataclasses.is_dataclass(each.cls) or issubclass(each.cls, tuple))
 ]
 
 
-@pytest.mark.parametrize("stored", CLASSES, ids=lambda stored: stored.name)
+@pytest.mark.parametrize(
+    "stored", [each for each in CLASSES if each.name not in CHECKED], ids=lambda stored: stored.name
+)
 def test_random_contents_come_back(tmp_path, stored):
     for seed in range(5):
         value = Contents(seed).make(stored)

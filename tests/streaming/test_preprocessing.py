@@ -1,7 +1,6 @@
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import streamgp as sg
@@ -64,6 +63,7 @@ def test_kinds_can_be_said_and_columns_left_out():
 
 
 def test_frames_and_arrays_are_rows_too():
+    pd = pytest.importorskip("pandas")
     frame = StreamPreprocessor().fit_transform(
         pd.DataFrame({"a": [1.0, np.nan], "b": pd.to_datetime(["2024-01-01"] * 2)})
     )
