@@ -30,7 +30,7 @@ from streamgp.training.features import Observed
 from streamgp.training.sharding import MappedShards
 from streamgp.training.sharding.gaussian import gaussian_objective
 from streamgp.training.sharding.place import Layout
-from streamgp.training.starting import starting_setting
+from streamgp.training.starting import starting_hyperparameters
 
 NUM_DIMS = 8
 
@@ -94,7 +94,9 @@ class Counted:
 def layout(num_inducing: int) -> tuple[Layout, float]:
     X, y = rows(max(2000, num_inducing), 10**6)
     data = Observed(torch.from_numpy(X), None, torch.from_numpy(y))
-    setting = starting_setting(data, likelihood=Gaussian(0.1), kernel=None, mean=None, start=None, target_variance=1.0)
+    setting = starting_hyperparameters(
+        data, likelihood=Gaussian(0.1), kernel=None, mean=None, start=None, target_variance=1.0
+    )
     setting = type(setting)(setting.kernel, setting.mean, setting.likelihood, data.inputs[:num_inducing], {})
     return Layout(setting, True, {}, {}, None, None), data.jitter
 
@@ -160,6 +162,8 @@ def main() -> None:
 
 
 def on_dask(files: list[FileShard], num_workers: int, arguments: Any, first: Any) -> None:
+    here = Path(__file__).resolve().parent
+    sys.path[:] = [each for each in sys.path if Path(each).resolve() != here]  # this file has the name of the package
     import distributed
 
     from streamgp.integrations.dask import DaskShards

@@ -44,7 +44,7 @@ from streamgp.training.features import Observed
 from streamgp.training.full_batch import evaluate
 from streamgp.training.inducing import kmeans_points
 from streamgp.training.options import Options
-from streamgp.training.parameters import Setting
+from streamgp.training.parameters import Hyperparameters
 
 NUM_STEPS, NUM_QUICK_STEPS, NUM_NEW = 1000, 50, 10
 console = Console(width=150)
@@ -164,7 +164,7 @@ def held_out(problem: Problem, mean: Tensor, variance: Tensor, likelihood: Any) 
 def objective_at(problem: Problem, gp: sg.SparseGP, likelihood: Any) -> float:
     """The bound with priors, at the best belief for given hyperparameters and inducing points."""
     kernel, mean = (deepcopy(module).requires_grad_(True) for module in (gp.kernel, gp.mean))
-    setting = Setting(kernel, mean, likelihood, gp.inducing_points, {})
+    setting = Hyperparameters(kernel, mean, likelihood, gp.inducing_points, {})
     trained = evaluate(setting, Observed(problem.X, None, problem.y), Options(priors="dim_scaled"))
     return trained.bound + trained.log_prior
 

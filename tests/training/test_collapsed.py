@@ -10,7 +10,7 @@ from torch.testing import assert_close
 from streamgp.likelihoods import Gaussian
 from streamgp.training.collapsed import collapsed_bound, gaussian_bound
 from streamgp.training.features import Moments, Observed
-from streamgp.training.parameters import Setting, hyperparameter_space
+from streamgp.training.parameters import Hyperparameters, hyperparameter_space
 
 JITTER = 1e-8
 
@@ -20,7 +20,7 @@ def random_setting(rng, *, kernel=None, num_inducing=5):
     kernel, mean = kernel.double(), ConstantMean().double()
     mean.initialize(constant=0.3)
     Z = torch.rand(num_inducing, 2, generator=rng, dtype=torch.float64)
-    return Setting(kernel, mean, Gaussian(0.2), Z, {})
+    return Hyperparameters(kernel, mean, Gaussian(0.2), Z, {})
 
 
 def random_data(rng, num_data=12):
@@ -52,7 +52,7 @@ def test_the_bound_equals_the_dense_reference(rng, kernel, noise):
 def test_with_inducing_points_at_all_inputs_it_equals_the_log_marginal_likelihood(rng):
     data = random_data(rng)
     setting = random_setting(rng)
-    setting = Setting(setting.kernel, setting.mean, setting.likelihood, data.inputs, {})
+    setting = Hyperparameters(setting.kernel, setting.mean, setting.likelihood, data.inputs, {})
     covariance = setting.kernel(data.inputs).to_dense() + 0.2 * torch.eye(12)
     exact = MultivariateNormal(setting.mean(data.inputs), covariance).log_prob(data.targets)
     bound = collapsed_bound(setting, data, torch.tensor(0.2, dtype=torch.float64))

@@ -16,14 +16,14 @@ from streamgp.training.finishing import optimal_process
 from streamgp.training.full_batch import evaluate
 from streamgp.training.minibatch import NaturalBelief, natural_step, summed_belief
 from streamgp.training.options import Options
-from streamgp.training.parameters import Setting
+from streamgp.training.parameters import Hyperparameters
 from streamgp.training.uncollapsed import latent_moments
 
 
 def random_setting(rng, likelihood):
     kernel, mean = ScaleKernel(MaternKernel(2.5, ard_num_dims=2)).double(), ConstantMean().double()
     mean.initialize(constant=0.4)
-    return Setting(kernel, mean, likelihood, torch.rand(6, 2, generator=rng, dtype=torch.float64), {})
+    return Hyperparameters(kernel, mean, likelihood, torch.rand(6, 2, generator=rng, dtype=torch.float64), {})
 
 
 def waves(rng, n):

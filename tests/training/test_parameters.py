@@ -9,14 +9,14 @@ from gpytorch.means import ConstantMean
 from torch.testing import assert_close
 
 from streamgp.likelihoods import Bernoulli, Gaussian, StudentT
-from streamgp.training.parameters import Setting, hyperparameter_space
+from streamgp.training.parameters import Hyperparameters, hyperparameter_space
 
 
 def setting_with(constraint, *, lengthscale=0.7, likelihood=None):
     kernel = ScaleKernel(MaternKernel(2.5, ard_num_dims=2, lengthscale_constraint=constraint)).double()
     kernel.base_kernel.lengthscale = lengthscale
     Z = torch.zeros(3, 2, dtype=torch.float64)
-    return Setting(kernel, ConstantMean().double(), likelihood or Gaussian(0.5), Z, {})
+    return Hyperparameters(kernel, ConstantMean().double(), likelihood or Gaussian(0.5), Z, {})
 
 
 CONSTRAINTS = [

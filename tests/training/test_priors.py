@@ -10,7 +10,7 @@ from scipy import stats
 from streamgp.errors import OptionError
 from streamgp.likelihoods import Bernoulli, Binomial, Gaussian, NegativeBinomial, Poisson
 from streamgp.training import fit
-from streamgp.training.parameters import Setting
+from streamgp.training.parameters import Hyperparameters
 from streamgp.training.priors import SHRINKAGE, read_priors
 
 LENGTHSCALE = [0.3, 0.8, 1.7]
@@ -21,7 +21,7 @@ def density(priors, *, kernel=None, mean=None, likelihood=None, target_variance=
     mean, likelihood = mean or ConstantMean().double(), likelihood or Gaussian(0.03)
     prior = read_priors(priors, kernel, mean, likelihood=likelihood, target_variance=target_variance)
     extra = prior.start if shrinkage is None else {SHRINKAGE: torch.tensor(shrinkage, dtype=torch.float64)}
-    setting = Setting(kernel, mean, likelihood, torch.zeros(1, 3, dtype=torch.float64), extra)
+    setting = Hyperparameters(kernel, mean, likelihood, torch.zeros(1, 3, dtype=torch.float64), extra)
     return prior.log_density(setting).item()
 
 

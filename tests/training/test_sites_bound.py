@@ -7,14 +7,16 @@ from torch.testing import assert_close
 from streamgp.likelihoods import Bernoulli, Gaussian, Poisson, Preference, StudentT
 from streamgp.training.collapsed import collapsed_bound
 from streamgp.training.features import Observed, observed_features
-from streamgp.training.parameters import Setting, hyperparameter_space
+from streamgp.training.parameters import Hyperparameters, hyperparameter_space
 from streamgp.training.sites_bound import optimal_sites, sites_bound
 
 
 def random_setting(rng, likelihood, num_inducing=5):
     kernel, mean = ScaleKernel(MaternKernel(2.5, ard_num_dims=2)).double(), ConstantMean().double()
     mean.initialize(constant=0.4)
-    return Setting(kernel, mean, likelihood, torch.rand(num_inducing, 2, generator=rng, dtype=torch.float64), {})
+    return Hyperparameters(
+        kernel, mean, likelihood, torch.rand(num_inducing, 2, generator=rng, dtype=torch.float64), {}
+    )
 
 
 def random_data(rng, targets):

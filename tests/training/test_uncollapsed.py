@@ -10,7 +10,7 @@ from streamgp.testing.problems import random_observations
 from streamgp.training.collapsed import collapsed_bound
 from streamgp.training.features import Observed
 from streamgp.training.finishing import optimal_process
-from streamgp.training.parameters import Setting, hyperparameter_space
+from streamgp.training.parameters import Hyperparameters, hyperparameter_space
 from streamgp.training.uncollapsed import (
     BELIEF_MEAN,
     BELIEF_ROOT,
@@ -29,10 +29,10 @@ def problem(rng):
     data = Observed(new.inputs, None, new.targets)
     Z = torch.rand(4, 2, generator=rng, dtype=torch.float64)
     kernel, mean = ScaleKernel(MaternKernel(2.5, ard_num_dims=2)).double(), ConstantMean().double()
-    setting = Setting(kernel, mean, Gaussian(0.2), Z, {})
+    setting = Hyperparameters(kernel, mean, Gaussian(0.2), Z, {})
     process = optimal_process(setting, data)
     return (
-        Setting(kernel, mean, Gaussian(0.2), Z, pack_belief(process.whitened_mean, process.whitened_root)),
+        Hyperparameters(kernel, mean, Gaussian(0.2), Z, pack_belief(process.whitened_mean, process.whitened_root)),
         data,
         process,
     )

@@ -103,17 +103,20 @@ class KeyedLearner:
         process, targets = self.prior.process, targets if self.scaling is None else self.scaling.targets(targets)
         phi = process.features(inputs).mT
         residual = targets - process.prior.mean(inputs)
-        means, roots, noise = learner.means.clone(), learner.roots.clone(), self.noise_variance
+        means, roots, noise = learner.means, learner.roots, self.noise_variance
         for rows in _rounds(members):
             chosen = torch.from_numpy(members[rows])
-            R, m, f = roots[chosen], means[chosen], phi[rows]
-            w = (R.mT @ f.unsqueeze(-1)).squeeze(-1)
+            # A row of every key is the usual case, and needs no copies of some of them.
+            is_all = len(rows) == len(learner.keys)
+            f, r = phi[rows], residual[rows]
+            R, m = (roots, means) if is_all else (roots[chosen], means[chosen])
+            w = torch.einsum("kij,ki->kj", R, f)
             s = noise + w.square().sum(-1)
-            moved = (R @ w.unsqueeze(-1)).squeeze(-1)
-            error = (residual[rows] - (f * m).sum(-1)) / s
-            means[chosen] = m + error.unsqueeze(-1) * moved
+            moved = torch.einsum("kij,kj->ki", R, w)
+            m = torch.addcmul(m, moved, ((r - (f * m).sum(-1)) / s).unsqueeze(-1))
             share = 1.0 / (s + (s * noise).sqrt())
-            roots[chosen] = R - (share.unsqueeze(-1) * moved).unsqueeze(-1) * w.unsqueeze(-2)
+            R = torch.baddbmm(R, (share.unsqueeze(-1) * moved).unsqueeze(-1), w.unsqueeze(-2), alpha=-1.0)
+            means, roots = (m, R) if is_all else (means.index_copy(0, chosen, m), roots.index_copy(0, chosen, R))
         counts = learner.counts + torch.bincount(torch.from_numpy(members), minlength=len(learner.keys))
         return replace(learner, means=means, roots=roots, counts=counts)
 

@@ -10,13 +10,13 @@ from torch.autograd.function import once_differentiable
 
 from streamgp.linalg import cholesky, solve_lower, solve_lower_transpose, solve_vector
 from streamgp.training.features import Moments, Observed, observed_features, prior_moments
-from streamgp.training.parameters import Setting
+from streamgp.training.parameters import Hyperparameters
 
 __all__ = ["collapsed_bound", "gaussian_bound", "solve_both"]
 
 
 def collapsed_bound(
-    setting: Setting, data: Observed, noise_variance: Float[Tensor, "..."], *, beta: float = 1.0
+    setting: Hyperparameters, data: Observed, noise_variance: Float[Tensor, "..."], *, beta: float = 1.0
 ) -> Float[Tensor, ""]:
     """Evaluate the collapsed bound as a function of kernel, mean, inducing points and noise.
 

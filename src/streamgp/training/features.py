@@ -9,8 +9,8 @@ from torch import Tensor
 
 from streamgp.gp import read_kernel
 from streamgp.linalg import cholesky, solve_lower
-from streamgp.training.carried import Carried, CarriedPrior
-from streamgp.training.parameters import Setting
+from streamgp.training.parameters import Hyperparameters
+from streamgp.training.prior_site import InformedPrior, PriorSite
 
 __all__ = [
     "Features",
@@ -49,7 +49,7 @@ class Observed:
     others: Float[Tensor, "n d"] | None
     targets: Float[Tensor, " n"]
     jitter: float = _RELATIVE_JITTER[torch.float64]
-    carried: Carried | None = None
+    carried: PriorSite | None = None
     whole_variance: float | None = None
 
     @property
@@ -109,7 +109,7 @@ class Features:
     phi: Float[Tensor, "m n"]
     slack: Float[Tensor, " n"]
     mean: Float[Tensor, " n"]
-    carried: CarriedPrior | None = None
+    carried: InformedPrior | None = None
 
     @property
     def log_normalizer(self) -> Float[Tensor, ""]:
@@ -118,18 +118,20 @@ class Features:
 
     def detach(self) -> "Features":
         """The same without gradient."""
-        carried = None if self.carried is None else CarriedPrior(*(value.detach() for value in self.carried))
+        carried = None if self.carried is None else InformedPrior(*(value.detach() for value in self.carried))
         return Features(self.phi.detach(), self.slack.detach(), self.mean.detach(), carried)
 
 
-def inducing_covariance(setting: Setting, relative: float, absolute: float | None = None) -> Float[Tensor, "m m"]:
+def inducing_covariance(
+    setting: Hyperparameters, relative: float, absolute: float | None = None
+) -> Float[Tensor, "m m"]:
     """The kernel matrix of the inducing points with jitter, relative to its diagonal or absolute."""
     kernel, Z = read_kernel(setting.kernel), setting.inducing_points
     jitter = relative * kernel.diagonal(Z).mean() if absolute is None else absolute
     return kernel.matrix(Z, Z) + jitter * torch.eye(len(Z), dtype=Z.dtype, device=Z.device)
 
 
-def prior_moments(setting: Setting, data: Observed) -> Moments:
+def prior_moments(setting: Hyperparameters, data: Observed) -> Moments:
     """Evaluate the prior at inducing points and observed values; one kernel matrix between the two."""
     kernel, Z, X = read_kernel(setting.kernel), setting.inducing_points, data.inputs
     Kzz = inducing_covariance(setting, data.jitter, None if data.carried is None else data.carried.jitter)
@@ -142,7 +144,7 @@ def prior_moments(setting: Setting, data: Observed) -> Moments:
     return Moments(Kzz, Kzx, variance, mean)
 
 
-def observed_features(setting: Setting, data: Observed) -> Features:
+def observed_features(setting: Hyperparameters, data: Observed) -> Features:
     """Evaluate the features, in O(n m) memory."""
     moments = prior_moments(setting, data)
     L, _ = cholesky(moments.inducing, name="the kernel matrix of the inducing points")

@@ -11,20 +11,20 @@ from streamgp.likelihoods import Gaussian
 from streamgp.training.features import Observed
 from streamgp.training.full_batch import Task, Trained, hyper_prior, likelihood_bounds
 from streamgp.training.lbfgs import maximize
-from streamgp.training.parameters import Setting, hyperparameter_space
+from streamgp.training.parameters import Hyperparameters, hyperparameter_space
 from streamgp.training.sites_bound import FixedSites
 from streamgp.training.uncollapsed import BELIEF_MEAN, BELIEF_ROOT, belief_of, pack_belief, uncollapsed_bound
 
 __all__ = ["cast_process", "learn_belief", "optimal_process", "prior_process", "rounded_points"]
 
 
-def rounded_points(setting: Setting, dtype: torch.dtype) -> Setting:
+def rounded_points(setting: Hyperparameters, dtype: torch.dtype) -> Hyperparameters:
     """The same with inducing points that the dtype of the result can hold."""
     Z = setting.inducing_points
     return replace(setting, inducing_points=Z.to(dtype).to(Z.dtype))
 
 
-def prior_process(setting: Setting, jitter: float) -> SparseProcess:
+def prior_process(setting: Hyperparameters, jitter: float) -> SparseProcess:
     """The prior of a setting as a process, with jitter relative to its variance."""
     Z = setting.inducing_points.detach()
     prior = Prior.snapshot(setting.kernel, setting.mean, like=Z)
@@ -32,7 +32,7 @@ def prior_process(setting: Setting, jitter: float) -> SparseProcess:
 
 
 def optimal_process(
-    setting: Setting, data: Observed, *, beta: float = 1.0, sites: FixedSites | None = None
+    setting: Hyperparameters, data: Observed, *, beta: float = 1.0, sites: FixedSites | None = None
 ) -> SparseProcess:
     """Put the optimal belief for a setting in closed form, by absorbing all observations into its prior.
 
@@ -74,7 +74,7 @@ def learn_belief(trained: Trained, task: Task) -> tuple[Trained, SparseProcess]:
         likelihood_bounds=likelihood_bounds(setting, data),
     )
 
-    def bound(s: Setting) -> Tensor:
+    def bound(s: Hyperparameters) -> Tensor:
         return uncollapsed_bound(s, data, objective=options.objective, beta=options.beta)
 
     ascent = maximize(

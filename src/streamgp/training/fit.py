@@ -20,14 +20,14 @@ from streamgp.gp import SparseProcess
 from streamgp.likelihoods import AbstractLikelihood, Gaussian
 from streamgp.threads import few_threads
 from streamgp.training.batches import AbstractSource, read_source
-from streamgp.training.carried import read_carried
 from streamgp.training.data import Rows, check_points, read_rows, to_dense, to_observed
 from streamgp.training.finishing import cast_process, learn_belief, optimal_process, rounded_points
 from streamgp.training.full_batch import Log, Task, Trained, evaluate, target_variance, train
 from streamgp.training.minibatch import train_in_minibatches
 from streamgp.training.options import Minibatches, Options
 from streamgp.training.outputs import MultiOutputFit, fit_outputs
-from streamgp.training.parameters import Setting
+from streamgp.training.parameters import Hyperparameters
+from streamgp.training.prior_site import read_prior_site
 from streamgp.training.progress import progress_bar
 from streamgp.training.result import FitInfo, FitResult
 from streamgp.training.scaling import Scaling, describe_unscaled_inputs, find_scaling
@@ -40,7 +40,7 @@ from streamgp.training.sharding import (
     overview_of,
     sample_of,
 )
-from streamgp.training.starting import check_modules, frozen_names, perturbed, read_likelihood, starting_setting
+from streamgp.training.starting import check_modules, frozen_names, perturbed, read_likelihood, starting_hyperparameters
 
 __all__ = ["fit"]
 
@@ -310,7 +310,7 @@ def _fit_over_shards(shards: AbstractShards, request: _Request, options: Options
 
 def _prepare(
     rows: Rows, request: _Request, options: Options, *, overview: Overview | None = None
-) -> tuple[Task, Scaling | None, Setting]:
+) -> tuple[Task, Scaling | None, Hyperparameters]:
     """Observations as training sees them, their scaling, and where to start.
 
     Where the rows are a sample, scaling and priors follow an overview of all of them.
@@ -332,8 +332,8 @@ def _prepare(
     if request.carried is None:
         log.warnings += filter(None, [describe_unscaled_inputs(data.all_inputs)])
     else:  # whose units were chosen before, for inputs that may have spread further
-        data = replace(data, carried=read_carried(request.carried, like=rows.inputs))
-    setting = starting_setting(
+        data = replace(data, carried=read_prior_site(request.carried, like=rows.inputs))
+    setting = starting_hyperparameters(
         data,
         likelihood=request.likelihood,
         kernel=request.kernel,
@@ -362,7 +362,9 @@ def _fit_in_parts(source: AbstractSource, request: _Request, options: Options, *
     return _result(trained, process, task.log, scaling=scaling, dtype=dtype)
 
 
-def _best_start(first: Setting, task: Task, *, num_starts: int, dtype: torch.dtype) -> tuple[Trained, SparseProcess]:
+def _best_start(
+    first: Hyperparameters, task: Task, *, num_starts: int, dtype: torch.dtype
+) -> tuple[Trained, SparseProcess]:
     log, generator = task.log, task.options.generator
     best: tuple[Trained, SparseProcess] | None = None
     for index in range(num_starts):
@@ -383,7 +385,7 @@ def _best_start(first: Setting, task: Task, *, num_starts: int, dtype: torch.dty
     return best
 
 
-def _train_once(setting: Setting, task: Task, dtype: torch.dtype) -> tuple[Trained, SparseProcess]:
+def _train_once(setting: Hyperparameters, task: Task, dtype: torch.dtype) -> tuple[Trained, SparseProcess]:
     data, options = task.data, task.options
     setting = rounded_points(train(setting, task), dtype)
     trained = evaluate(setting, data, options)

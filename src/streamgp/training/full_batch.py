@@ -13,7 +13,7 @@ from streamgp.training.features import Observed, observed_features
 from streamgp.training.inducing import extend_points, kmeans_points, pivoted_points
 from streamgp.training.lbfgs import Ascent, maximize
 from streamgp.training.options import Options
-from streamgp.training.parameters import Setting, hyperparameter_space
+from streamgp.training.parameters import Hyperparameters, hyperparameter_space
 from streamgp.training.priors import HyperPrior, read_priors
 from streamgp.training.sites_bound import FixedSites, optimal_sites, sites_bound
 
@@ -84,14 +84,14 @@ class Trained:
         sites: Optimal sites of observations that are not Gaussian.
     """
 
-    setting: Setting
+    setting: Hyperparameters
     bound: float
     log_prior: float
     trace_slack: float
     sites: FixedSites | None = None
 
 
-def train(setting: Setting, task: Task) -> Setting:
+def train(setting: Hyperparameters, task: Task) -> Hyperparameters:
     """Find hyperparameters and inducing points.
 
     Points are chosen, hyperparameters learned for a few iterations, and again under the new kernel; then both are
@@ -128,12 +128,12 @@ def _random_part(data: Observed, generator: torch.Generator) -> Observed:
     return replace(data, inputs=data.inputs[chosen], others=others, targets=data.targets[chosen])
 
 
-def _has_constants(setting: Setting) -> bool:
+def _has_constants(setting: Hyperparameters) -> bool:
     """Whether the likelihood has numbers for each observation, so that these cannot be taken apart."""
     return any(isinstance(value, Tensor) and value.dim() > 0 for value in vars(setting.likelihood).values())
 
 
-def _train_auto(setting: Setting, task: Task) -> Setting:
+def _train_auto(setting: Hyperparameters, task: Task) -> Hyperparameters:
     """Grow the number of inducing points until what they leave unexplained is small beside the noise."""
     data, options = task.data, task.options
     most = min(options.max_inducing, len(data.candidates))
@@ -155,7 +155,7 @@ def _train_auto(setting: Setting, task: Task) -> Setting:
     return setting
 
 
-def _choose_points(setting: Setting, task: Task, num_inducing: int) -> Setting:
+def _choose_points(setting: Hyperparameters, task: Task, num_inducing: int) -> Hyperparameters:
     """Choose inducing points under the current kernel."""
     inputs, options = task.data.candidates, task.options
     if isinstance(options.inducing, Tensor):
@@ -167,7 +167,9 @@ def _choose_points(setting: Setting, task: Task, num_inducing: int) -> Setting:
     return replace(setting, inducing_points=Z)
 
 
-def climb(setting: Setting, task: Task, *, max_iterations: int, learn_inducing: bool = False) -> Setting:
+def climb(
+    setting: Hyperparameters, task: Task, *, max_iterations: int, learn_inducing: bool = False
+) -> Hyperparameters:
     """Learn hyperparameters, and inducing points if asked to, by L-BFGS."""
     if isinstance(setting.likelihood, Gaussian):
         setting, _ = _ascend(setting, task, max_iterations=max_iterations, learn_inducing=learn_inducing)
@@ -188,8 +190,8 @@ def climb(setting: Setting, task: Task, *, max_iterations: int, learn_inducing: 
 
 
 def _ascend(
-    setting: Setting, task: Task, *, max_iterations: int, learn_inducing: bool, sites: FixedSites | None = None
-) -> tuple[Setting, Ascent]:
+    setting: Hyperparameters, task: Task, *, max_iterations: int, learn_inducing: bool, sites: FixedSites | None = None
+) -> tuple[Hyperparameters, Ascent]:
     data, options = task.data, task.options
     prior = hyper_prior(setting, data, options)
     setting = replace(setting, extra={**prior.start, **setting.extra})
@@ -216,7 +218,7 @@ def _ascend(
     return space.setting(ascent.x), ascent
 
 
-def evaluate(setting: Setting, data: Observed, options: Options) -> Trained:
+def evaluate(setting: Hyperparameters, data: Observed, options: Options) -> Trained:
     """Evaluate the bound at its optimal belief."""
     with torch.no_grad():
         sites = None
@@ -227,7 +229,7 @@ def evaluate(setting: Setting, data: Observed, options: Options) -> Trained:
         return Trained(setting, bound, log_prior, trace_slack(setting, data, sites), sites)
 
 
-def trace_slack(setting: Setting, data: Observed, sites: FixedSites | None = None) -> float:
+def trace_slack(setting: Hyperparameters, data: Observed, sites: FixedSites | None = None) -> float:
     """What the inducing points leave unexplained of an observation, in units of its noise, and of a carried belief."""
     with torch.no_grad():
         features = observed_features(setting, data)
@@ -239,7 +241,7 @@ def trace_slack(setting: Setting, data: Observed, sites: FixedSites | None = Non
         return float((slack * sites.precision).mean()) + lost / data.num_data
 
 
-def hyper_prior(setting: Setting, data: Observed, options: Options) -> HyperPrior:
+def hyper_prior(setting: Hyperparameters, data: Observed, options: Options) -> HyperPrior:
     """The priors of a setting's hyperparameters."""
     return read_priors(
         options.priors,
@@ -263,7 +265,7 @@ def target_variance(data: Observed, *, is_gaussian: bool) -> float:
     return variance if variance > 1e-12 * (1.0 + float(data.targets.square().mean())) else 1.0
 
 
-def likelihood_bounds(setting: Setting, data: Observed) -> dict[str, tuple[float, float]]:
+def likelihood_bounds(setting: Hyperparameters, data: Observed) -> dict[str, tuple[float, float]]:
     """Bounds of the logarithm of a learned noise variance."""
     likelihood = setting.likelihood
     if not (isinstance(likelihood, Gaussian) and likelihood.learnable()):
@@ -273,7 +275,7 @@ def likelihood_bounds(setting: Setting, data: Observed) -> dict[str, tuple[float
     return {"noise_variance": (math.log(least), float("inf"))}
 
 
-def _bound(setting: Setting, data: Observed, sites: FixedSites | None, *, beta: float) -> Tensor:
+def _bound(setting: Hyperparameters, data: Observed, sites: FixedSites | None, *, beta: float) -> Tensor:
     if isinstance(setting.likelihood, Gaussian):
         return collapsed_bound(setting, data, setting.likelihood.noise_variance, beta=beta)
     assert sites is not None

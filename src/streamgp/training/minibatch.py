@@ -19,7 +19,7 @@ from streamgp.training.features import Features, Observed, observed_features
 from streamgp.training.finishing import optimal_process, prior_process
 from streamgp.training.full_batch import Task, Trained, hyper_prior, likelihood_bounds
 from streamgp.training.options import Minibatches
-from streamgp.training.parameters import Setting, hyperparameter_space
+from streamgp.training.parameters import Hyperparameters, hyperparameter_space
 from streamgp.training.scaling import Scaling
 from streamgp.training.uncollapsed import (
     BELIEF_MEAN,
@@ -104,7 +104,7 @@ def natural_step(
 
 
 def train_in_minibatches(
-    setting: Setting, source: AbstractSource, task: Task, *, scaling: Scaling | None, sizes: Minibatches
+    setting: Hyperparameters, source: AbstractSource, task: Task, *, scaling: Scaling | None, sizes: Minibatches
 ) -> tuple[Trained, SparseProcess]:
     """Train from a start that was found on the sample of the source.
 
@@ -143,7 +143,7 @@ def train_in_minibatches(
 class _Run:
     """The state of stochastic training; bound and slack are smoothed over batches."""
 
-    def __init__(self, setting: Setting, task: Task, *, num_data: int, sizes: Minibatches) -> None:
+    def __init__(self, setting: Hyperparameters, task: Task, *, num_data: int, sizes: Minibatches) -> None:
         sample, options = task.data, task.options
         self.num_data, self.sizes, self.options, self.log = num_data, sizes, options, task.log
         process = optimal_process(setting, sample)
@@ -165,7 +165,7 @@ class _Run:
         self.bound = self.slack = math.nan
         self.num_settled = 0
 
-    def setting(self) -> Setting:
+    def setting(self) -> Hyperparameters:
         """The current setting."""
         return self.space.setting(self.x)
 
@@ -188,14 +188,14 @@ class _Run:
                 self.x.copy_(before[0])
             self.belief = before[1]
 
-    def settle(self, setting: Setting, data: Observed) -> None:
+    def settle(self, setting: Hyperparameters, data: Observed) -> None:
         """Move the belief alone, by steps that get smaller, so that it becomes an average over all batches."""
         self.num_settled += 1
         bound = self._bound(setting, data, self.sizes.natural_rate / (1.0 + self.sizes.natural_rate * self.num_settled))
         self.bound += _SMOOTHING * (bound.item() - self.bound)
 
     def _move(self, data: Observed, natural_rate: float) -> None:
-        def objective(setting: Setting) -> tuple[Tensor, Tensor]:
+        def objective(setting: Hyperparameters) -> tuple[Tensor, Tensor]:
             return self._bound(setting, data, natural_rate), self.prior.log_density(setting)
 
         bound, log_prior = self.space.evaluate(self.x, objective)
@@ -211,7 +211,7 @@ class _Run:
         if self.options.on_iteration is not None:
             self.options.on_iteration(self.log.history[-1])
 
-    def _bound(self, setting: Setting, data: Observed, natural_rate: float) -> Tensor:
+    def _bound(self, setting: Hyperparameters, data: Observed, natural_rate: float) -> Tensor:
         """Estimate the bound after a natural-gradient step of the belief."""
         features, likelihood, y = observed_features(setting, data), setting.likelihood, data.targets
         weight, options = self.num_data / data.num_data, self.options
@@ -237,7 +237,9 @@ def _smoothed(old: float, new: float) -> float:
     return new if math.isnan(old) else old + _SMOOTHING * (new - old)
 
 
-def summed_belief(setting: Setting, batches: Iterable[Observed], *, beta: float) -> tuple[NaturalBelief, float, float]:
+def summed_belief(
+    setting: Hyperparameters, batches: Iterable[Observed], *, beta: float
+) -> tuple[NaturalBelief, float, float]:
     r"""Put together the optimal belief, the collapsed bound and the trace slack of Gaussian observations.
 
     With $G = \phi (\beta \Sigma)^{-1/2}$ and $r = (\beta \Sigma)^{-1/2} (y - \mu)$ they depend on the observations

@@ -16,7 +16,7 @@ from torch.nn import Module, Parameter
 
 from streamgp.likelihoods import AbstractLikelihood
 
-__all__ = ["Setting", "Space", "hyperparameter_space"]
+__all__ = ["Hyperparameters", "Space", "hyperparameter_space"]
 
 T = TypeVar("T")
 
@@ -26,7 +26,7 @@ _INDUCING_UNIT = 4.0
 
 @final
 @dataclass(frozen=True, eq=False)
-class Setting:
+class Hyperparameters:
     """One value of everything that training may change.
 
     Attributes:
@@ -85,7 +85,7 @@ class Space:
         coordinates: What changes.
     """
 
-    base: Setting
+    base: Hyperparameters
     coordinates: tuple[_Coordinate, ...]
 
     @property
@@ -103,14 +103,14 @@ class Space:
         """Names of what changes."""
         return tuple(c.name for c in self.coordinates)
 
-    def evaluate(self, x: Float[Tensor, " k"], compute: Callable[[Setting], T]) -> T:
+    def evaluate(self, x: Float[Tensor, " k"], compute: Callable[[Hyperparameters], T]) -> T:
         """Call a function of the setting at given coordinates, differentiable in them."""
         values = self._values(x)
         raw = _group(values, "kernel", is_full_name=True) | _group(values, "mean", is_full_name=True)
 
         def run(kernel: Kernel, mean: Mean) -> T:
             return compute(
-                Setting(
+                Hyperparameters(
                     kernel,
                     mean,
                     _likelihood(self.base.likelihood, values),
@@ -122,7 +122,7 @@ class Space:
         modules = _Modules(self.base.kernel, self.base.mean)
         return torch.func.functional_call(modules, raw, (run,))
 
-    def setting(self, x: Float[Tensor, " k"]) -> Setting:
+    def setting(self, x: Float[Tensor, " k"]) -> Hyperparameters:
         """A copy of the base with the values of given coordinates, without gradient."""
         with torch.no_grad():
             values = self._values(x.detach())
@@ -133,7 +133,7 @@ class Space:
                     parameters[name].copy_(value)
             kernel: Any = modules.kernel
             mean: Any = modules.mean
-            return Setting(
+            return Hyperparameters(
                 kernel,
                 mean,
                 _likelihood(self.base.likelihood, values),
@@ -153,7 +153,7 @@ class Space:
 
 
 def hyperparameter_space(
-    setting: Setting,
+    setting: Hyperparameters,
     *,
     learn_inducing: bool = False,
     learn_hyperparameters: bool = True,
@@ -210,7 +210,7 @@ def _module_coordinate(name: str, parameter: Parameter, constraint: Interval | N
     return _boxed(name, raw, -math.inf, math.inf)
 
 
-def _inducing_coordinate(setting: Setting) -> _Coordinate:
+def _inducing_coordinate(setting: Hyperparameters) -> _Coordinate:
     """Inducing points in units of their own spread, so that the scale of the inputs does not matter."""
     Z = setting.inducing_points.detach()
     spread = Z.std(0, correction=0)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from streamgp.checks import check_choice
 from streamgp.likelihoods import AbstractLikelihood, Bernoulli, Binomial, Gaussian, NegativeBinomial, Poisson
-from streamgp.training.parameters import Setting
+from streamgp.training.parameters import Hyperparameters
 
 __all__ = ["PRIORS", "HyperPrior", "read_priors"]
 
@@ -53,7 +53,7 @@ class HyperPrior:
         """Bounds of the extra coordinates that the prior brings in."""
         return {SHRINKAGE: (math.log(_LEAST_SHRINKAGE), math.log(1e3))} if self.shrinks else {}
 
-    def log_density(self, setting: Setting) -> Float[Tensor, ""]:
+    def log_density(self, setting: Hyperparameters) -> Float[Tensor, ""]:
         """Sum all terms, of the values themselves and not of their logarithms or raw parameters."""
         total = setting.inducing_points.new_zeros(())
         for module, prior, read in self.own:

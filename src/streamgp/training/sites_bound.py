@@ -11,7 +11,7 @@ from streamgp.errors import StreamGPWarning
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.sites import AbstractBelief, DenseBelief, FactoredBelief, SiteRule, find_sites
 from streamgp.training.features import Features, Observed, observed_features
-from streamgp.training.parameters import Setting
+from streamgp.training.parameters import Hyperparameters
 
 __all__ = ["FixedSites", "bound_at_sites", "optimal_sites", "sites_bound"]
 
@@ -28,7 +28,9 @@ class FixedSites(NamedTuple):
     precision: Float[Tensor, " n"]
 
 
-def optimal_sites(setting: Setting, data: Observed, *, tolerance: float | None = None) -> tuple[FixedSites, bool]:
+def optimal_sites(
+    setting: Hyperparameters, data: Observed, *, tolerance: float | None = None
+) -> tuple[FixedSites, bool]:
     """Find the sites that maximize the bound for given hyperparameters, by natural-gradient steps.
 
     Returns:
@@ -43,7 +45,7 @@ def optimal_sites(setting: Setting, data: Observed, *, tolerance: float | None =
     return FixedSites(precision * sites.targets, precision), bool(info.is_converged.all())
 
 
-def sites_bound(setting: Setting, data: Observed, sites: FixedSites) -> Float[Tensor, ""]:
+def sites_bound(setting: Hyperparameters, data: Observed, sites: FixedSites) -> Float[Tensor, ""]:
     r"""Evaluate the bound as a function of kernel, mean, inducing points and likelihood.
 
     The belief is the prior times fixed sites, so that it moves with the prior:

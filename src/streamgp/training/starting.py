@@ -12,11 +12,11 @@ from streamgp.conditioning import SparseGP
 from streamgp.errors import DTypeError, ShapeError, UnsupportedError
 from streamgp.likelihoods import AbstractLikelihood, Gaussian, registry
 from streamgp.training.features import Observed
-from streamgp.training.parameters import Setting, hyperparameter_space
+from streamgp.training.parameters import Hyperparameters, hyperparameter_space
 from streamgp.training.result import FitResult
 from streamgp.training.scaling import spread
 
-__all__ = ["check_modules", "frozen_names", "perturbed", "read_likelihood", "starting_setting"]
+__all__ = ["check_modules", "frozen_names", "perturbed", "read_likelihood", "starting_hyperparameters"]
 
 # Where a learned noise variance starts, relative to that of the targets.
 _START_NOISE = 0.05
@@ -46,7 +46,7 @@ def check_modules(kernel: object, mean: object, start: object) -> None:
         )
 
 
-def starting_setting(
+def starting_hyperparameters(
     data: Observed,
     *,
     likelihood: AbstractLikelihood | None,
@@ -54,7 +54,7 @@ def starting_setting(
     mean: Mean | None,
     start: FitResult | SparseGP | None,
     target_variance: float,
-) -> Setting:
+) -> Hyperparameters:
     """Copy what the user gave in double precision, and make the rest.
 
     Args:
@@ -90,10 +90,10 @@ def starting_setting(
         )
     if likelihood is None:
         likelihood = Gaussian(_START_NOISE * target_variance)
-    return Setting(kernel, mean, likelihood, Z, {})
+    return Hyperparameters(kernel, mean, likelihood, Z, {})
 
 
-def perturbed(setting: Setting, generator: torch.Generator) -> Setting:
+def perturbed(setting: Hyperparameters, generator: torch.Generator) -> Hyperparameters:
     """Another start: all learned hyperparameters moved at random, on the scale of their logarithms."""
     space = hyperparameter_space(setting)
     lower, upper = space.bounds
@@ -101,7 +101,7 @@ def perturbed(setting: Setting, generator: torch.Generator) -> Setting:
     return space.setting((space.start + _START_SPREAD * noise).clamp(lower, upper))
 
 
-def frozen_names(setting: Setting) -> tuple[str, ...]:
+def frozen_names(setting: Hyperparameters) -> tuple[str, ...]:
     """Names of the parameters that are not learned."""
     return tuple(
         f"{group}.{name}"

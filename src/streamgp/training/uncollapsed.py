@@ -6,7 +6,7 @@ from torch import Tensor
 
 from streamgp.linalg import cholesky
 from streamgp.training.features import Features, Observed, observed_features
-from streamgp.training.parameters import Setting
+from streamgp.training.parameters import Hyperparameters
 
 __all__ = [
     "BELIEF_MEAN",
@@ -21,7 +21,7 @@ __all__ = [
 BELIEF_MEAN, BELIEF_ROOT = "belief_mean", "belief_root"
 
 
-def uncollapsed_bound(setting: Setting, data: Observed, *, objective: str, beta: float) -> Float[Tensor, ""]:
+def uncollapsed_bound(setting: Hyperparameters, data: Observed, *, objective: str, beta: float) -> Float[Tensor, ""]:
     r"""Evaluate $\sum_i \ell_i - \beta \operatorname{KL}(q(u) \Vert p(u))$ at the belief that the setting holds.
 
     For `"elbo"` $\ell_i = \mathbb E_q \log p(y_i \mid f_i)$, for `"pll"` $\ell_i = \log \mathbb E_q p(y_i \mid f_i)$.
@@ -59,7 +59,7 @@ def pack_belief(whitened_mean: Float[Tensor, " m"], whitened_root: Float[Tensor,
     return {BELIEF_MEAN: whitened_mean.double(), BELIEF_ROOT: entries[rows, columns]}
 
 
-def belief_of(setting: Setting) -> tuple[Float[Tensor, " m"], Float[Tensor, "m m"]]:
+def belief_of(setting: Hyperparameters) -> tuple[Float[Tensor, " m"], Float[Tensor, "m m"]]:
     """Mean and triangular root of the belief that a setting holds."""
     mean, entries = setting.extra[BELIEF_MEAN], setting.extra[BELIEF_ROOT]
     m = len(mean)

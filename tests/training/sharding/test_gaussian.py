@@ -12,7 +12,7 @@ from streamgp.training.parameters import hyperparameter_space
 from streamgp.training.sharding import MappedShards
 from streamgp.training.sharding.gaussian import gaussian_objective
 from streamgp.training.sharding.place import Layout
-from streamgp.training.starting import starting_setting
+from streamgp.training.starting import starting_hyperparameters
 
 
 def pickled_map(function, items):
@@ -25,7 +25,9 @@ def problem(rng, n=50, m=6):
     X = torch.rand(n, 2, generator=rng, dtype=torch.float64)
     y = torch.sin(4.0 * X[:, 0]) + 0.2 * torch.randn(n, generator=rng, dtype=torch.float64)
     data = Observed(X, None, y)
-    setting = starting_setting(data, likelihood=Gaussian(0.1), kernel=None, mean=None, start=None, target_variance=1.0)
+    setting = starting_hyperparameters(
+        data, likelihood=Gaussian(0.1), kernel=None, mean=None, start=None, target_variance=1.0
+    )
     return data, type(setting)(setting.kernel, setting.mean, setting.likelihood, X[:m] + 0.01, {})
 
 

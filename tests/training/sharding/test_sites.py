@@ -9,7 +9,7 @@ from streamgp.training.sharding import MappedShards
 from streamgp.training.sharding.place import Layout, Place
 from streamgp.training.sharding.sites import find_sites_over_shards, sites_objective
 from streamgp.training.sites_bound import optimal_sites, sites_bound
-from streamgp.training.starting import starting_setting
+from streamgp.training.starting import starting_hyperparameters
 
 
 def problem(rng, likelihood, n=40, m=6):
@@ -17,7 +17,9 @@ def problem(rng, likelihood, n=40, m=6):
     f = 2.0 * torch.sin(5.0 * X[:, 0])
     y = (f > 0).double() if isinstance(likelihood, sg.likelihoods.Bernoulli) else torch.poisson(f.exp(), generator=rng)
     data = Observed(X, None, y)
-    start = starting_setting(data, likelihood=likelihood, kernel=None, mean=None, start=None, target_variance=1.0)
+    start = starting_hyperparameters(
+        data, likelihood=likelihood, kernel=None, mean=None, start=None, target_variance=1.0
+    )
     return data, type(start)(start.kernel, start.mean, start.likelihood, X[:m] + 0.01, {})
 
 

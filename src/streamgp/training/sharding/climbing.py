@@ -19,7 +19,7 @@ from streamgp.training.full_batch import (
     likelihood_bounds,
 )
 from streamgp.training.lbfgs import Ascent, maximize
-from streamgp.training.parameters import Setting
+from streamgp.training.parameters import Hyperparameters
 from streamgp.training.scaling import Scaling
 from streamgp.training.sharding.gaussian import belief_of, bound_of, gaussian_objective, gaussian_totals, slack_of
 from streamgp.training.sharding.place import Layout, Place
@@ -30,14 +30,14 @@ __all__ = ["climb_over_shards", "evaluate_over_shards"]
 
 
 def climb_over_shards(
-    setting: Setting,
+    setting: Hyperparameters,
     shards: AbstractShards,
     task: Task,
     *,
     num_data: int,
     likelihood: AbstractLikelihood | None,
     scaling: Scaling | None,
-) -> Setting:
+) -> Hyperparameters:
     """Learn hyperparameters and inducing points from all shards, from a start that was found on a sample.
 
     Args:
@@ -72,7 +72,7 @@ def climb_over_shards(
 
 
 def evaluate_over_shards(
-    setting: Setting,
+    setting: Hyperparameters,
     shards: AbstractShards,
     task: Task,
     *,
@@ -96,7 +96,9 @@ def evaluate_over_shards(
     return Trained(setting, bound, log_prior, slack), process
 
 
-def _layout(setting: Setting, task: Task, *, likelihood: AbstractLikelihood | None, scaling: Scaling | None) -> Layout:
+def _layout(
+    setting: Hyperparameters, task: Task, *, likelihood: AbstractLikelihood | None, scaling: Scaling | None
+) -> Layout:
     prior = hyper_prior(setting, task.data, task.options)
     setting = replace(setting, extra={**prior.start, **setting.extra})
     bounds = likelihood_bounds(setting, task.data)

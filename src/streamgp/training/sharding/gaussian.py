@@ -14,7 +14,7 @@ from streamgp.linalg import cholesky, solve_lower, solve_lower_transpose, solve_
 from streamgp.training.collapsed import solve_both
 from streamgp.training.features import inducing_covariance, prior_moments
 from streamgp.training.minibatch import NaturalBelief
-from streamgp.training.parameters import Setting
+from streamgp.training.parameters import Hyperparameters
 from streamgp.training.sharding.place import Layout, Place
 from streamgp.training.sharding.shards import AbstractShards, blocks_of
 
@@ -126,7 +126,7 @@ class _SummedBound(torch.autograd.Function):
         noise = _noise(place.setting)
         grad_noise = -0.5 * (t * change + totals.num_data) / noise
 
-        def here(setting: Setting) -> Tensor:
+        def here(setting: Hyperparameters) -> Tensor:
             own = (grad_Kzz * inducing_covariance(setting, ctx.jitter)).sum()
             return own + grad_noise * _noise(setting)
 
@@ -155,7 +155,7 @@ class _Differentiate:
         gradient = torch.zeros_like(self.place.x)
         for data in blocks_of(index, shard, likelihood=layout.likelihood, scaling=layout.scaling):
 
-            def product(s: Setting, data: Any = data) -> Tensor:
+            def product(s: Hyperparameters, data: Any = data) -> Tensor:
                 moments = prior_moments(s, data)
                 with torch.no_grad():
                     phi = solve_lower(L, moments.cross)
@@ -174,7 +174,7 @@ class _Differentiate:
         return kept, gradient
 
 
-def bound_of(totals: GaussianTotals, setting: Setting, *, beta: float) -> Float[Tensor, ""]:
+def bound_of(totals: GaussianTotals, setting: Hyperparameters, *, beta: float) -> Float[Tensor, ""]:
     """The collapsed bound of given sums."""
     scale, A, L_A, a = _collapsed(totals, setting, beta=beta)
     quadratic = scale * (totals.squares - totals.pull @ a)
@@ -183,18 +183,20 @@ def bound_of(totals: GaussianTotals, setting: Setting, *, beta: float) -> Float[
     return -0.5 * (beta * T + totals.num_data * torch.log(2.0 * math.pi * _noise(setting)))
 
 
-def belief_of(totals: GaussianTotals, setting: Setting, *, beta: float) -> NaturalBelief:
+def belief_of(totals: GaussianTotals, setting: Hyperparameters, *, beta: float) -> NaturalBelief:
     """The optimal belief of given sums."""
     scale, A, _, _ = _collapsed(totals, setting, beta=beta)
     return NaturalBelief(A, scale * totals.pull)
 
 
-def slack_of(totals: GaussianTotals, setting: Setting) -> float:
+def slack_of(totals: GaussianTotals, setting: Hyperparameters) -> float:
     """What the inducing points leave unexplained of an observation, in units of its noise."""
     return float((totals.variance - totals.gram.diagonal().sum()) / _noise(setting)) / totals.num_data
 
 
-def _collapsed(totals: GaussianTotals, setting: Setting, *, beta: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _collapsed(
+    totals: GaussianTotals, setting: Hyperparameters, *, beta: float
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     scale = 1.0 / (beta * _noise(setting).detach())
     eye = torch.eye(len(totals.gram), dtype=totals.gram.dtype, device=totals.gram.device)
     A = eye + scale * totals.gram
@@ -203,7 +205,7 @@ def _collapsed(totals: GaussianTotals, setting: Setting, *, beta: float) -> tupl
     return scale, A, L_A, a
 
 
-def _noise(setting: Setting) -> Tensor:
+def _noise(setting: Hyperparameters) -> Tensor:
     likelihood = setting.likelihood
     assert isinstance(likelihood, Gaussian)
     return likelihood.noise_variance.to(setting.inducing_points)

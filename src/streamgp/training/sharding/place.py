@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.likelihoods import AbstractLikelihood
-from streamgp.training.parameters import Setting, Space, hyperparameter_space
+from streamgp.training.parameters import Hyperparameters, Space, hyperparameter_space
 from streamgp.training.scaling import Scaling
 
 __all__ = ["Layout", "Place"]
@@ -29,7 +29,7 @@ class Layout:
         scaling: Units of training.
     """
 
-    base: Setting
+    base: Hyperparameters
     learn_inducing: bool
     extra: Mapping[str, tuple[float, float]]
     likelihood_bounds: Mapping[str, tuple[float, float]]
@@ -60,7 +60,7 @@ class Place:
         return self.layout.space()
 
     @cached_property
-    def setting(self) -> Setting:
+    def setting(self) -> Hyperparameters:
         """Hyperparameters and inducing points, without gradient."""
         return self.space.setting(self.x)
 

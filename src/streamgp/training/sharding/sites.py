@@ -12,7 +12,7 @@ from streamgp.errors import ConvergenceError
 from streamgp.linalg import apply, cholesky, solve_lower, solve_vector
 from streamgp.training.features import Features, Observed, observed_features
 from streamgp.training.minibatch import NaturalBelief
-from streamgp.training.parameters import Setting
+from streamgp.training.parameters import Hyperparameters
 from streamgp.training.sharding.place import Layout, Place
 from streamgp.training.sharding.shards import AbstractShards, blocks_of
 
@@ -333,7 +333,7 @@ class _DifferentiateSites:
         gradient = torch.zeros_like(self.place.x)
         for rows, data in _blocks(self.place, index, shard):
 
-            def product(s: Setting, data: Observed = data, rows: slice = rows) -> Tensor:
+            def product(s: Hyperparameters, data: Observed = data, rows: slice = rows) -> Tensor:
                 features = observed_features(s, data)
                 phi, (pull, tau) = features.phi, kept.sites[:, rows]
                 mean = features.mean + phi.mT @ self.mean

@@ -12,16 +12,16 @@ from streamgp.conditioning.transport import transport
 from streamgp.errors import DTypeError, NumericalError, ShapeError, UnsupportedError
 from streamgp.gp import Prior, SparseProcess, read_kernel
 from streamgp.linalg import apply, solve_lower, solve_vector
-from streamgp.training.parameters import Setting
+from streamgp.training.parameters import Hyperparameters
 
-__all__ = ["Carried", "CarriedPrior", "read_carried"]
+__all__ = ["InformedPrior", "PriorSite", "read_prior_site"]
 
 # A site that claims less than no information, as training without closed forms leaves some, has no bound of its own:
 # the bound would reward priors under which a direction becomes infinitely wide. Twice the prior's variance is the most.
 _LEAST_PRECISION = -0.5
 
 
-class CarriedPrior(NamedTuple):
+class InformedPrior(NamedTuple):
     r"""The prior of the whitened inducing values times a carried site: $\mathcal N(m_0, S_0)$, and its size.
 
     Attributes:
@@ -39,7 +39,7 @@ class CarriedPrior(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Carried:
+class PriorSite:
     r"""A belief about earlier observations, as its prior times a Gaussian site, in double precision.
 
     With $K' + j I = L' L'^\top$ at the points $Z'$ and $\bar f = L'^{-1} (f(Z') - \mu_{\theta'}(Z'))$, the site is
@@ -70,7 +70,7 @@ class Carried:
         """The jitter $j$, which stays as it is where the belief moves."""
         return self.process.jitter
 
-    def prior(self, setting: Setting, factor: Float[Tensor, "m m"]) -> CarriedPrior:
+    def prior(self, setting: Hyperparameters, factor: Float[Tensor, "m m"]) -> InformedPrior:
         r"""Multiply the site with the prior of a setting $(Z, \theta)$, differentiably.
 
         With $K_{zz} = L L^\top$, $T = L^{-1} k_\theta(Z, Z') L'^{-\top}$,
@@ -108,9 +108,9 @@ class Carried:
         lost_trace = (site * K).sum() - explained.diagonal().sum()
         log_determinant = 2.0 * L_P.diagonal().log().sum()
         log_normalizer = 0.5 * (half @ half - log_determinant - lost_trace) + shifted @ delta
-        return CarriedPrior(L_P, solve_vector(L_P, half, is_transposed=True), log_normalizer, lost_trace)
+        return InformedPrior(L_P, solve_vector(L_P, half, is_transposed=True), log_normalizer, lost_trace)
 
-    def moved(self, setting: Setting) -> SparseProcess:
+    def moved(self, setting: Hyperparameters) -> SparseProcess:
         """The belief at the points and under the prior of a setting."""
         Z = setting.inducing_points.detach()
         moved, info = transport(self.process, Z, Prior.snapshot(setting.kernel, setting.mean, like=Z))
@@ -137,7 +137,7 @@ _TOO_WIDE = (
 )
 
 
-def read_carried(carried: object, *, like: Tensor) -> Carried:
+def read_prior_site(carried: object, *, like: Tensor) -> PriorSite:
     """Check a belief against inputs, and read its site in double precision."""
     if not isinstance(carried, SparseGP):
         raise DTypeError(
@@ -163,7 +163,7 @@ def read_carried(carried: object, *, like: Tensor) -> Carried:
     return _read_site(_in_double_precision(carried.process))
 
 
-def _read_site(process: SparseProcess) -> Carried:
+def _read_site(process: SparseProcess) -> PriorSite:
     inverse, failed = torch.linalg.inv_ex(process.whitened_root)
     if bool(failed) or not bool(torch.isfinite(inverse).all()):
         raise NumericalError(
@@ -176,7 +176,7 @@ def _read_site(process: SparseProcess) -> Carried:
     values = torch.linalg.eigvalsh(precision)
     rounding = len(inverse) * torch.finfo(inverse.dtype).eps * values.abs().max()
     pull = inverse.mT @ (inverse @ process.whitened_mean)
-    return Carried(process, precision, pull, bool(values.min() < -rounding), _value_variance(process))
+    return PriorSite(process, precision, pull, bool(values.min() < -rounding), _value_variance(process))
 
 
 def _value_variance(process: SparseProcess) -> float:

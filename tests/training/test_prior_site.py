@@ -16,11 +16,11 @@ from streamgp.testing.conditioning_laws import DTYPES
 from streamgp.testing.problems import random_observations, random_sparse_gp
 from streamgp.testing.tolerances import tolerance
 from streamgp.training import Minibatches
-from streamgp.training.carried import read_carried
 from streamgp.training.collapsed import collapsed_bound
 from streamgp.training.features import Observed, observed_features
 from streamgp.training.full_batch import target_variance, trace_slack
-from streamgp.training.parameters import Setting, hyperparameter_space
+from streamgp.training.parameters import Hyperparameters, hyperparameter_space
+from streamgp.training.prior_site import read_prior_site
 from streamgp.training.sites_bound import optimal_sites, sites_bound
 
 
@@ -30,14 +30,14 @@ def changed_setting(rng, likelihood, *, num_inducing=5, lengthscale=0.6):
     with torch.no_grad():
         mean.weights.copy_(torch.tensor([[0.3], [-0.2]]))
     Z = torch.rand(num_inducing, 2, generator=rng, dtype=torch.float64)
-    return Setting(kernel, mean, likelihood, Z, {})
+    return Hyperparameters(kernel, mean, likelihood, Z, {})
 
 
 def carried_data(rng, targets, *, width=0.9, num_inducing=4):
     gp = random_sparse_gp(rng, num_inducing=num_inducing, width=width).gp
     X = torch.rand(len(targets), 2, generator=rng, dtype=torch.float64)
     y = torch.as_tensor(targets, dtype=torch.float64)
-    return gp, Observed(X, None, y, carried=read_carried(gp, like=X))
+    return gp, Observed(X, None, y, carried=read_prior_site(gp, like=X))
 
 
 def array(tensor):
@@ -138,7 +138,7 @@ def test_of_one_value_the_bound_is_just_below_the_integral_of_prior_site_and_lik
     gp, data = carried_data(rng, [target], num_inducing=1, width=0.4)
     setting = changed_setting(rng, likelihood, num_inducing=1)
     x = gp.inducing_points
-    setting = Setting(setting.kernel, setting.mean, likelihood, x, {})
+    setting = Hyperparameters(setting.kernel, setting.mean, likelihood, x, {})
     data = Observed(x, None, data.targets, carried=data.carried)
     precision, pull = (value.item() for value in unwhitened_site(gp))
     f = torch.linspace(-12, 12, 20_001, dtype=torch.float64)
@@ -163,7 +163,7 @@ def test_with_the_same_points_and_hyperparameters_it_adds_up_to_the_bound_of_all
     Z, kernel, mean = setting.inducing_points, setting.kernel, setting.mean
     prior = sg.SparseGP.from_prior(kernel, Z, mean=mean)
     gp, _ = prior.absorb(old.inputs, old.targets, noise_variance=old.noise_variance, inducing="keep")
-    carried = read_carried(gp, like=Z)
+    carried = read_prior_site(gp, like=Z)
     second = Observed(new.inputs, None, new.targets, carried=carried)
     gain = collapsed_bound(setting, second, new.noise_variance) - observed_features(setting, second).log_normalizer
     first = Observed(old.inputs, None, old.targets)
@@ -179,11 +179,11 @@ def test_with_points_at_all_inputs_it_changes_with_hyperparameters_as_the_exact_
     gp, _ = prior.absorb(old.inputs, old.targets, noise_variance=old.noise_variance, inducing="keep")
     X, y = torch.cat([old.inputs, new.inputs]), torch.cat([old.targets, new.targets])
     noise = torch.cat([old.noise_variance, new.noise_variance])
-    data = Observed(new.inputs, None, new.targets, carried=read_carried(gp, like=X))
+    data = Observed(new.inputs, None, new.targets, carried=read_prior_site(gp, like=X))
     bounds, evidences = [], []
     for lengthscale in (0.4, 0.6, 1.1):
         other = changed_setting(rng, Gaussian(0.1), lengthscale=lengthscale)
-        other = Setting(other.kernel, ConstantMean().double(), other.likelihood, X, {})
+        other = Hyperparameters(other.kernel, ConstantMean().double(), other.likelihood, X, {})
         bounds.append(collapsed_bound(other, data, new.noise_variance).item())
         covariance = array(other.kernel(X).to_dense()) + np.diag(array(noise))
         evidences.append(log_normal(array(y - other.mean(X)), covariance))
@@ -195,7 +195,7 @@ def test_a_belief_without_information_changes_no_bound(rng):
     _, data = carried_data(rng, REALS)
     prior = sg.SparseGP.from_prior(setting.kernel, torch.rand(3, 2, generator=rng, dtype=torch.float64))
     plain = Observed(data.inputs, None, data.targets)
-    informed = Observed(data.inputs, None, data.targets, carried=read_carried(prior, like=data.inputs))
+    informed = Observed(data.inputs, None, data.targets, carried=read_prior_site(prior, like=data.inputs))
     noise = torch.tensor(0.2, dtype=torch.float64)
     expected = collapsed_bound(setting, plain, noise)
     assert_close(collapsed_bound(setting, informed, noise), expected, rtol=0.0, atol=1e-10)
@@ -223,7 +223,7 @@ def test_a_belief_that_becomes_too_wide_is_refused(rng):
     gp, data = carried_data(rng, REALS, width=1.3)
     assert data.carried.is_indefinite
     setting = changed_setting(rng, Gaussian(0.2))
-    same = Setting(gp.kernel, gp.mean, Gaussian(0.2), gp.inducing_points, {})
+    same = Hyperparameters(gp.kernel, gp.mean, Gaussian(0.2), gp.inducing_points, {})
     assert torch.isfinite(observed_features(same, data).log_normalizer)
     setting.kernel.outputscale = 100.0
     with pytest.raises(NumericalError, match="too wide under these hyperparameters"):
@@ -234,8 +234,8 @@ def test_a_belief_that_becomes_too_wide_is_refused(rng):
 
 def test_points_that_lose_the_carried_belief_show_in_the_slack(rng):
     gp, data = carried_data(rng, REALS)
-    same = Setting(gp.kernel, gp.mean, Gaussian(0.2), gp.inducing_points, {})
-    far = Setting(gp.kernel, gp.mean, Gaussian(0.2), gp.inducing_points + 50.0, {})
+    same = Hyperparameters(gp.kernel, gp.mean, Gaussian(0.2), gp.inducing_points, {})
+    far = Hyperparameters(gp.kernel, gp.mean, Gaussian(0.2), gp.inducing_points + 50.0, {})
     plain = Observed(data.inputs, None, data.targets)
     precision, _ = unwhitened_site(gp)
     at_most = gp.process.jitter * np.trace(precision) / 7
@@ -249,7 +249,7 @@ def test_the_scale_of_targets_is_that_of_the_belief_where_new_ones_vary_less(rng
     y = 3.0 * torch.sin(12 * X.squeeze(-1))
     prior = sg.SparseGP.from_prior(ScaleKernel(MaternKernel(2.5)), X[::2])
     gp, _ = prior.absorb(X, y, noise_variance=1e-4, inducing="keep")
-    unknowing, knowing = (Observed(X[:3], None, y[:3], carried=read_carried(each, like=X)) for each in (prior, gp))
+    unknowing, knowing = (Observed(X[:3], None, y[:3], carried=read_prior_site(each, like=X)) for each in (prior, gp))
     assert target_variance(knowing, is_gaussian=True) == pytest.approx(y[::2].var(correction=0).item(), rel=0.05)
     assert target_variance(unknowing, is_gaussian=True) == pytest.approx(y[:3].var(correction=0).item())
     assert target_variance(knowing, is_gaussian=False) == 1.0
@@ -411,7 +411,7 @@ def without_spread():
 
 def test_what_is_no_belief_cannot_be_carried():
     with pytest.raises(DTypeError, match=r"carried must be a SparseGP.*but is a SparseProcess"):
-        read_carried(PRIOR.process, like=ROWS)
+        read_prior_site(PRIOR.process, like=ROWS)
 
 
 @pytest.mark.parametrize(
