@@ -9,8 +9,11 @@ TESTS = Path(__file__).parent
 
 # Packages whose modules are steps of one public call are tested through that call, by the suites named here.
 ELSEWHERE = {
-    "gp/description.py": "tests/gp/test_storage.py",
-    "gp/learnable_kernel.py": "tests/gp/test_storage.py",
+    "conditioning/mixed_likelihood.py": "tests/conditioning/test_multi_output_gp.py",
+    "conditioning/outcomes.py": "tests/conditioning/test_multi_output_gp.py",
+    "gp/coregionalization.py": "tests/conditioning/test_multi_output_gp.py",
+    "gp/description.py": "tests/storage",
+    "gp/learnable_kernel.py": "tests/storage",
     "gp/storage.py": "tests/storage",
     "problems/ackley.py": "tests/problems/test_problems.py",
     "problems/branin.py": "tests/problems/test_problems.py",
@@ -37,3 +40,7 @@ def test_every_numerical_module_has_a_test_of_its_name():
         if not path.name.startswith("__") and not test.exists() and relative.as_posix() not in ELSEWHERE:
             missing.append(relative.as_posix())
     assert not missing, f"add tests for {missing}, named for their modules"
+
+
+def test_what_is_tested_elsewhere_is_tested_there():
+    assert all((TESTS.parent / place).exists() for place in ELSEWHERE.values())

@@ -16,8 +16,8 @@ draws exceeds; with the fixed seeds of the tests, it passes always or never.
 
 *Judgement.* A result that must be good and not exact (an optimum found, a fit near the truth, a share of a sample) is
 compared with a number in the test itself, as that number is the claim. The laws, and the tests of `linalg`, `sites` and
-exact conditioning, have no other literal tolerances. Those that are left elsewhere are of this kind, or approximations
-that are still written as numbers: at least ten times what two orders of summation differ by.
+exact conditioning, have no other literal tolerances; those that are left elsewhere are of this kind, or approximations
+that are still written as numbers.
 """
 
 from typing import Any, Literal
