@@ -5,10 +5,17 @@ import torch
 from gpytorch.kernels import RBFKernel, ScaleKernel
 
 import streamgp as sg
+from streamgp import acquisition, loops
 from streamgp.acquisition import AbstractRule, Search
 from streamgp.errors import FileFormatError, UnsupportedError
 from streamgp.likelihoods import Gaussian, from_gpytorch
-from streamgp.storage import register
+from streamgp.loops.exact_surrogate import ExactSurrogate
+from streamgp.loops.observations import Observations
+from streamgp.loops.outcomes import Units
+from streamgp.loops.state import LoopState
+from streamgp.loops.surrogate import SparseSurrogate
+from streamgp.storage import register, save
+from streamgp.storage.registry import registered
 
 SMALL = Search(num_restarts=2, raw_samples=16, max_iterations=10)
 BOX = [(-5.0, 10.0), (0.0, 15.0)]
@@ -127,3 +134,43 @@ def test_one_kind_of_loop_is_not_taken_for_another(tmp_path):
     told().save(tmp_path / "run.sgo")
     with pytest.raises(FileFormatError, match="does not hold a PoolLearner, but a Optimizer"):
         sg.PoolLearner.load(tmp_path / "run.sgo")
+
+
+RULES = [
+    rule()
+    for rule in vars(acquisition).values()
+    if isinstance(rule, type) and issubclass(rule, AbstractRule) and not rule.__name__.startswith("Abstract")
+]
+PARTS = [
+    *RULES,
+    Search(2, 3, 4),
+    acquisition.RegionRules(min_length=0.1),
+    acquisition.TrustRegion().start(),
+    acquisition.TrustRegion().start().region,
+    sg.Real(0.5, 2.0, log=True),
+    sg.Integer(1, 9, step=2),
+    sg.Ordinal(["a", 2]),
+    sg.Categorical([None, True, "x"]),
+    sg.LinearConstraint({"a": 1.0}, upper=0.5),
+    sg.Objective("yield", maximize=False, likelihood="poisson"),
+    sg.Constraint(lower=0.5, name="heat"),
+    loops.Training(beta=0.5),
+    loops.SurrogateSettings(refit=3, is_exact=True),
+]
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: type(part).__name__)
+def test_every_part_of_a_loop_survives_a_file(tmp_path, part):
+    save(part, tmp_path / "part")
+    found = sg.load(tmp_path / "part")
+    assert type(found) is type(part)
+    assert repr(vars(found)) == repr(vars(part))
+
+
+def test_every_registered_class_of_loops_and_rules_has_an_example():
+    made = {type(part) for part in PARTS}
+    made |= {loops.Box, loops.PoolSpace, loops.ParameterSpace, loops.LoopSettings}  # of whole loops, as the rest
+    made |= {LoopState, Observations, SparseSurrogate, ExactSurrogate, Units}
+    made |= {sg.Optimizer, sg.TurboOptimizer, sg.PoolLearner}
+    names = ("acquisition.", "loops.", "optimizers.", "pools.")
+    assert {each.cls for each in registered() if each.name.startswith(names)} <= made
