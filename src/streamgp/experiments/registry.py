@@ -28,6 +28,7 @@ _MODULES = {
     "table_q1": "table_hartmann_single",
     "fig10a": "fig10a_depths",
     "fig10b": "fig10b_condition_numbers",
+    "fig10d": "fig10d_collapsed",
     "fig11": "fig11_inducing_points",
 }
 FIGURES = tuple(_MODULES)
