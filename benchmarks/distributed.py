@@ -12,7 +12,6 @@ The bound of every run is compared with the first.
 
 import argparse
 import pickle
-import resource
 import subprocess
 import sys
 import tempfile
@@ -32,7 +31,7 @@ from streamgp.training.sharding.gaussian import gaussian_objective
 from streamgp.training.sharding.place import Layout
 from streamgp.training.starting import starting_hyperparameters
 
-NUM_DIMS = 8
+NUM_DIMS, BLOCK = 8, 1000
 
 
 def rows(num_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -60,9 +59,9 @@ class FileShard:
 
 def write(directory: Path, num_rows: int, num_shards: int) -> list[FileShard]:
     shards, names = [], [*(f"x{i}" for i in range(NUM_DIMS)), "y"]
-    for index, part in enumerate(np.array_split(np.arange(num_rows), num_shards)):
-        X, y = rows(len(part), index)
-        table = np.column_stack([X, y])
+    for index, blocks in enumerate(np.array_split(np.arange(num_rows // BLOCK), num_shards)):
+        # Made block by block, so that the rows are the same however they are divided.
+        table = np.concatenate([np.column_stack(rows(BLOCK, int(block))) for block in blocks])
         try:
             import pyarrow
             import pyarrow.parquet as parquet
@@ -124,6 +123,12 @@ def memory(paths: list[FileShard], num_inducing: int, num_evaluations: int) -> s
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
+def peak_megabytes() -> int:
+    """Of this process alone; `ru_maxrss` would begin with that of the process that started it."""
+    line = next(each for each in Path("/proc/self/status").read_text().splitlines() if each.startswith("VmHWM"))
+    return int(line.split()[1]) // 1024
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=1_000_000)
@@ -138,7 +143,7 @@ def main() -> None:
     if arguments.memory:
         shards = MappedShards([FileShard(Path(name)) for name in arguments.memory[2:]], map)
         evaluate(shards, int(arguments.memory[0]), int(arguments.memory[1]))
-        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+        print(peak_megabytes())
         return
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory(dir=arguments.directory) as name:
@@ -174,7 +179,7 @@ def on_dask(files: list[FileShard], num_workers: int, arguments: Any, first: Any
     ):
         shards = DaskShards(client, [client.submit(file, pure=False) for file in files])
         value, seconds, _ = evaluate(shards, arguments.inducing, arguments.evaluations)
-        peaks = client.run(lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024).values()
+        peaks = client.run(peak_megabytes).values()
         print(
             f"{num_workers} workers: {seconds:.2f} s, {max(peaks)} MB at the peak of a worker, bound differs by "
             f"{abs(value / first[0] - 1.0):.1e} of itself",
