@@ -102,10 +102,6 @@ def test_other_strategies_are_refused_by_name(rng):
     Z = torch.rand(6, 2, generator=rng)
     with pytest.raises(UnsupportedError, match="VariationalStrategy, UnwhitenedVariationalStrategy, but is Ciq"):
         sg.from_gpytorch(SVGP(Z, strategy=variational.CiqVariationalStrategy))
-    inner = SVGP(Z, batch_shape=(2,))
-    inner.variational_strategy = variational.IndependentMultitaskVariationalStrategy(inner.variational_strategy, 2)
-    with pytest.raises(UnsupportedError, match="but is IndependentMultitaskVariationalStrategy"):
-        sg.from_gpytorch(inner)
 
 
 def test_models_that_transform_their_inputs_are_refused(rng):

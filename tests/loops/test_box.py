@@ -56,7 +56,6 @@ def test_a_point_that_rounding_moved_past_the_edge_is_put_on_it():
         ([(0.0, 1.0, 2.0)], ShapeError, r"one pair \(lower, upper\) for each dimension, but has shape \(1, 3\)"),
         ([], ShapeError, r"but has shape \(0,\)"),
         ("unit", DTypeError, "but is a str"),
-        (np.zeros((2, 2)), DTypeError, "but is a ndarray"),
         ([(0.0, 1.0), (2.0,)], DTypeError, "bounds is a list that cannot be read"),
         ([(0.0, 1.0), (2.0, 2.0)], ValueRangeError, "but dimension 1 goes from 2 to 2"),
         ([(0.0, float("inf"))], ValueRangeError, "bounds must be finite"),
@@ -126,3 +125,10 @@ def test_a_cube_that_is_full_gives_the_loneliest_point():
     taken = torch.linspace(0, 1, 300, dtype=torch.float64).unsqueeze(-1)
     new = separate_points(taken[:1], taken, seed=0)
     assert nearest(new, taken) > 0
+
+
+@pytest.mark.parametrize("bounds", [np.array([[0.0, 1.0], [2.0, 5.0], [3.0, 4.0]]), np.array([[0.0, 2, 3], [1, 5, 4]])])
+def test_arrays_have_pairs_in_their_rows_or_are_laid_out_as_botorch_has_them(bounds):
+    box = Box.from_bounds(bounds)
+    assert box.lower.tolist() == [0.0, 2.0, 3.0]
+    assert box.upper.tolist() == [1.0, 5.0, 4.0]

@@ -41,7 +41,7 @@ class StationaryKernel(AbstractKernelFunction):
 
     profile: Profile
     lengthscale: Float[Tensor, "*k 1 d"]
-    outputscale: Float[Tensor, "*k"]
+    outputscale: Float[Tensor, "*j"]
     smoothness: float
 
     def matrix(self, first: Tensor, second: Tensor) -> Tensor:

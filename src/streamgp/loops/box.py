@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -43,7 +44,11 @@ class Box(AbstractSpace):
 
     @classmethod
     def from_bounds(cls, bounds: Any) -> "Box":
-        """Read bounds: a tensor `(2, d)`, as BoTorch has it, or a list of pairs `(lower, upper)`."""
+        """Read bounds: a tensor `(2, d)`, as BoTorch has it, or a list or an array of pairs `(lower, upper)`."""
+        if isinstance(bounds, np.ndarray):
+            # SciPy's arrays of bounds have pairs in their rows; one with two rows of another length is BoTorch's.
+            is_botorch = bounds.ndim == 2 and bounds.shape[0] == 2 != bounds.shape[1]
+            bounds = to_double(bounds, "bounds") if is_botorch else bounds.tolist()
         if isinstance(bounds, Tensor):
             ends = to_double(bounds, "bounds")
             wanted = "(2, d), lower ends in the first row and upper ends in the second"
