@@ -57,3 +57,10 @@ def test_quantiles_without_variance_equal_scipy(mean, dispersion):
     quantiles = NegativeBinomial(dispersion).predictive_quantiles(m, torch.zeros_like(m), p)[0]
     expected = scipy.stats.nbinom.ppf(p, dispersion, dispersion / (dispersion + math.exp(mean)))
     assert_close(quantiles, torch.as_tensor(expected), rtol=0.0, atol=0.0)
+
+
+def test_the_weak_prior_of_the_dispersion_is_log_normal():
+    r = torch.tensor(math.e**2, dtype=torch.float64)
+    assert float(NegativeBinomial(r).log_prior()) == pytest.approx(-0.5)
+    assert float(NegativeBinomial(1.0).log_prior()) == 0.0
+    assert float(NegativeBinomial(r, is_learned=False).log_prior()) == 0.0

@@ -18,7 +18,6 @@ STILL_ASKING = {
     "training/fit.py",
     "training/full_batch.py",
     "training/minibatch.py",
-    "training/priors.py",
     "training/sharding/climbing.py",
     "training/sharding/gaussian.py",
     "training/starting.py",

@@ -358,6 +358,13 @@ class AbstractLikelihood(ABC):
         """Return the parameters to be learned, by name, as values that may take any real number."""
         return {}
 
+    def log_prior(self) -> Float[Tensor, ""]:
+        """Evaluate a weak log prior density of the learned parameters, for training; zero by default.
+
+        A few observations say next to nothing of a dispersion, and without a prior it is followed to infinity.
+        """
+        return torch.zeros((), dtype=torch.float64)
+
     @final
     def with_learnable(self: Likelihood, values: Mapping[str, Tensor]) -> Likelihood:
         """Return a likelihood whose learned parameters have new unconstrained values.

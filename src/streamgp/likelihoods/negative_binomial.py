@@ -24,6 +24,8 @@ from streamgp.shapes import broadcast_shapes
 
 __all__ = ["NegativeBinomial"]
 
+_PRIOR_DEVIATION = 2.0
+
 
 @final
 @dataclass(frozen=True, eq=False, init=False)
@@ -136,6 +138,15 @@ class NegativeBinomial(AbstractLikelihood):
         shape = broadcast_shapes(f.shape, r.shape)
         factor = torch._standard_gamma(r.expand(shape).contiguous(), generator=generator) / r
         return sample_counts(finite_exp(f.detach()) * factor, generator=generator)
+
+    def log_prior(self) -> Float[Tensor, ""]:
+        r"""Evaluate the log density of $\log r \sim \mathcal{N}(0, 2^2)$ up to a constant, if it is learned.
+
+        The standard deviation of two spans dispersions from 0.02 (far more spread than a Poisson distribution) to 50
+        (hardly more) within two of them.
+        """
+        log_r = self.dispersion.log().sum() if self.is_learned else torch.zeros((), dtype=torch.float64)
+        return -0.5 * (log_r / _PRIOR_DEVIATION).square()
 
     def learnable(self) -> dict[str, Tensor]:
         """Return the logarithm of the dispersion, if it is learned."""

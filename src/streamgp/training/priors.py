@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.checks import check_choice
-from streamgp.likelihoods import AbstractLikelihood, Bernoulli, Binomial, Gaussian, NegativeBinomial, Poisson
+from streamgp.likelihoods import AbstractLikelihood
 from streamgp.training.parameters import Hyperparameters
 
 __all__ = ["PRIORS", "HyperPrior", "read_priors"]
@@ -40,6 +40,8 @@ class HyperPrior:
         terms: Others: module, name of the value, and its log density.
         noise: Log density of a learned Gaussian noise variance.
         shrinks: Kernels whose inverse lengthscales have a half-Cauchy prior of learned scale.
+        start: Extra coordinates that the prior brings in, where the search begins.
+        is_likelihood_weighed: Whether the likelihood's own weak prior of its parameters counts.
     """
 
     own: tuple[tuple[Any, Any, Any], ...] = ()
@@ -47,6 +49,7 @@ class HyperPrior:
     noise: Density | None = None
     shrinks: tuple[Any, ...] = ()
     start: Mapping[str, Tensor] = field(default_factory=dict)
+    is_likelihood_weighed: bool = False
 
     @property
     def bounds(self) -> dict[str, tuple[float, float]]:
@@ -60,8 +63,11 @@ class HyperPrior:
             total = total + prior.log_prob(read(module)).sum()
         for module, name, density in self.terms:
             total = total + density(getattr(module, name)).sum()
-        if self.noise is not None and isinstance(setting.likelihood, Gaussian):
-            total = total + self.noise(setting.likelihood.noise_variance)
+        noise = setting.likelihood.gaussian_noise_variance
+        if self.noise is not None and noise is not None:
+            total = total + self.noise(noise)
+        if self.is_likelihood_weighed:
+            total = total + setting.likelihood.log_prior().to(total)
         if self.shrinks:
             log_scale = setting.extra[SHRINKAGE]
             # The scale itself is half-Cauchy.
@@ -107,15 +113,15 @@ def read_priors(
         outputscale = _log_normal(1.0 + log_variance, 1.0)
         noise = _log_normal(-4.0 + log_variance, 1.0)
     terms = [(module, "outputscale", outputscale) for module in _without_prior(kernel, "outputscale")]
-    if priors == "dim_scaled" and isinstance(likelihood, Bernoulli | Binomial | Poisson | NegativeBinomial):
+    if priors == "dim_scaled" and likelihood.link != "identity":
         terms += [(module, "constant", _normal(_MEAN_DEVIATION)) for module in _learned_constants(mean)]
     scaled = _without_prior(kernel, "lengthscale")
     if priors != "half_cauchy":
         terms += [(module, "lengthscale", _lengthscale_density(priors, module)) for module in scaled]
-    is_noisy = isinstance(likelihood, Gaussian) and bool(likelihood.learnable())
+    is_noisy = likelihood.is_gaussian and bool(likelihood.learnable())
     shrinks = tuple(scaled) if priors == "half_cauchy" else ()
     start = {SHRINKAGE: torch.zeros((), dtype=torch.float64)} if shrinks else {}
-    return HyperPrior(tuple(own), tuple(terms), noise if is_noisy else None, shrinks, start)
+    return HyperPrior(tuple(own), tuple(terms), noise if is_noisy else None, shrinks, start, True)
 
 
 def _lengthscale_density(priors: str, module: Any) -> Density:
