@@ -48,12 +48,15 @@ def exchange(
     """
     seen = predict_nystrom(process, observation)
     nothing = TransportInfo(0, seen.slack.new_zeros(process.batch_shape), 0)
-    least = torch.maximum(
-        _COPY[seen.slack.dtype] * process.prior.variance(observation.inputs), 10.0 * process.total_jitter.unsqueeze(-1)
-    )
-    is_new = (seen.slack > least).squeeze(-1)
+    slacks = seen.slack.flatten().tolist()
+    variances = process.prior.variance(observation.inputs).expand_as(seen.slack).flatten().tolist()
+    jitters = process.total_jitter.expand(process.batch_shape).flatten().tolist()
+    is_new = [
+        slack > max(_COPY[seen.slack.dtype] * variance, 10.0 * jitter)
+        for slack, variance, jitter in zip(slacks, variances, jitters, strict=True)
+    ]
     has_room = num_inducing > process.inducing_points.shape[-2]
-    if not bool(is_new.all() if has_room else is_new.any()):
+    if not (all(is_new) if has_room else any(is_new)):
         return process, seen, nothing
     if has_room:
         moved, carried = _append(process, observation.inputs)
@@ -62,10 +65,12 @@ def exchange(
     weights = solve_lower_transpose(process.factor, seen.features)
     precision = input_precision(observation, seen, process.prior)
     ratio, weakest = _weakest(process, seen.slack, weights.squeeze(-1), precision=precision, retention=retention)
-    is_swapped = is_new & (ratio < 1.0)
-    if not bool(is_swapped.any()):
+    is_swapped = [new and one < 1.0 for new, one in zip(is_new, ratio.flatten().tolist(), strict=True)]
+    if not any(is_swapped):
         return process, seen._replace(weights=weights), nothing
-    moved, carried = _swap(process, observation.inputs, weakest, is_swapped)
+    moved, carried = _swap(
+        process, observation.inputs, weakest, torch.tensor(is_swapped, device=ratio.device).view(ratio.shape)
+    )
     return moved, predict_nystrom(moved, observation), carried
 
 
