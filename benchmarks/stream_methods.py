@@ -5,23 +5,17 @@ else changed: hyperparameters are learned when and as ours are, but for the poin
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import Any, NamedTuple, final
-from unittest.mock import patch
 
 import torch
 from torch import Tensor
 
 import streamgp as sg
-from streamgp.streaming import refitting
 from streamgp.streaming.learner import StreamLearner
-from streamgp.streaming.rows import Rows
 from streamgp.streaming.settings import StreamSettings
 from streamgp.training import fit
 
 NUM_INDUCING = 100
-
-Choose = Callable[[Tensor, Tensor], Tensor | str]
 
 
 class Scores(NamedTuple):
@@ -53,23 +47,13 @@ class AbstractMethod(ABC):
 
 @final
 class Ours(AbstractMethod):
-    """`StreamLearner`, with its own choice of inducing points or another one."""
+    """`StreamLearner`."""
 
-    def __init__(self, likelihood: str, seed: int, choose: Choose | None = None) -> None:
+    def __init__(self, likelihood: str, seed: int) -> None:
         self.learner = StreamLearner(StreamSettings(likelihood=likelihood, num_inducing=NUM_INDUCING, seed=seed))
-        self.choose = choose
 
     def learn(self, X: Tensor, y: Tensor) -> None:
-        if self.choose is None:
-            self.learner, _ = self.learner.learn(X, y)
-            return
-        absorb_rows = _absorb_with(self.choose)
-        with (
-            patch("streamgp.streaming.learner.absorb_rows", absorb_rows),
-            patch("streamgp.streaming.refitting.absorb_rows", absorb_rows),
-            patch("streamgp.streaming.refitting.fit", _fit_at_fixed_points),
-        ):
-            self.learner, _ = self.learner.learn(X, y)
+        self.learner, _ = self.learner.learn(X, y)
 
     def score(self, X: Tensor, y: Tensor) -> Scores:
         prediction = self.learner.predict(X)
@@ -81,42 +65,6 @@ class Ours(AbstractMethod):
     def notes(self) -> dict[str, Any]:
         kept = [report.is_kept for report in self.learner.refits]
         return {"num_refits": len(kept), "num_undone": len(kept) - sum(kept), "num_outside": self.learner.num_outside}
-
-
-# Bound here, as the name in the module is patched while rows are learned.
-_absorb_rows = refitting.absorb_rows
-
-
-def _absorb_with(choose: Choose) -> Callable[..., Any]:
-    """`absorb_rows` with inducing points by `choose` wherever the learner leaves the choice open."""
-
-    def absorb_rows(gp: sg.SparseGP, rows: Rows, model: Any, **options: Any) -> Any:
-        if "inducing" not in options:
-            options |= {"inducing": choose(gp.inducing_points, rows.inputs), "num_inducing": None}
-        return _absorb_rows(gp, rows, model, **options)
-
-    return absorb_rows
-
-
-def _fit_at_fixed_points(*arguments: Any, **options: Any) -> Any:
-    """`fit`, which leaves inducing points alone once a belief is carried: after the warm-up."""
-    return fit(*arguments, **options, learn_inducing="carried" not in options)
-
-
-def keep(Z: Tensor, X: Tensor) -> str:
-    """The points so far."""
-    return "keep"
-
-
-def resampler(seed: int) -> Choose:
-    """A random subset of the points so far and the new rows."""
-    generator = torch.Generator().manual_seed(seed)
-
-    def choose(Z: Tensor, X: Tensor) -> Tensor:
-        candidates = torch.cat([Z, X])
-        return candidates[torch.randperm(len(candidates), generator=generator)[: len(Z)]]
-
-    return choose
 
 
 @final

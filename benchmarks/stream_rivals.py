@@ -21,7 +21,7 @@ from gpytorch.priors import LogNormalPrior
 from river import forest, linear_model, preprocessing, tree
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
-from stream_methods import AbstractMethod, Batch, Ours, Scores, keep, resampler
+from stream_methods import AbstractMethod, Batch, Ours, Scores
 from torch import Tensor
 
 WINDOW = 500
@@ -206,8 +206,6 @@ BATCH = "batch"
 METHODS: dict[str, Callable[[str, int], AbstractMethod]] = {
     BATCH: Batch,
     "streamgp": Ours,
-    "fixed points": lambda likelihood, seed: Ours(likelihood, seed, keep),
-    "resampled points": lambda likelihood, seed: Ours(likelihood, seed, resampler(seed)),
     "GP on a window": _window,
     "river, linear": _river(lambda _: linear_model.LinearRegression(), lambda _: linear_model.LogisticRegression()),
     "river, tree": _river(

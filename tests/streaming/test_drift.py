@@ -97,7 +97,7 @@ def test_the_rows_after_the_change_are_learned_by_the_new_model(numbers):
     assert model.num_drifts_ == 1
     assert model.num_seen_ == 40
     assert learner.num_since_start == 6
-    assert learner.buffer.targets.tolist() == [50.0] * 6
+    assert learner.buffer.targets[0].tolist() == [50.0] * 6
 
 
 def test_the_given_detector_is_never_changed(numbers):

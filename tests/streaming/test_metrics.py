@@ -1,11 +1,11 @@
 import itertools
-import json
 import math
 
 import numpy as np
 import pytest
 
-from streamgp.errors import FileFormatError, NumericalError, OptionError
+from streamgp.errors import NumericalError, OptionError
+from streamgp.storage import load, save
 from streamgp.streaming.metrics import CLASS_MEASURES, VALUE_MEASURES, StreamMetrics
 
 
@@ -58,14 +58,10 @@ def test_each_point_of_the_history_holds_the_sums_until_then():
         assert point.totals == pytest.approx([sum(values[name][: point.num_rows]) for name in VALUE_MEASURES])
 
 
-def test_described_metrics_are_rebuilt_to_the_last_bit():
+def test_saved_metrics_are_restored_to_the_last_bit(tmp_path):
     metrics = added(drawn(700), [0, 700])
-    assert StreamMetrics.from_description(json.loads(json.dumps(metrics.to_description()))) == metrics
-
-
-def test_a_damaged_description_is_refused():
-    with pytest.raises(FileFormatError, match="description of the metrics is not complete: KeyError"):
-        StreamMetrics.from_description({"measures": []})
+    save(metrics, tmp_path / "file")
+    assert load(tmp_path / "file") == metrics
 
 
 def test_metrics_of_nothing_are_not_a_number():

@@ -4,77 +4,62 @@ import pytest
 import torch
 from gpytorch.kernels import RBFKernel, ScaleKernel
 
-from streamgp.conditioning import SparseGP
 from streamgp.errors import NumericalError
 from streamgp.streaming import StreamLearner, StreamSettings, refitting
-from streamgp.streaming.refitting import absorb_rows, first_fit, refit
+from streamgp.streaming.refitting import relearn
 from streamgp.streaming.rows import Rows
 
 
 def _rows(rng, n, *, low=0.0, high=10.0):
     X = low + (high - low) * torch.rand(n, 1, generator=rng, dtype=torch.float64)
-    return Rows(X, torch.sin(X.squeeze(-1)) + 0.1 * torch.randn(n, generator=rng, dtype=torch.float64))
+    y = torch.sin(X.squeeze(-1)) + 0.1 * torch.randn(n, generator=rng, dtype=torch.float64)
+    return Rows(X, y.unsqueeze(0))
 
 
-def _prior(model):
-    return SparseGP.from_prior(model.gp.kernel, model.gp.inducing_points, mean=model.gp.mean)
-
-
-def _with_lengthscale(model, lengthscale, rows):
-    """The model with another lengthscale, having seen the rows."""
-    kernel = ScaleKernel(RBFKernel()).double()
-    kernel.base_kernel.lengthscale = lengthscale
-    gp, _ = absorb_rows(SparseGP.from_prior(kernel, model.gp.inducing_points), rows, model, inducing="keep")
-    return replace(model, gp=gp)
-
-
-def test_a_refit_that_predicts_the_latest_rows_worse_is_undone_and_reported(rng, monkeypatch):
-    rows = _rows(rng, 60)
-    model = first_fit(rows, StreamSettings(num_inducing=15))
-    monkeypatch.setattr(
-        refitting, "_learn", lambda model, anchor, rows, settings, *, is_fresh: _with_lengthscale(model, 1e-3, rows)
-    )
-    after, report = refit(model, _prior(model), rows, settings=StreamSettings(), num_seen=60)
-    assert after is model
-    assert not report.is_kept
-    assert report.gain < 0.0
-    assert report.num_seen == 60
-    assert "predicted worse" in report.reason
-
-
-def test_the_better_of_two_starts_is_kept(rng, monkeypatch):
-    rows = _rows(rng, 60)
-    model = replace(first_fit(rows, StreamSettings(num_inducing=15)))
-    poor = _with_lengthscale(model, 0.05, model.scaled(rows))
-    monkeypatch.setattr(
-        refitting,
-        "_learn",
-        lambda model, anchor, rows, settings, *, is_fresh: _with_lengthscale(model, 0.4 if is_fresh else 0.02, rows),
-    )
-    after, report = refit(poor, _prior(poor), rows, settings=StreamSettings(), num_seen=60)
-    assert report.is_kept
-    assert float(after.gp.kernel.base_kernel.lengthscale) == pytest.approx(0.4)
-
-
-def test_a_refit_that_fails_leaves_the_model_as_it_was(rng, monkeypatch):
+def test_hyperparameters_that_cannot_be_learned_stay_as_they_were(rng, monkeypatch):
     def fail(*_, **__):
         raise NumericalError("no positive definite matrix")
 
-    rows = _rows(rng, 30)
-    model = first_fit(rows, StreamSettings(num_inducing=8))
-    monkeypatch.setattr(refitting, "_learn", fail)
-    after, report = refit(model, _prior(model), rows, settings=StreamSettings(), num_seen=30)
-    assert after is model
-    assert not report.is_kept
-    assert report.reason == "no positive definite matrix"
+    rows, settings = _rows(rng, 40), StreamSettings(num_inducing=8)
+    before = relearn(rows, settings, before=None).model
+    monkeypatch.setattr(refitting, "learn_hyperparameters", fail)
+    after = relearn(rows, settings, before=before).model
+    assert after.hyperparameters.kernel is before.hyperparameters.kernel
+    assert after.bank.level_noise == before.bank.level_noise
+
+
+def test_weights_of_experts_go_on_where_hyperparameters_are_learned_anew(rng):
+    rows, settings = _rows(rng, 40), StreamSettings(num_inducing=8)
+    before = relearn(rows, settings, before=None, num_unjudged=40).model
+    after = relearn(rows, settings, before=before).model
+    assert torch.equal(after.mixture.log_weights, before.mixture.log_weights)
+
+
+def test_hyperparameters_are_learned_from_the_rows_that_believed_half_lives_reach(rng, monkeypatch):
+    seen = []
+
+    def learn(X, Y, **options):
+        seen.append(len(X))
+        return options["before"], 0.0
+
+    rows, settings = _rows(rng, 500), StreamSettings(num_inducing=50)
+    model = relearn(rows.part(0, 60), settings, before=None).model
+    monkeypatch.setattr(refitting, "learn_hyperparameters", learn)
+    e = len(model.mixture.log_weights)
+    for best in (0, 4):  # forgets nothing, half-life of 20 rows
+        log_weights = torch.full((e,), -20.0, dtype=torch.float64)
+        log_weights[best] = 0.0
+        believed = replace(model, mixture=replace(model.mixture, log_weights=log_weights))
+        relearn(rows, settings, before=believed, is_new=False)
+    assert seen == [500, 200]
 
 
 @pytest.mark.slow
 def test_a_stream_that_began_in_a_corner_recovers_its_hyperparameters(rng):
     rows = _rows(rng, 800)
     order = rows.inputs.squeeze(-1).argsort()
-    learner = StreamLearner(StreamSettings(num_inducing=20, warmup=50, buffer_size=200))
-    learner, _ = learner.learn(rows.inputs[order], rows.targets[order])
+    learner = StreamLearner(StreamSettings(num_inducing=20, warmup=50, buffer_size=200, half_life=None))
+    learner, _ = learner.learn(rows.inputs[order], rows.targets[0, order])
     W = torch.linspace(0.5, 9.5, 60, dtype=torch.float64).unsqueeze(-1)
     # The warm-up has seen less than a tenth of the range, in which the sine is a line.
     assert learner.num_outside > 400
@@ -88,6 +73,6 @@ def test_parameters_that_the_user_froze_stay(rng):
     kernel.base_kernel.raw_lengthscale.requires_grad_(False)
     settings = StreamSettings(kernel=kernel, num_inducing=15, warmup=8, buffer_size=50)
     rows = _rows(rng, 130)
-    learner, _ = StreamLearner(settings).learn(rows.inputs, rows.targets)
+    learner, _ = StreamLearner(settings).learn(rows.inputs, rows.targets[0])
     assert any(report.is_kept for report in learner.refits)
-    assert float(learner.model.gp.kernel.base_kernel.lengthscale) == pytest.approx(0.7)
+    assert float(learner.model.bank.process.prior.kernel.base_kernel.lengthscale) == pytest.approx(0.7)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from gpytorch.kernels import MaternKernel, ScaleKernel
+from gpytorch.means import ZeroMean
 from scipy import stats
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -66,22 +67,22 @@ def test_with_a_point_for_each_row_a_stream_is_the_exact_gp_whatever_the_blocks(
     model = stream(exact_settings(), X, y, block=block)
     learned = model.state_.learner.model
     exact = exact_gp(
-        learned.gp.kernel,
-        learned.gp.mean,
-        learned.scaling.inputs(torch.from_numpy(X)),
-        torch.from_numpy(y),
+        learned.bank.process.prior.kernel,
+        ZeroMean(),
+        learned.units.inputs(torch.from_numpy(X)),
+        torch.from_numpy(y) - learned.bank.constant,
         0.04 * torch.eye(50, dtype=torch.float64),
-        learned.scaling.inputs(torch.from_numpy(W)),
+        learned.units.inputs(torch.from_numpy(W)),
     )
     mean, deviation = model.predict(W, return_std=True)
     # The jitter on the kernel matrix of the inducing points, 1e-8 of its diagonal, shows at 1e-6.
-    np.testing.assert_allclose(mean, exact.mean, rtol=1e-6)
+    np.testing.assert_allclose(mean - float(learned.bank.constant), exact.mean, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(deviation**2, exact.covariance.diagonal() + 0.04, rtol=1e-6)
 
 
 def test_the_mean_deviation_quantiles_and_density_tell_of_one_distribution(numbers):
     X, _, y = waves(numbers, 60)
-    model = small().fit(X, y)
+    model = small(half_life=None).fit(X, y)
     mean, deviation, quantiles = model.predict(X, return_std=True, quantiles=[0.05, 0.5, 0.95])
     assert mean.shape == deviation.shape == (60,)
     normal = stats.norm(mean, deviation)
@@ -315,10 +316,10 @@ def test_binomial_targets_need_the_numbers_of_trials():
     ("options", "error", "message"),
     [
         ({"likelihood": "normal"}, OptionError, "likelihood must be one of 'gaussian'"),
-        ({"refit": "sometimes"}, OptionError, "refit must be 'never', 'doubling' or a number of rows"),
+        ({"refit": "sometimes"}, OptionError, "refit must be 'auto', 'doubling', 'never' or a number of rows"),
         ({"num_inducing": "many"}, OptionError, "num_inducing must be a whole number or 'auto'"),
         ({"warmup": 0}, ValueRangeError, "warmup must be a whole number of at least 1"),
-        ({"half_life": -1.0}, ValueRangeError, "half_life must be a positive number of rows"),
+        ({"half_life": -1.0}, ValueRangeError, "half_life must be 'auto' or a positive number of rows"),
     ],
 )
 def test_options_are_checked_when_learning_begins(options, error, message):

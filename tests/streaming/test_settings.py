@@ -4,6 +4,7 @@ from gpytorch.kernels import RBFKernel
 from streamgp.errors import DTypeError, OptionError, ValueRangeError
 from streamgp.likelihoods import Gaussian, Preference
 from streamgp.streaming import StreamSettings
+from streamgp.streaming.experts import Expert
 from streamgp.streaming.settings import LIKELIHOODS
 
 
@@ -21,16 +22,22 @@ def test_a_likelihood_given_as_an_object_keeps_its_units():
 
 @pytest.mark.parametrize(
     ("policy", "counts"),
-    [("doubling", [10, 20, 40, 80]), (15, [10, 20, 40, 55]), ("never", [10, 20, 40, None])],
+    [("auto", [6, 20, 40, 80]), ("doubling", [6, 20, 40, 80]), (15, [6, 20, 40, 55]), ("never", [6, 20, 40, None])],
 )
 def test_the_warm_up_doubles_and_then_the_policy_counts(policy, counts):
     settings = StreamSettings(warmup=40, refit=policy)
     assert [settings.next_refit(n) for n in (5, 10, 20, 40)] == counts
 
 
-def test_the_buffer_holds_no_rows_much_older_than_the_half_life():
-    assert StreamSettings(half_life=30).num_buffered == 60
-    assert StreamSettings(half_life=1e6).num_buffered == StreamSettings().buffer_size
+def test_hyperparameters_are_learned_at_least_every_thousand_rows():
+    assert StreamSettings().next_refit(800) == 1600
+    assert StreamSettings().next_refit(5000) == 6000
+
+
+def test_a_half_life_that_is_given_means_itself():
+    assert len(StreamSettings().experts(1)) > 3
+    assert StreamSettings(half_life=None).experts(1).each == (Expert(),)
+    assert StreamSettings(half_life=30).experts(1).each == (Expert(30.0),)
 
 
 @pytest.mark.parametrize(
@@ -38,13 +45,13 @@ def test_the_buffer_holds_no_rows_much_older_than_the_half_life():
     [
         ({"likelihood": "gauss"}, OptionError, "likelihood must be one of 'gaussian'"),
         ({"likelihood": Preference()}, DTypeError, "for single inputs"),
-        ({"refit": "sometimes"}, OptionError, "refit must be 'never', 'doubling' or a number of rows"),
+        ({"refit": "sometimes"}, OptionError, "refit must be 'auto', 'doubling', 'never' or a number of rows"),
         ({"refit": 0}, ValueRangeError, "refit must be a whole number"),
         ({"num_inducing": "many"}, OptionError, "num_inducing must be a whole number or 'auto'"),
         ({"num_inducing": 0}, ValueRangeError, "num_inducing"),
         ({"warmup": 0}, ValueRangeError, "warmup"),
         ({"buffer_size": 5}, ValueRangeError, "buffer_size must be a whole number of at least 10"),
-        ({"half_life": 0.0}, ValueRangeError, "half_life must be a positive number of rows"),
+        ({"half_life": 0.0}, ValueRangeError, "half_life must be 'auto' or a positive number of rows"),
     ],
 )
 def test_bad_options_are_refused_with_a_sentence(options, error, message):

@@ -16,7 +16,7 @@ def waves(rng, n):
 def test_a_data_set_as_long_as_the_warm_up_is_learned_as_a_stream_is(rng):
     X, y = waves(rng, 16)
     settings = StreamSettings(num_inducing=8, warmup=16)
-    at_once, _ = learn_unordered(settings, X, y)
+    at_once, _ = learn_unordered(StreamLearner(settings), X, y)
     stream, _ = StreamLearner(settings).learn(X, y)
     assert_close(at_once.predict(X).mean, stream.predict(X).mean, **tolerance(torch.float64))
     assert at_once.next_refit == stream.next_refit
@@ -27,9 +27,9 @@ def test_a_data_set_as_long_as_the_warm_up_is_learned_as_a_stream_is(rng):
 def test_units_are_those_of_the_first_rows_of_warm_up_or_buffer(rng, n, num_first):
     X, y = waves(rng, n)
     settings = StreamSettings(num_inducing=8, warmup=10, buffer_size=20, half_life=3.0, refit="never")
-    learner, _ = learn_unordered(settings, X, y)
-    assert_close(learner.model.lower, X[:num_first].amin(0))
-    assert_close(learner.model.upper, X[:num_first].amax(0))
+    learner, _ = learn_unordered(StreamLearner(settings), X, y)
+    assert_close(learner.model.units.lower, X[:num_first].amin(0))
+    assert_close(learner.model.units.upper, X[:num_first].amax(0))
     assert learner.num_seen == n
     assert learner.is_warm == (n >= 10)
     # All rows count alike, though the half-life is short: the first are known as well as the last.

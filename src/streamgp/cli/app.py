@@ -141,12 +141,12 @@ def stream(
     num_inducing: Annotated[str, typer.Option(help="Number of inducing points, or auto.")] = "100",
     warmup: Annotated[int, typer.Option(min=1, help="Rows from which scales and hyperparameters are learned.")] = 200,
     refit: Annotated[
-        str, typer.Option(help="When hyperparameters are learned again: never, doubling, or a number of rows.")
-    ] = "doubling",
+        str, typer.Option(help="When hyperparameters are learned again: auto, doubling, never, or a number of rows.")
+    ] = "auto",
     half_life: Annotated[
-        float | None,
-        typer.Option(help="Rows after which what was learned counts half; nothing is forgotten by default."),
-    ] = None,
+        str,
+        typer.Option(help="Rows after which half of what was known is lost; auto finds out, none forgets nothing."),
+    ] = "auto",
     seed: Annotated[int, typer.Option(help="Seed of training.")] = 0,
     checkpoint: Annotated[Path | None, typer.Option(help="Where to keep all that a later run needs to go on.")] = None,
     checkpoint_every: Annotated[int, typer.Option(min=1, help="Rows between two checkpoints.")] = 1000,
@@ -178,7 +178,7 @@ def stream(
                 num_inducing=_number_or_word(num_inducing),
                 warmup=warmup,
                 refit=_number_or_word(refit),
-                half_life=half_life,
+                half_life=_half_life(half_life),
                 seed=seed,
                 checkpoint=checkpoint,
                 checkpoint_every=checkpoint_every,
@@ -351,6 +351,15 @@ def report(
 
 def _words(text: str | None) -> tuple[str, ...] | None:
     return None if text is None else tuple(word.strip() for word in text.split(","))
+
+
+def _half_life(text: str) -> float | str | None:
+    if text.lower() == "none":
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def _number_or_word(text: str) -> int | str:

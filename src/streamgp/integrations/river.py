@@ -4,7 +4,7 @@ Features come by name, in any order. One that is missing is replaced by the mean
 that is new becomes an input during the warm-up; after it, new features are ignored and counted.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar, final
 
@@ -20,6 +20,9 @@ from streamgp.errors import DTypeError, ValueRangeError
 from streamgp.integrations.features import FeatureTable, check_values, read_values
 from streamgp.likelihoods import AbstractLikelihood, Bernoulli
 from streamgp.streaming import OneVsRest, StreamLearner, StreamSettings
+from streamgp.streaming.drift import DriftDetector, DriftWatch
+from streamgp.streaming.locks import lock_of
+from streamgp.streaming.prediction import StreamPrediction
 from streamgp.streaming.widening import widen
 
 __all__ = ["StreamingGPClassifier", "StreamingGPRegressor"]
@@ -35,10 +38,12 @@ class NamedStream(Generic[Learner]):
     Attributes:
         learner: What is known.
         features: The features.
+        watch: Detector of changes; None if there is none.
     """
 
     learner: Learner
     features: FeatureTable = field(default_factory=FeatureTable)
+    watch: DriftWatch | None = None
 
     def inputs(self, names: Sequence[Hashable], values: np.ndarray) -> Float[Tensor, "n d"]:
         """Inputs from values `(n, k)` of features by name."""
@@ -53,7 +58,17 @@ class NamedStream(Generic[Learner]):
             learner, features = _widened(learner, first), features.with_columns(new)
         if not features.names:
             raise ValueRangeError("A row must have at least one feature, but the first one has none.")
-        return NamedStream(learner, features.observe(names, values))
+        return replace(self, learner=learner, features=features.observe(names, values))
+
+    def watched(self, errors: Callable[[], Sequence[float]]) -> "NamedStream[Learner]":
+        """Show the detector the errors of rows that are about to be learned, and begin anew if it finds a change."""
+        if self.watch is None or not self.learner.is_warm:
+            return self
+        watch, change = self.watch.inspect(errors())
+        learner = self.learner
+        if change is not None:
+            learner = learner.reset() if watch.action == "reset" else learner.rewarm()
+        return replace(self, learner=learner, watch=watch)
 
 
 @final
@@ -67,9 +82,14 @@ class StreamingGPRegressor(base.MiniBatchRegressor):
         num_inducing: Number of inducing points; `"auto"` adds them where the stream needs them.
         max_inducing: For `"auto"`: the most points.
         warmup: Rows after which the features and their units are frozen.
-        refit: When hyperparameters are learned after that: `"never"`, `"doubling"`, or every so many rows.
+        refit: When hyperparameters are learned after that: `"auto"`, `"doubling"`, `"never"`, or every so many rows.
         buffer_size: Latest rows that a refit sees one by one.
-        half_life: Number of rows after which what was learned from a row counts half; None to forget nothing.
+        half_life: `"auto"` mixes several half-lives by how well they predict; a number of rows, or None to forget
+            nothing.
+        drift_detector: A detector of `river.drift`, copied; None for none. It is shown the error of each row before it
+            is learned: in predictive standard deviations for real targets, 0 or 1 for labels.
+        on_drift: What to do when errors have grown: `"rewarm"` begins again with a warm-up, `"reset"` keeps units and
+            hyperparameters and forgets the rows.
         seed: Seed of the choices of training.
     """
 
@@ -81,9 +101,11 @@ class StreamingGPRegressor(base.MiniBatchRegressor):
         num_inducing: int | str = 100,
         max_inducing: int = 256,
         warmup: int = 200,
-        refit: str | int = "doubling",
-        buffer_size: int = 4000,
-        half_life: float | None = None,
+        refit: str | int = "auto",
+        buffer_size: int = 2000,
+        half_life: float | str | None = "auto",
+        drift_detector: DriftDetector | None = None,
+        on_drift: str = "rewarm",
         seed: int = 0,
     ) -> None:
         self.likelihood = likelihood
@@ -94,11 +116,13 @@ class StreamingGPRegressor(base.MiniBatchRegressor):
         self.refit = refit
         self.buffer_size = buffer_size
         self.half_life = half_life
+        self.drift_detector = drift_detector
+        self.on_drift = on_drift
         self.seed = seed
         settings = StreamSettings(
             likelihood, kernel, num_inducing, max_inducing, warmup, refit, buffer_size, half_life, seed
         )
-        self._stream = NamedStream(StreamLearner(settings))
+        self._stream = NamedStream(StreamLearner(settings), watch=_watch(drift_detector, on_drift))
 
     @property
     def num_ignored(self) -> int:
@@ -121,12 +145,22 @@ class StreamingGPRegressor(base.MiniBatchRegressor):
         """Means of the targets."""
         return pd.Series(self._predict(list(X.columns), _matrix(X)), index=X.index)
 
+    def forecast_one(self, x: dict[Hashable, Any]) -> StreamPrediction | None:
+        """The whole distribution of the target: mean, variance, quantiles, log density; None before the first row."""
+        stream = self._stream
+        if not stream.learner.num_seen:
+            return None
+        return stream.learner.predict(stream.inputs(list(x), _row(x)))
+
     def _learn(self, names: Sequence[Hashable], values: np.ndarray, y: np.ndarray) -> None:
         if not len(y):
             return
-        stream = self._stream.with_features(names, values)
-        learner, _ = stream.learner.learn(stream.inputs(names, values), torch.from_numpy(y))
-        self._stream = replace(stream, learner=learner)
+        with lock_of(self):
+            stream = self._stream.with_features(names, values)
+            X, targets = stream.inputs(names, values), torch.from_numpy(y)
+            stream = stream.watched(lambda: _errors(stream.learner.predict(X), targets))
+            learner, _ = stream.learner.learn(X, targets)
+            self._stream = replace(stream, learner=learner)
 
     def _predict(self, names: Sequence[Hashable], values: np.ndarray) -> np.ndarray:
         stream = self._stream
@@ -140,28 +174,35 @@ class StreamingGPClassifier(base.MiniBatchClassifier):
     """Gaussian-process classification that learns from a stream in constant time and memory.
 
     Args:
-        link: `"logit"` or `"probit"`.
+        link: `"probit"`, whose probabilities have a closed form, or `"logit"`.
         kernel: GPyTorch kernel for standardised inputs; a scaled Matérn-5/2 with a lengthscale for each by default.
         num_inducing: Number of inducing points for each class; `"auto"` adds them where the stream needs them.
         max_inducing: For `"auto"`: the most points.
         warmup: Rows after which the features and their units are frozen.
-        refit: When hyperparameters are learned after that: `"never"`, `"doubling"`, or every so many rows.
+        refit: When hyperparameters are learned after that: `"auto"`, `"doubling"`, `"never"`, or every so many rows.
         buffer_size: Latest rows that a refit sees one by one.
-        half_life: Number of rows after which what was learned from a row counts half; None to forget nothing.
+        half_life: `"auto"` mixes several half-lives by how well they predict; a number of rows, or None to forget
+            nothing.
+        drift_detector: A detector of `river.drift`, copied; None for none. It is shown the error of each row before it
+            is learned: in predictive standard deviations for real targets, 0 or 1 for labels.
+        on_drift: What to do when errors have grown: `"rewarm"` begins again with a warm-up, `"reset"` keeps units and
+            hyperparameters and forgets the rows.
         seed: Seed of the choices of training.
     """
 
     def __init__(
         self,
         *,
-        link: str = "logit",
+        link: str = "probit",
         kernel: Kernel | None = None,
         num_inducing: int | str = 100,
         max_inducing: int = 256,
         warmup: int = 200,
-        refit: str | int = "doubling",
-        buffer_size: int = 4000,
-        half_life: float | None = None,
+        refit: str | int = "auto",
+        buffer_size: int = 2000,
+        half_life: float | str | None = "auto",
+        drift_detector: DriftDetector | None = None,
+        on_drift: str = "rewarm",
         seed: int = 0,
     ) -> None:
         self.link = link
@@ -172,11 +213,13 @@ class StreamingGPClassifier(base.MiniBatchClassifier):
         self.refit = refit
         self.buffer_size = buffer_size
         self.half_life = half_life
+        self.drift_detector = drift_detector
+        self.on_drift = on_drift
         self.seed = seed
         settings = StreamSettings(
             Bernoulli(link), kernel, num_inducing, max_inducing, warmup, refit, buffer_size, half_life, seed
         )
-        self._stream = NamedStream(OneVsRest(settings))
+        self._stream = NamedStream(OneVsRest(settings), watch=_watch(drift_detector, on_drift))
 
     @property
     def num_ignored(self) -> int:
@@ -213,9 +256,12 @@ class StreamingGPClassifier(base.MiniBatchClassifier):
     def _learn(self, names: Sequence[Hashable], values: np.ndarray, y: Sequence[Hashable]) -> None:
         if not len(y):
             return
-        stream = self._stream.with_features(names, values)
-        learner, _ = stream.learner.learn(stream.inputs(names, values), y)
-        self._stream = replace(stream, learner=learner)
+        with lock_of(self):
+            stream = self._stream.with_features(names, values)
+            X = stream.inputs(names, values)
+            stream = stream.watched(lambda: _mistakes(stream.learner, X, y))
+            learner, _ = stream.learner.learn(X, y)
+            self._stream = replace(stream, learner=learner)
 
     def _predict(self, names: Sequence[Hashable], values: np.ndarray) -> np.ndarray:
         stream = self._stream
@@ -224,10 +270,25 @@ class StreamingGPClassifier(base.MiniBatchClassifier):
         return stream.learner.predict(stream.inputs(names, values)).numpy()
 
 
+def _watch(detector: DriftDetector | None, action: str) -> DriftWatch | None:
+    return None if detector is None else DriftWatch.start(detector, action)
+
+
+def _errors(prediction: StreamPrediction, y: Float[Tensor, " n"]) -> list[float]:
+    """Absolute errors in predictive standard deviations."""
+    return ((y - prediction.mean).abs() / prediction.variance.sqrt()).tolist()
+
+
+def _mistakes(learner: OneVsRest, X: Float[Tensor, "n d"], y: Sequence[Hashable]) -> list[float]:
+    """One for each row that is predicted wrongly, zero for the others."""
+    best = learner.predict(X).argmax(-1).tolist()
+    return [float(learner.classes[index] != label) for index, label in zip(best, y, strict=True)]
+
+
 def _widened(learner: Learner, values: Float[Tensor, " k"]) -> Learner:
     """A learner with more inputs, which all of its rows get these values of."""
     if isinstance(learner, OneVsRest):
-        return replace(learner, learners=tuple(widen(each, values) for each in learner.learners))
+        return replace(learner, learner=None if learner.learner is None else widen(learner.learner, values))
     return widen(learner, values)
 
 

@@ -7,5 +7,6 @@ from streamgp.streaming.learner import LearnInfo, StreamLearner
 from streamgp.streaming.one_vs_rest import OneVsRest
 from streamgp.streaming.refitting import RefitReport
 from streamgp.streaming.settings import StreamSettings
+from streamgp.streaming.storage import STORED
 
-__all__ = ["LearnInfo", "OneVsRest", "RefitReport", "StreamLearner", "StreamSettings"]
+__all__ = ["STORED", "LearnInfo", "OneVsRest", "RefitReport", "StreamLearner", "StreamSettings"]

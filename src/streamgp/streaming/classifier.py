@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from streamgp.errors import DTypeError, ValueRangeError
 from streamgp.likelihoods import Bernoulli
 from streamgp.streaming.estimator import AbstractStreamingEstimator, Batch, EstimatorState, generator_of
+from streamgp.streaming.model import StreamModel
 from streamgp.streaming.one_vs_rest import OneVsRest
 from streamgp.streaming.settings import StreamSettings
 
@@ -22,20 +23,24 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
     """Gaussian-process classification that learns from a stream in constant time and memory.
 
     Two classes or more; of more than two, each against all others, with probabilities normalised. Classes may come
-    while the stream runs: a new one starts from the rows in the buffer, none of which was of it. While there is one
-    class, it is predicted with certainty.
+    while the stream runs: the rows in the buffer are then learned anew, none of which was of the new class.
+    `log_predictive_density` leaves a probability of 1 / (n + 1) after n rows for labels that never came.
 
     Args:
-        link: `"logit"` or `"probit"`.
+        link: `"probit"`, whose probabilities have a closed form, or `"logit"`.
         kernel: GPyTorch kernel for standardised inputs; a scaled Matérn-5/2 with a lengthscale for each column by
             default. Parameters with `requires_grad=False` stay as they are.
         num_inducing: Number of inducing points for each class; `"auto"` adds them where the stream needs them.
         max_inducing: For `"auto"`: the most points.
         warmup: Rows after which the units of inputs are frozen.
-        refit: When hyperparameters are learned after the warm-up: `"never"`, `"doubling"` (when the number of rows has
-            doubled), or every so many rows. A refit that predicts the latest rows worse is undone; see `refits_`.
+        refit: When hyperparameters are learned after the warm-up: `"auto"` (when the number of rows has doubled, but at
+            least every 1000 rows), `"doubling"`, `"never"`, or every so many rows; see `refits_`.
         buffer_size: Latest rows that a refit sees one by one; older ones are summarised in a belief.
-        half_life: Number of rows after which what was learned from a row counts half; None to forget nothing.
+        half_life: `"auto"` learns with several half-lives side by side, and mixes them by how well they predict:
+            nothing has to be known of how the stream moves. A number of rows after which half of what was known is
+            lost; None to forget nothing.
+        sites: How labels become Gaussian observations: `"variational"`, `"laplace"`, or a `streamgp.sites.SiteRule`
+            with its tolerance and most iterations.
         drift_detector: A detector of `river.drift`, or any object with `update(value)` and `drift_detected`; copied. It
             is shown 1 for each row that was predicted wrongly before it was learned, and 0 for the others.
         on_drift: What to do when errors have grown: `"rewarm"` begins again with a warm-up, `"reset"` keeps units and
@@ -51,14 +56,15 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
     def __init__(
         self,
         *,
-        link: Any = "logit",
+        link: Any = "probit",
         kernel: Any = None,
         num_inducing: Any = 100,
         max_inducing: Any = 256,
         warmup: Any = 200,
-        refit: Any = "doubling",
-        buffer_size: Any = 4000,
-        half_life: Any = None,
+        refit: Any = "auto",
+        buffer_size: Any = 2000,
+        half_life: Any = "auto",
+        sites: Any = "variational",
         drift_detector: Any = None,
         on_drift: Any = "rewarm",
         random_state: Any = 0,
@@ -71,6 +77,7 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
             refit=refit,
             buffer_size=buffer_size,
             half_life=half_life,
+            sites=sites,
             drift_detector=drift_detector,
             on_drift=on_drift,
             random_state=random_state,
@@ -145,23 +152,19 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
         return self.classes_[draws.reshape(probabilities.shape[:2]).numpy()]
 
     def log_predictive_density(self, X: Any, y: Any) -> np.ndarray:
-        """Log probability of each label `(n,)` given its inputs `(n, d)`; minus infinity for a class never seen."""
+        """Log probability of each label `(n,)` given its inputs `(n, d)`, with some left for labels never seen."""
         check_is_fitted(self, "state_")
-        batch = self._read(X, y, reset=False)
+        batch, learner = self._read(X, y, reset=False), self._learner
         is_label = batch.targets[:, None] == self.classes_[None, :]
-        probability = (self._sorted(self._learner.predict(torch.from_numpy(batch.inputs))).numpy() * is_label).sum(-1)
-        with np.errstate(divide="ignore"):
-            return np.log(probability)
+        probability = (self._sorted(learner.predict(torch.from_numpy(batch.inputs))).numpy() * is_label).sum(-1)
+        return np.log(np.where(is_label.any(-1), (1.0 - learner.unseen) * probability, learner.unseen))
 
     @property
-    def inducing_points_(self) -> list[np.ndarray]:
-        """Inputs `(m, d)` at which each belief is held, in the units of the user: a list with one for each learner."""
-        models = [learner.model for learner in self._learner.learners]
-        return [
-            (model.scaling.input_shift + model.scaling.input_scale * model.gp.inducing_points).numpy()
-            for model in models
-            if model is not None
-        ]
+    def _model(self) -> StreamModel:
+        learner = self._learner.learner
+        assert learner is not None
+        assert learner.model is not None
+        return learner.model
 
     def _read(self, X: Any, y: Any, *, reset: bool) -> Batch:
         batch = self._read_rows(X, y, reset=reset, is_numeric=False)

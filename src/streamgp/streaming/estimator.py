@@ -11,17 +11,23 @@ from typing import Any, Generic, NamedTuple, TypeVar, final
 
 import numpy as np
 import torch
+from gpytorch.kernels import Kernel
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from streamgp.errors import DTypeError, ShapeError, StreamGPWarning, ValueRangeError
+from streamgp.likelihoods import AbstractLikelihood
+from streamgp.sites import SiteRule
 from streamgp.storage import save
 from streamgp.streaming.drift import DriftWatch
+from streamgp.streaming.experts import Expert
 from streamgp.streaming.learner import StreamLearner
+from streamgp.streaming.locks import lock_of
+from streamgp.streaming.model import StreamModel
 from streamgp.streaming.one_vs_rest import OneVsRest
 from streamgp.streaming.refitting import RefitReport
-from streamgp.streaming.settings import StreamSettings
+from streamgp.streaming.settings import SITE_TOLERANCE, StreamSettings
 from streamgp.threads import few_threads
 
 __all__ = ["AbstractStreamingEstimator", "Batch", "EstimatorState", "Learner", "generator_of", "read_totals"]
@@ -81,6 +87,7 @@ class AbstractStreamingEstimator(BaseEstimator, ABC, Generic[Learner]):
         refit: Any,
         buffer_size: Any,
         half_life: Any,
+        sites: Any,
         drift_detector: Any,
         on_drift: Any,
         random_state: Any,
@@ -92,6 +99,7 @@ class AbstractStreamingEstimator(BaseEstimator, ABC, Generic[Learner]):
         self.refit = refit
         self.buffer_size = buffer_size
         self.half_life = half_life
+        self.sites = sites
         self.drift_detector = drift_detector
         self.on_drift = on_drift
         self.random_state = random_state
@@ -116,6 +124,41 @@ class AbstractStreamingEstimator(BaseEstimator, ABC, Generic[Learner]):
     def refits_(self) -> tuple[RefitReport, ...]:
         """The latest refits: at which row, whether the result was kept, and why if not."""
         return self._learner.refits
+
+    @property
+    def kernel_(self) -> Kernel:
+        """The kernel that was learned, for standardised inputs."""
+        return self._model.bank.process.prior.kernel
+
+    @property
+    def lengthscales_(self) -> np.ndarray:
+        """Lengthscales of the inputs `(d,)`, in the units of the user; NaN where the kernel has none."""
+        lengthscale = getattr(getattr(self.kernel_, "base_kernel", self.kernel_), "lengthscale", None)
+        scale = self._model.units.input_scale
+        if lengthscale is None:
+            return np.full(len(scale), np.nan)
+        return (lengthscale.detach().reshape(-1) * scale).numpy()
+
+    @property
+    def likelihood_(self) -> AbstractLikelihood:
+        """The likelihood that was learned, for standardised targets where the likelihood was given by name."""
+        return self._model.likelihood
+
+    @property
+    def expert_weights_(self) -> dict[Expert, float]:
+        """How far each of the experts is believed, by what it expects of the stream."""
+        model = self._model
+        return dict(zip(model.bank.experts.each, model.mixture.weights.tolist(), strict=True))
+
+    @property
+    def inducing_points_(self) -> np.ndarray:
+        """Inputs `(m, d)` at which the beliefs are held, in the units of the user."""
+        return self._model.inducing_points.numpy()
+
+    @property
+    @abstractmethod
+    def _model(self) -> StreamModel:
+        """The model of the stream."""
 
     @property
     def _learner(self) -> Learner:
@@ -199,7 +242,7 @@ class AbstractStreamingEstimator(BaseEstimator, ABC, Generic[Learner]):
             warnings.warn(
                 f"{state.learner.num_outside} of {state.learner.num_seen} inputs lie far outside the range of the "
                 "warm-up, whose units they are scaled by, and are predicted from afar. This is said once; num_outside_ "
-                "counts on. If the stream has moved on, pass a half_life or a drift_detector.",
+                "counts on. If the stream has moved on, pass a drift_detector, or a larger warmup.",
                 StreamGPWarning,
                 stacklevel=4,
             )
@@ -214,6 +257,7 @@ class AbstractStreamingEstimator(BaseEstimator, ABC, Generic[Learner]):
             refit=_plain(self.refit),
             buffer_size=_plain(self.buffer_size),
             half_life=_plain(self.half_life),
+            sites=self.sites if isinstance(self.sites, SiteRule) else SiteRule(self.sites, tolerance=SITE_TOLERANCE),
             seed=int(rng.randint(2**31 - 1)),
         )
 
@@ -222,14 +266,15 @@ class AbstractStreamingEstimator(BaseEstimator, ABC, Generic[Learner]):
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """Leave no trace of a step that fails, not even the names of its features."""
-        before = dict(self.__dict__)
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
+        """Leave no trace of a step that fails, not even the names of its features; one step at a time."""
+        with lock_of(self):
+            before = dict(self.__dict__)
+            try:
+                yield
+            except BaseException:
+                self.__dict__.clear()
+                self.__dict__.update(before)
+                raise
 
     def _read_inputs(self, X: Any) -> torch.Tensor:
         """Check inputs to predict at."""
@@ -240,7 +285,9 @@ class AbstractStreamingEstimator(BaseEstimator, ABC, Generic[Learner]):
     def _read_rows(self, X: Any, y: Any, *, reset: bool, is_numeric: bool) -> Batch:
         """Check inputs and targets to learn from, or to compare with."""
         with _our_errors():
-            X, y = validate_data(self, X, y, reset=reset, dtype=np.float64, y_numeric=is_numeric)
+            X, y = validate_data(
+                self, X, y, reset=reset, dtype=np.float64, y_numeric=is_numeric, multi_output=is_numeric
+            )
         return Batch(np.require(X, requirements=["C", "W"]), y)
 
 

@@ -7,20 +7,17 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.conditioning import SparseGP
 from streamgp.errors import OptionError, UnsupportedError
-from streamgp.streaming.model import StreamModel, StreamPrediction
-from streamgp.streaming.refitting import RefitReport, absorb_rows, first_fit, refit
+from streamgp.streaming.bank import Bank
+from streamgp.streaming.model import StreamModel
+from streamgp.streaming.points import Usage
+from streamgp.streaming.prediction import StreamPrediction
+from streamgp.streaming.refitting import RefitReport, relearn
 from streamgp.streaming.rows import Rows, likelihood_of, read_inputs, read_rows
 from streamgp.streaming.settings import StreamSettings
-from streamgp.streaming.sizing import num_unexplained
 
-__all__ = ["LearnInfo", "StreamLearner"]
+__all__ = ["Halfway", "LearnInfo", "StreamLearner"]
 
-# Rows that are absorbed at once: enough that more would gain nothing in speed.
-_MOST_ROWS_AT_ONCE = 256
-# With a half-life, rows that are absorbed at once are forgotten at once; these are a small part of it.
-_BLOCKS_OF_HALF_LIFE = 16
 _MOST_REPORTS = 32
 
 
@@ -36,36 +33,53 @@ class LearnInfo(NamedTuple):
     refits: tuple[RefitReport, ...] = ()
 
 
+class Halfway(NamedTuple):
+    """What was believed at some row of the buffer.
+
+    Attributes:
+        bank: The bank before it.
+        num_rows: How many rows of the buffer are before it.
+    """
+
+    bank: Bank
+    num_rows: int
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class StreamLearner:
     """What is known of a stream: a frozen value of bounded size.
 
     During the warm-up all rows are kept, and units, hyperparameters and inducing points are learned anew each time
-    their number has doubled. After it the units stay, rows are absorbed into the belief, and hyperparameters are
-    learned by policy from the latest rows, the buffer, together with the belief about all rows before them, the anchor.
+    their number has doubled. After it the units stay, rows are absorbed by a bank of experts, and hyperparameters are
+    learned by policy from the latest rows, the buffer. The bank then learns the buffer anew, starting from what it
+    believed before its first row, the anchor.
 
     Attributes:
         settings: Options.
         model: Belief about all rows so far, with its units; None before the first.
-        anchor: Belief about the rows before those in the buffer; None while there are none.
+        anchor: What was believed before the first row of the buffer; None while that was nothing.
+        halfway: What was believed in its middle, the next anchor.
         buffer: The latest rows.
         num_seen: Number of rows so far.
         num_since_start: Number of rows since the warm-up began.
         next_refit: At which of these hyperparameters are learned next; None for never.
         num_outside: Inputs far outside the range of the warm-up so far.
         refits: The latest reports.
+        is_exclusive: Whether outputs are classes of which one is true.
     """
 
     settings: StreamSettings
     model: StreamModel | None = None
-    anchor: SparseGP | None = None
+    anchor: Bank | None = None
+    halfway: Halfway | None = None
     buffer: Rows | None = None
     num_seen: int = 0
     num_since_start: int = 0
     next_refit: int | None = 1
     num_outside: int = 0
     refits: tuple[RefitReport, ...] = ()
+    is_exclusive: bool = False
 
     @property
     def is_warm(self) -> bool:
@@ -75,7 +89,14 @@ class StreamLearner:
     @property
     def num_dims(self) -> int | None:
         """Number of input columns; None before the first row."""
-        return None if self.model is None else self.model.lower.shape[-1]
+        return None if self.model is None else self.model.units.lower.shape[-1]
+
+    @property
+    def num_outputs(self) -> int | None:
+        """Number of outputs, zero for targets without an axis for them; None before the first row."""
+        if self.model is None:
+            return None
+        return 0 if self.model.is_flat else len(self.model.bank.constant)
 
     def predict(self, X: Tensor, totals: Tensor | None = None) -> StreamPrediction:
         """Predict targets at inputs `(n, d)`, in the user's units; there must have been a row to learn from.
@@ -94,20 +115,21 @@ class StreamLearner:
 
         Args:
             X: Inputs `(n, d)`; tensors and NumPy arrays are converted to double precision.
-            y: Targets `(n,)`.
+            y: Targets `(n,)`, or `(n, c)` for several outputs.
             totals: Numbers of trials `(n,)`, for binomial targets.
 
         Returns:
             The learner after these rows, and diagnostics.
         """
-        rows = read_rows(X, y, totals, num_dims=self.num_dims)
+        rows = read_rows(X, y, totals, num_dims=self.num_dims, num_outputs=self.num_outputs)
         rows = Rows(rows.inputs, rows.targets, self._totals(rows.totals, rows.inputs))
         likelihood_of(self.settings.starting_likelihood, rows.totals).check_targets(rows.targets)
+        is_flat = torch.as_tensor(y).dim() == 1
         learner, start = self, 0
         while start < rows.num_rows:
             learner = learner._skipping_fits(rows.num_rows - start)
             stop = min(start + learner._num_at_once(), rows.num_rows)
-            learner = learner._learn_block(rows.part(start, stop))
+            learner = learner._learn_block(rows.part(start, stop), is_flat=is_flat)
             start = stop
         info = LearnInfo(
             num_outside=learner.num_outside - self.num_outside,
@@ -119,12 +141,34 @@ class StreamLearner:
         """Forget what the rows said, and keep units, hyperparameters and inducing points."""
         if self.model is None or not self.is_warm:
             return self.rewarm()
-        gp = _prior_of(self.model)
-        return replace(self, model=replace(self.model, gp=gp), anchor=None, buffer=None)
+        model, bank = self.model, self.model.bank
+        fresh = Bank.from_prior(
+            bank.experts,
+            bank.process.prior.kernel,
+            bank.inducing_points,
+            constant=bank.constant,
+            level_noise=bank.level_noise,
+        )
+        model = replace(model, bank=fresh, usage=Usage.none(fresh.num_inducing))
+        return replace(self, model=model, anchor=None, halfway=None, buffer=None)
 
     def rewarm(self) -> "StreamLearner":
         """Begin again with a warm-up; only the count of rows goes on. Until the next row the model still predicts."""
-        return replace(self, anchor=None, buffer=None, num_since_start=0, next_refit=1)
+        return replace(self, anchor=None, halfway=None, buffer=None, num_since_start=0, next_refit=1)
+
+    def relearned(self) -> "StreamLearner":
+        """Learn the rows in the buffer anew, units included; what was believed before them is lost."""
+        assert self.buffer is not None
+        assert self.model is not None
+        learned = relearn(
+            self.buffer,
+            self.settings,
+            before=None,
+            is_flat=self.model.is_flat,
+            is_exclusive=self.is_exclusive,
+            num_unjudged=self.buffer.num_rows,
+        )
+        return replace(self, model=learned.model, anchor=None, halfway=None)
 
     def _skipping_fits(self, num_waiting: int) -> "StreamLearner":
         """During the warm-up, pass over fits that later ones would replace before anybody could see them."""
@@ -141,80 +185,67 @@ class StreamLearner:
         until_fit = None if self.next_refit is None else self.next_refit - self.num_since_start
         if until_fit is not None and not self.is_warm:
             return until_fit
-        most = _MOST_ROWS_AT_ONCE if until_fit is None else min(_MOST_ROWS_AT_ONCE, until_fit)
-        if self.settings.half_life is None:
-            return most
-        return max(1, min(most, int(self.settings.half_life / _BLOCKS_OF_HALF_LIFE)))
+        most = self.settings.num_at_once
+        return most if until_fit is None else min(most, until_fit)
 
-    def _learn_block(self, rows: Rows) -> "StreamLearner":
-        n = rows.num_rows
+    def _learn_block(self, rows: Rows, *, is_flat: bool) -> "StreamLearner":
+        n, model = rows.num_rows, self.model
         buffer = rows if self.buffer is None else self.buffer.append(rows)
         learner = replace(self, buffer=buffer, num_seen=self.num_seen + n, num_since_start=self.num_since_start + n)
         is_due = learner.num_since_start == learner.next_refit
-        if is_due and learner.num_since_start <= learner.settings.warmup:
-            return learner._warm_up()
-        learner = learner._absorb(rows)
+        if model is None or (is_due and not self.is_warm):
+            return learner._relearn(is_flat=is_flat, num_unjudged=n if model is None else 0, judged=rows)
+        num_outside = model.units.num_outside(rows.inputs) if self.is_warm else 0
+        scaled = model.units.rows(rows)
+        seen = model.bank.see(scaled.inputs)
+        model = model.judged(model.prediction(seen, rows.totals), rows)
+        model = model.learned(scaled, seen, self.settings)
+        learner = replace(learner, model=model, num_outside=self.num_outside + num_outside)
         if is_due:
-            learner = learner._refit()
+            learner = learner._relearn(is_flat=is_flat, num_unjudged=0, judged=None)
         return learner._fold()
 
-    def _warm_up(self) -> "StreamLearner":
+    def _relearn(self, *, is_flat: bool, num_unjudged: int, judged: Rows | None) -> "StreamLearner":
+        """Learn hyperparameters, and the buffer anew; `judged` are rows by which the experts are judged before."""
         assert self.buffer is not None
-        model = first_fit(self.buffer, self.settings)
-        return replace(self, model=model, next_refit=self.settings.next_refit(self.num_since_start))
-
-    def _absorb(self, rows: Rows) -> "StreamLearner":
-        assert self.model is not None
-        model = self.model
-        num_outside = model.num_outside(rows.inputs) if self.is_warm else 0
-        scaled = model.scaled(rows)
-        gp = self._aged(model.gp, rows.num_rows)
-        gp, _ = absorb_rows(gp, scaled, model, num_inducing=self._num_inducing(gp, scaled))
-        return replace(self, model=replace(model, gp=gp), num_outside=self.num_outside + num_outside)
-
-    def _aged(self, gp: SparseGP, num_rows: int) -> SparseGP:
-        """A belief as it is after later rows, with a half-life."""
-        half_life = self.settings.half_life
-        return gp if half_life is None else gp.forget(0.5 ** (num_rows / half_life))
-
-    def _num_inducing(self, gp: SparseGP, rows: Rows) -> int:
-        """How many inducing points there should be after these rows."""
-        m, most = gp.num_inducing, self.settings.most_inducing
-        if m >= most or self.settings.num_inducing != "auto":
-            return most
-        assert self.model is not None
-        likelihood = likelihood_of(self.model.likelihood, rows.totals)
-        return min(most, m + num_unexplained(gp, likelihood, rows.inputs, rows.targets))
-
-    def _refit(self) -> "StreamLearner":
-        assert self.model is not None
-        assert self.buffer is not None
-        anchor = _prior_of(self.model) if self.anchor is None else self.anchor
-        model, report = refit(self.model, anchor, self.buffer, settings=self.settings, num_seen=self.num_seen)
-        return replace(
-            self,
-            model=model,
-            next_refit=self.settings.next_refit(self.num_since_start),
-            refits=(*self.refits, report)[-_MOST_REPORTS:],
+        model, is_new = self.model, self.num_since_start <= self.settings.warmup
+        if model is not None and judged is not None and is_new:
+            model = model.judged(model.predict(judged.inputs, judged.totals), judged)
+        learned = relearn(
+            self.buffer,
+            self.settings,
+            before=model,
+            anchor=self.anchor,
+            is_new=is_new,
+            is_flat=is_flat,
+            is_exclusive=self.is_exclusive,
+            num_unjudged=num_unjudged,
+            halfway=None if self.halfway is None else self.halfway.num_rows,
         )
+        learner = replace(self, model=learned.model, next_refit=self.settings.next_refit(self.num_since_start))
+        if self.halfway is not None and learned.halfway is not None:
+            learner = replace(learner, halfway=Halfway(learned.halfway, self.halfway.num_rows))
+        if is_new:
+            return learner
+        is_kept = not learned.gain <= 0.0
+        reason = "" if is_kept else "what was learned before is as good"
+        report = RefitReport(self.num_seen, is_kept, learned.gain, reason)
+        return replace(learner, refits=(*self.refits, report)[-_MOST_REPORTS:])
 
     def _fold(self) -> "StreamLearner":
-        """Summarise the older half of a full buffer in the anchor."""
-        buffer, model = self.buffer, self.model
+        """Leave the older half of a full buffer to the anchor."""
+        buffer, model, halfway = self.buffer, self.model, self.halfway
         assert buffer is not None
         assert model is not None
-        if not self.is_warm or buffer.num_rows < self.settings.num_buffered:
+        if not self.is_warm:
             return self
-        half = buffer.num_rows // 2
-        anchor = _prior_of(model) if self.anchor is None else self._aged(self.anchor, half)
-        anchor, _ = absorb_rows(
-            anchor,
-            model.scaled(buffer.part(0, half)),
-            model,
-            inducing=model.gp.inducing_points,
-            kernel=model.gp.kernel,
-        )
-        return replace(self, anchor=anchor, buffer=buffer.part(half, buffer.num_rows))
+        most = max(self.settings.buffer_size, self.settings.warmup)
+        if halfway is not None and buffer.num_rows >= most:
+            rest = buffer.part(halfway.num_rows, buffer.num_rows)
+            return replace(self, buffer=rest, anchor=halfway.bank, halfway=Halfway(model.bank, rest.num_rows))
+        if halfway is None and buffer.num_rows >= most // 2:
+            return replace(self, halfway=Halfway(model.bank, buffer.num_rows))
+        return self
 
     def _totals(self, totals: Tensor | None, X: Float[Tensor, "n d"]) -> Float[Tensor, " n"] | None:
         """Numbers of trials, which a binomial likelihood by name needs and others must not have."""
@@ -231,8 +262,3 @@ class StreamLearner:
                 "likelihood=streamgp.likelihoods.Binomial(N) if it is the same for all."
             )
         return None
-
-
-def _prior_of(model: StreamModel) -> SparseGP:
-    """The belief before any data, at the model's inducing points."""
-    return SparseGP.from_prior(model.gp.kernel, model.gp.inducing_points, mean=model.gp.mean)

@@ -3,9 +3,9 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, final
+from typing import NamedTuple, final
 
-from streamgp.errors import FileFormatError, NumericalError, OptionError
+from streamgp.errors import NumericalError, OptionError
 
 __all__ = ["CLASS_MEASURES", "VALUE_MEASURES", "MetricsPoint", "StreamMetrics"]
 
@@ -77,30 +77,6 @@ class StreamMetrics:
             **nlpd,
             "coverage of 90 %": self.mean("is_covered"),
         }
-
-    def to_description(self) -> dict[str, Any]:
-        """What JSON can hold."""
-        return {
-            "measures": list(self.measures),
-            "num_rows": self.num_rows,
-            "totals": list(self.totals),
-            "history": [[point.num_rows, *point.totals] for point in self.history],
-            "spacing": self.spacing,
-        }
-
-    @classmethod
-    def from_description(cls, description: Mapping[str, Any]) -> "StreamMetrics":
-        """Build what `to_description` described."""
-        try:
-            return cls(
-                measures=tuple(description["measures"]),
-                num_rows=description["num_rows"],
-                totals=tuple(description["totals"]),
-                history=tuple(MetricsPoint(each[0], tuple(each[1:])) for each in description["history"]),
-                spacing=description["spacing"],
-            )
-        except (KeyError, TypeError, IndexError) as error:
-            raise FileFormatError(f"The file's description of the metrics is not complete: {error!r}.") from error
 
     def _add_row(self, row: tuple[float, ...]) -> "StreamMetrics":
         if not all(map(math.isfinite, row)):

@@ -1,116 +1,109 @@
-"""The model of a stream in the user's units."""
+"""The model of a stream: a bank of experts, their weights, and the user's units."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.conditioning import SparseGP
-from streamgp.likelihoods import AbstractLikelihood
+from streamgp.likelihoods import AbstractLikelihood, Gaussian
+from streamgp.linalg import cholesky
+from streamgp.streaming.bank import Bank, Seen
+from streamgp.streaming.hyperparameters import LearnedKernel
+from streamgp.streaming.mixture import Mixture
+from streamgp.streaming.observing import observe
+from streamgp.streaming.points import Usage, follow
+from streamgp.streaming.prediction import StreamPrediction
 from streamgp.streaming.rows import Rows, likelihood_of
-from streamgp.training.scaling import Scaling, find_scaling
+from streamgp.streaming.settings import StreamSettings
+from streamgp.streaming.units import Units
 
-__all__ = ["StreamModel", "StreamPrediction", "scaling_of"]
-
-# Below so many rows their spread says little, and the scale of targets is taken wider.
-_FEW_ROWS = 10
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class StreamPrediction:
-    """What the model expects to observe, in the user's units.
-
-    Attributes:
-        latent_mean: Mean of the latent function, in the model's units.
-        latent_variance: Its variance.
-        likelihood: Of observations given the latent function, in the same units.
-        shift: What is added to targets of those units, times `scale`, to come back to the user's.
-        scale: See `shift`.
-    """
-
-    latent_mean: Float[Tensor, " n"]
-    latent_variance: Float[Tensor, " n"]
-    likelihood: AbstractLikelihood
-    shift: Float[Tensor, ""]
-    scale: Float[Tensor, ""]
-
-    @property
-    def mean(self) -> Float[Tensor, " n"]:
-        """Mean of the targets."""
-        return self.shift + self.scale * self.likelihood.predictive_mean(self.latent_mean, self.latent_variance)
-
-    @property
-    def variance(self) -> Float[Tensor, " n"]:
-        """Variance of the targets, noise included."""
-        return self.scale.square() * self.likelihood.predictive_variance(self.latent_mean, self.latent_variance)
-
-    def quantiles(self, probabilities: Sequence[float]) -> Float[Tensor, "n k"]:
-        """Quantiles of the targets, noise included."""
-        levels = self.likelihood.predictive_quantiles(self.latent_mean, self.latent_variance, probabilities)
-        return self.shift + self.scale * levels
-
-    def log_density(self, y: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
-        """Log predictive density, or probability, of targets."""
-        scaled = (y - self.shift) / self.scale
-        density = self.likelihood.log_predictive_density(self.latent_mean, self.latent_variance, scaled)
-        return density - self.scale.log()
-
-    def observe(self, latent: Float[Tensor, "*s n"], generator: torch.Generator) -> Float[Tensor, "*s n"]:
-        """Draw targets for values of the latent function."""
-        return self.shift + self.scale * self.likelihood.sample(latent, generator=generator)
+__all__ = ["StreamModel"]
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class StreamModel:
-    """A sparse GP in standardised units, and the way back.
+    """All that predictions need; a frozen value.
 
     Attributes:
-        gp: The sparse GP.
+        bank: Beliefs of the experts, in standardised units.
+        usage: How much rows lean on its inducing points.
+        mixture: Weights of the experts, and the scale of their errors.
         likelihood: The fitted likelihood, in the same units.
-        scaling: The units.
-        lower: Least value of each input when they were chosen, in the user's units.
-        upper: Largest value.
+        hyperparameters: What was learned last, from which the next search starts.
+        units: The units.
+        is_exclusive: Whether outputs are classes of which one is true.
+        is_flat: Whether there is one output, without an axis of its own.
     """
 
-    gp: SparseGP
+    bank: Bank
+    usage: Usage
+    mixture: Mixture
     likelihood: AbstractLikelihood
-    scaling: Scaling
-    lower: Float[Tensor, " d"]
-    upper: Float[Tensor, " d"]
+    hyperparameters: LearnedKernel
+    units: Units
+    is_exclusive: bool = False
+    is_flat: bool = True
 
-    def scaled(self, rows: Rows) -> Rows:
-        """Rows in the model's units."""
-        return Rows(self.scaling.inputs(rows.inputs), self.scaling.targets(rows.targets), rows.totals)
+    @property
+    def inducing_points(self) -> Float[Tensor, "m d"]:
+        """Where the beliefs are held, in the user's units."""
+        return self.units.input_shift + self.units.input_scale * self.bank.inducing_points
 
     def predict(self, X: Float[Tensor, "n d"], totals: Float[Tensor, " n"] | None = None) -> StreamPrediction:
         """Predict targets at inputs in the user's units."""
-        latent = self.gp.predict(self.scaling.inputs(X))
+        return self.prediction(self.bank.see(self.units.inputs(X)), totals)
+
+    def prediction(self, seen: Seen, totals: Float[Tensor, " n"] | None) -> StreamPrediction:
+        """What the experts' latent values mean for targets."""
         return StreamPrediction(
-            latent.mean,
-            latent.variance.clamp_min(0.0),
+            seen.mean,
+            seen.variance,
+            self.mixture,
             likelihood_of(self.likelihood, totals),
-            self.scaling.target_shift,
-            self.scaling.target_scale,
+            self.units.target_shift,
+            self.units.target_scale,
+            self.is_flat,
         )
 
-    def num_outside(self, X: Float[Tensor, "n d"]) -> int:
-        """How many inputs lie farther outside the range that the scaling was learned on than this range is wide."""
-        width = self.upper - self.lower
-        is_outside = ((X - self.lower) < -width) | ((X - self.upper) > width)
-        return int(is_outside.any(-1).sum())
+    def class_probabilities(self, prediction: StreamPrediction) -> Float[Tensor, "e c n"]:
+        """By each expert, normalised where outputs are classes."""
+        each = prediction.likelihood.predictive_mean(prediction.latent_mean, prediction.latent_variance)
+        each = each.clamp_min(torch.finfo(each.dtype).tiny)
+        return each / each.sum(-2, keepdim=True)
 
+    def judged(self, prediction: StreamPrediction, rows: Rows) -> "StreamModel":
+        """With weights and scales after rows, in the user's units, that were predicted."""
+        if self.is_exclusive:
+            probability = (self.class_probabilities(prediction) * rows.targets).sum(-2)
+            densities = probability.clamp_min(torch.finfo(probability.dtype).tiny).log()
+        else:
+            densities = prediction.log_densities(rows.targets)
+        mixture = self.mixture.judged(densities)
+        if isinstance(self.likelihood, Gaussian):
+            mixture = mixture.calibrated(prediction.squared_errors(rows.targets))
+        return replace(self, mixture=mixture)
 
-def scaling_of(rows: Rows, *, is_target_scaled: bool) -> Scaling:
-    """Units in which inputs, and targets if asked for, have zero mean and unit variance."""
-    scaling = find_scaling(True, rows.inputs, rows.targets, is_gaussian=is_target_scaled)
-    assert scaling is not None
-    n = rows.num_rows
-    if n >= _FEW_ROWS or not is_target_scaled:
-        return scaling
-    widened = torch.maximum(scaling.target_scale * (_FEW_ROWS / n) ** 0.5, 0.1 * scaling.target_shift.abs())
-    return Scaling(scaling.input_shift, scaling.input_scale, scaling.target_shift, widened)
+    def learned(self, rows: Rows, seen: Seen, settings: StreamSettings) -> "StreamModel":
+        """After rows in the model's units, which were seen."""
+        is_sparing = settings.num_inducing == "auto"
+        bank, usage, seen, _ = follow(
+            self.bank, self.usage, rows.inputs, seen, most=settings.most_inducing, is_sparing=is_sparing
+        )
+        bank = observe(bank, seen, rows, self.likelihood, settings.sites)
+        return replace(self, bank=bank, usage=usage)
+
+    def sample_latent(
+        self, X: Float[Tensor, "n d"], num_samples: int, generator: torch.Generator
+    ) -> tuple[Float[Tensor, "s c n"], Tensor, StreamPrediction]:
+        """Draw an expert for each sample, and a function of its belief at inputs in the user's units."""
+        scaled = self.units.inputs(X)
+        seen = self.bank.see(scaled)
+        experts = torch.multinomial(self.mixture.weights, num_samples, replacement=True, generator=generator)
+        used, index = torch.unique(experts, return_inverse=True)
+        factor, _ = cholesky(self.bank.joint_covariance(scaled, seen)[used], name="the covariance of the samples")
+        noise = torch.randn(num_samples, *seen.mean.shape[1:], generator=generator, dtype=factor.dtype)
+        draws = seen.mean[experts] + (factor[index] @ noise.unsqueeze(-1)).squeeze(-1)
+        return draws, experts, self.prediction(seen, None)

@@ -9,10 +9,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.conditioning import SparseGP
-from streamgp.errors import ShapeError
+from streamgp.errors import ShapeError, UnsupportedError
 from streamgp.streaming.learner import LearnInfo, StreamLearner
-from streamgp.streaming.refitting import RefitReport, absorb_rows
+from streamgp.streaming.refitting import RefitReport, relearn
 from streamgp.streaming.rows import Rows, read_inputs
 from streamgp.streaming.settings import StreamSettings
 from streamgp.streaming.unordered import learn_unordered
@@ -25,75 +24,85 @@ __all__ = ["OneVsRest"]
 class OneVsRest:
     """What is known of a stream of labels: a frozen value of bounded size.
 
-    The first learner tells whether a row is of another class than the first, each further one whether it is of its own
-    class. With two classes these are one question, and there is one learner; with a single class, too.
+    Two classes are one question, whether a row is of the second; of more, each is one against all others, with
+    probabilities normalised. All questions are outputs of one learner, with one kernel.
 
-    A class may come at any time. Its learner then starts from the rows in the buffer, none of which was of it, with
-    the hyperparameters of the first learner; it learns everything anew when half a warm-up of rows has come.
+    A class may come at any time. The learner then learns the rows in its buffer anew, none of which was of it.
 
     Attributes:
-        settings: Options of each learner; the likelihood must be of two classes.
+        settings: Options; the likelihood must be of two classes.
         classes: Labels, in the order in which they came.
-        learners: One learner for each class, but a single one for two.
+        learner: What is known.
     """
 
     settings: StreamSettings
     classes: tuple[Hashable, ...] = ()
-    learners: tuple[StreamLearner, ...] = ()
+    learner: StreamLearner | None = None
 
     @classmethod
     def from_classes(cls, settings: StreamSettings, classes: Sequence[Hashable]) -> "OneVsRest":
         """Start with classes that are known, before the first row."""
-        learner = StreamLearner(settings)
-        return cls(settings, tuple(classes), (learner,) * _num_learners(len(classes)))
+        return cls(settings, tuple(classes), _learner(settings, len(classes)))
 
     @classmethod
     def from_rows(cls, settings: StreamSettings, X: Tensor, y: Sequence[Hashable]) -> tuple["OneVsRest", LearnInfo]:
         """Learn from a data set whose order means nothing, as `learn_unordered` does."""
         empty = cls.from_classes(settings, tuple(dict.fromkeys(y)))
-        X = read_inputs(X, num_dims=None)
-        learned = [learn_unordered(settings, X, target) for target in empty._targets(y)]
-        state = replace(empty, learners=tuple(learner for learner, _ in learned))
-        return state, LearnInfo(state.num_outside, state.refits)
+        assert empty.learner is not None
+        learner, info = learn_unordered(empty.learner, read_inputs(X, num_dims=None), empty._targets(y))
+        return replace(empty, learner=learner), info
 
     @property
     def is_warm(self) -> bool:
-        """Whether the warm-up of the first learner is over."""
-        return bool(self.learners) and self.learners[0].is_warm
+        """Whether the warm-up is over."""
+        return self.learner is not None and self.learner.is_warm
 
     @property
     def num_seen(self) -> int:
         """Number of rows so far."""
-        return self.learners[0].num_seen if self.learners else 0
+        return 0 if self.learner is None else self.learner.num_seen
 
     @property
     def num_dims(self) -> int | None:
         """Number of input columns; None before the first row."""
-        return self.learners[0].num_dims if self.learners else None
+        return None if self.learner is None else self.learner.num_dims
 
     @property
     def num_outside(self) -> int:
         """Inputs far outside the range of the warm-up so far."""
-        return self.learners[0].num_outside if self.learners else 0
+        return 0 if self.learner is None else self.learner.num_outside
 
     @property
     def refits(self) -> tuple[RefitReport, ...]:
-        """The latest reports of all learners, one after the other."""
-        return tuple(report for learner in self.learners for report in learner.refits)
+        """The latest reports."""
+        return () if self.learner is None else self.learner.refits
+
+    @property
+    def unseen(self) -> float:
+        """The probability of a label that never came: by the rule of succession, as if it had come once."""
+        return 1.0 / (self.num_seen + 1.0)
 
     def predict(self, X: Tensor) -> Float[Tensor, "n k"]:
         """Probabilities of the classes at inputs `(n, d)`; there must have been a row to learn from."""
-        return self.normalized([learner.predict(X).mean for learner in self.learners])
+        learner = self._started()
+        prediction = learner.predict(X)
+        assert learner.model is not None
+        if len(self.classes) <= 2:
+            return self._pair(prediction.mean.squeeze(-1))
+        each = learner.model.class_probabilities(prediction)
+        return (learner.model.mixture.weights[:, None, None] * each).sum(0).mT
 
     def sample(self, X: Tensor, num_samples: int, *, generator: torch.Generator) -> Float[Tensor, "s n k"]:
         """Draw probabilities jointly for all inputs `(n, d)`, each class independent of the others."""
-        X, draws = read_inputs(X, num_dims=self.num_dims), []
-        for learner in self.learners:
-            prediction = learner.predict(X)
-            assert learner.model is not None
-            latent = learner.model.gp.sample(learner.model.scaling.inputs(X), num_samples, generator=generator)
-            draws.append(prediction.likelihood.predictive_mean(latent, torch.zeros_like(latent)))
-        return self.normalized(draws)
+        learner = self._started()
+        X = read_inputs(X, num_dims=self.num_dims)
+        assert learner.model is not None
+        latent, _, prediction = learner.model.sample_latent(X, num_samples, generator)
+        each = prediction.likelihood.predictive_mean(latent, torch.zeros_like(latent))
+        if len(self.classes) <= 2:
+            return self._pair(each.squeeze(-2))
+        each = each.clamp_min(torch.finfo(each.dtype).tiny)
+        return (each / each.sum(-2, keepdim=True)).mT
 
     def learn(self, X: Tensor, y: Sequence[Hashable]) -> tuple["OneVsRest", LearnInfo]:
         """Learn from rows.
@@ -103,93 +112,95 @@ class OneVsRest:
             y: Labels, one for each row.
 
         Returns:
-            The classes and learners after these rows, and diagnostics.
+            The classes and what is known after these rows, and diagnostics.
         """
         X = read_inputs(X, num_dims=self.num_dims)
         if len(y) != len(X):
             raise ShapeError(f"y must have {len(X)} labels, one for each row of X, but has {len(y)}.")
+        if not self.num_seen:
+            # Nothing was predicted yet, so that the classes of all rows may be known at once.
+            return self.with_classes(y)._learn_part(X, y)
         first_rows = {label: index for index, label in reversed(list(enumerate(y))) if label not in self.classes}
         starts = sorted(first_rows.values())
         known = starts[0] if starts else len(y)
-        state, refits = self._learn_part(X[:known], y[:known])
+        state, info = self._learn_part(X[:known], y[:known])
+        refits = info.refits
         for start, stop in pairwise([*starts, len(y)]):
-            state, more = state.with_classes(y[start : start + 1])._learn_part(X[start:stop], y[start:stop])
-            refits += more
+            state, info = state.with_classes(y[start : start + 1])._learn_part(X[start:stop], y[start:stop])
+            refits += info.refits
         return state, LearnInfo(state.num_outside - self.num_outside, refits)
 
     def with_classes(self, labels: Sequence[Hashable]) -> "OneVsRest":
         """Make room for classes that are to come; those that are known stay as they are."""
-        state = self
-        for label in labels:
-            if label not in state.classes:
-                classes = (*state.classes, label)
-                learners = state._learners_and_one_more() if self.num_seen else ()
-                state = replace(state, classes=classes, learners=learners)
-        return state if self.num_seen else self.from_classes(self.settings, state.classes)
+        new = tuple(dict.fromkeys(label for label in labels if label not in self.classes))
+        if not new:
+            return self
+        classes = (*self.classes, *new)
+        if not self.num_seen:
+            return self.from_classes(self.settings, classes)
+        learner = self._started()
+        if len(classes) == 2:
+            return replace(self, classes=classes)  # of the second, no row came so far
+        return replace(self, classes=classes, learner=_with_questions(learner, len(self.classes), len(classes)))
 
     def reset(self) -> "OneVsRest":
         """Forget what the rows said, and keep classes, units, hyperparameters and inducing points."""
-        return replace(self, learners=tuple(learner.reset() for learner in self.learners))
+        return self if self.learner is None else replace(self, learner=self.learner.reset())
 
     def rewarm(self) -> "OneVsRest":
         """Begin again with a warm-up; the classes and the count of rows stay."""
-        return replace(self, learners=tuple(learner.rewarm() for learner in self.learners))
+        return self if self.learner is None else replace(self, learner=self.learner.rewarm())
 
-    def normalized(self, yes: Sequence[Float[Tensor, "*s n"]]) -> Float[Tensor, "*s n k"]:
-        """Probabilities of the classes from those of each learner's question, for a sum of one."""
+    def _started(self) -> StreamLearner:
+        if self.learner is None:
+            raise UnsupportedError("There is nothing to predict from before the first row. Call learn first.")
+        return self.learner
+
+    def _pair(self, second: Float[Tensor, "*s n"]) -> Float[Tensor, "*s n k"]:
+        """Probabilities of one or two classes from that of the second."""
         if len(self.classes) == 1:
-            return torch.ones_like(yes[0]).unsqueeze(-1)
-        others = yes[1:] if len(self.classes) > 2 else yes
-        each = torch.stack([1.0 - yes[0], *others], -1).clamp_min(torch.finfo(yes[0].dtype).tiny)
-        return each / each.sum(-1, keepdim=True)
+            return torch.ones_like(second).unsqueeze(-1)
+        return torch.stack([1.0 - second, second], -1)
 
-    def _learners_and_one_more(self) -> tuple[StreamLearner, ...]:
-        """Learners when a class comes."""
-        newcomer = _newcomer(self.learners[0])
-        if len(self.classes) == 1:
-            return (newcomer,)  # in place of one that has seen a single class only
-        if len(self.classes) == 2:
-            return (*self.learners, *self.learners, newcomer)  # what answered for both goes on as two
-        return (*self.learners, newcomer)
-
-    def _learn_part(
-        self, X: Float[Tensor, "n d"], y: Sequence[Hashable]
-    ) -> tuple["OneVsRest", tuple[RefitReport, ...]]:
+    def _learn_part(self, X: Float[Tensor, "n d"], y: Sequence[Hashable]) -> tuple["OneVsRest", LearnInfo]:
         """Learn from rows of known classes."""
-        learned = [learner.learn(X, target) for learner, target in zip(self.learners, self._targets(y), strict=True)]
-        refits = tuple(report for _, info in learned for report in info.refits)
-        return replace(self, learners=tuple(learner for learner, _ in learned)), refits
+        if not len(y):
+            return self, LearnInfo()
+        learner, info = self._started().learn(X, self._targets(y))
+        return replace(self, learner=learner), info
 
-    def _targets(self, y: Sequence[Hashable]) -> list[Float[Tensor, " n"]]:
-        """Answers to the questions of the learners."""
+    def _targets(self, y: Sequence[Hashable]) -> Float[Tensor, "n c"]:
+        """Answers to the questions."""
         column = {label: index for index, label in enumerate(self.classes)}
         index = torch.tensor([column[label] for label in y], dtype=torch.long)
-        questions = [index != 0, *(index == one for one in range(1, len(self.classes)))]
-        return [answer.double() for answer in questions[: _num_learners(len(self.classes))]]
+        if len(self.classes) <= 2:
+            return (index == 1).double().unsqueeze(-1)
+        return torch.nn.functional.one_hot(index, len(self.classes)).double()
 
 
-def _num_learners(num_classes: int) -> int:
-    return num_classes if num_classes > 2 else min(num_classes, 1)
+def _learner(settings: StreamSettings, num_classes: int) -> StreamLearner:
+    return StreamLearner(settings, is_exclusive=num_classes > 2)
 
 
-def _newcomer(like: StreamLearner) -> StreamLearner:
-    """A learner to which none of the rows in the buffer of another was of its class."""
-    model, buffer, settings = like.model, like.buffer, like.settings
-    if model is None or buffer is None:
-        return like
-    rows = Rows(buffer.inputs, torch.zeros_like(buffer.targets))
-    prior = SparseGP.from_prior(model.gp.kernel, model.gp.inducing_points, mean=model.gp.mean)
-    gp, _ = absorb_rows(prior, model.scaled(rows), model, inducing="keep")
-    num_since_start, next_refit = like.num_since_start, like.next_refit
-    if like.is_warm:
-        num_since_start = min(rows.num_rows, settings.warmup // 2)
-        next_refit = settings.warmup
-    return replace(
-        like,
-        model=replace(model, gp=gp),
-        anchor=None,
-        buffer=rows,
-        num_since_start=num_since_start,
-        next_refit=next_refit,
-        refits=(),
+def _with_questions(learner: StreamLearner, num_before: int, num_classes: int) -> StreamLearner:
+    """A learner of more classes than before, of which no row in its buffer was."""
+    buffer, model = learner.buffer, learner.model
+    wider = replace(learner, is_exclusive=True, anchor=None, halfway=None)
+    if buffer is None or model is None:
+        return replace(wider, model=None, num_since_start=0, next_refit=1)
+    answers = buffer.targets
+    if num_before <= 2:
+        answers = torch.cat([1.0 - answers, answers])[:num_before]
+    nothing = torch.zeros(num_classes - len(answers), buffer.num_rows, dtype=torch.float64)
+    rows = Rows(buffer.inputs, torch.cat([answers, nothing]), buffer.totals)
+    learned = relearn(
+        rows,
+        learner.settings,
+        before=model,
+        is_new=not learner.is_warm,
+        is_searching=False,
+        is_flat=False,
+        is_exclusive=True,
+        num_unjudged=rows.num_rows,
     )
+    return replace(wider, model=learned.model, buffer=rows)

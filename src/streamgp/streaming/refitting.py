@@ -1,32 +1,44 @@
-"""Learning the hyperparameters of a stream."""
+"""Learning the hyperparameters of a stream, and its rows anew under them."""
 
 import math
 import warnings
-from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import final
+from itertools import pairwise
+from typing import NamedTuple, final
 
 import torch
 from gpytorch.kernels import Kernel
+from gpytorch.means import ConstantMean
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.conditioning import AbsorbInfo, SparseGP
-from streamgp.errors import NumericalError, StreamGPWarning
-from streamgp.likelihoods import AbstractLikelihood, Binomial, Gaussian
-from streamgp.streaming.model import StreamModel, scaling_of
+from streamgp.errors import NumericalError, StreamGPWarning, UnsupportedError
+from streamgp.gp import read_kernel
+from streamgp.likelihoods import AbstractLikelihood, Bernoulli, Binomial, Gaussian
+from streamgp.linalg import pivoted_cholesky
+from streamgp.streaming.bank import Bank
+from streamgp.streaming.hyperparameters import LearnedKernel, default_kernel, learn_hyperparameters, scaled_to
+from streamgp.streaming.mixture import Mixture
+from streamgp.streaming.model import StreamModel
+from streamgp.streaming.points import Usage
 from streamgp.streaming.rows import Rows, likelihood_of
-from streamgp.streaming.settings import StreamSettings
-from streamgp.training import FitResult, fit
+from streamgp.streaming.settings import FEW_ROWS, StreamSettings
+from streamgp.streaming.units import Units
+from streamgp.training import fit
+from streamgp.training.inducing import extend_points, kmeans_points
 
-__all__ = ["RefitReport", "absorb_rows", "first_fit", "refit"]
+__all__ = ["RefitReport", "Relearned", "relearn"]
 
-# Share of the buffer, its latest rows, that judges a refit.
-_HELD_BACK = 0.2
-# Iterations of a refit from the hyperparameters so far, and of one from scratch.
-_WARM_ITERATIONS, _FRESH_ITERATIONS = 30, 60
-# Inducing points that were learned give way to new inputs less readily than by what is known at them.
-_RETENTION = 3.0
+# Rows for each inducing point, the latest ones, that hyperparameters are learned from: where points are too few for a
+# longer part of the stream, it would look like noise.
+_ROWS_OF_POINT = 10
+# Of the latest rows, so many for each inducing point are where half of the points are placed.
+_LATEST_OF_POINT = 3
+# Hyperparameters are learned from as many of the latest rows as the experts' half-lives say, but at least these.
+_LEAST_WINDOW = 200
+_FIT_ITERATIONS = 30
+# For a number of points that is to be found: the least, and what they may leave of the prior variance beside the noise.
+_LEAST_POINTS, _AUTO_SLACK = 16, 0.05
 
 
 @final
@@ -36,9 +48,9 @@ class RefitReport:
 
     Attributes:
         num_seen: Number of rows of the stream when it happened.
-        is_kept: Whether the new hyperparameters were taken.
-        gain: What they gained in mean log predictive density of the latest rows, which they had not seen; NaN if they
-            could not be learned.
+        is_kept: Whether new hyperparameters were taken. Inducing points are chosen anew in any case.
+        gain: What they gained in the bound on the log marginal likelihood of the rows, for each value; NaN where that
+            was not compared.
         reason: Why they were not taken; empty if they were.
     """
 
@@ -48,123 +60,230 @@ class RefitReport:
     reason: str = ""
 
 
-def first_fit(rows: Rows, settings: StreamSettings) -> StreamModel:
-    """Learn everything, units included, from the first rows."""
-    scaling = scaling_of(rows, is_target_scaled=settings.is_target_scaled)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", StreamGPWarning)  # a stream goes on; what is wrong shows in its metrics
-        result = fit(
-            scaling.inputs(rows.inputs),
-            scaling.targets(rows.targets),
-            likelihood=likelihood_of(settings.starting_likelihood, rows.totals),
-            kernel=settings.kernel,
-            num_inducing=settings.num_inducing,
-            max_inducing=settings.max_inducing,
-            generator=torch.Generator().manual_seed(settings.seed),
-        )
-    lower, upper = rows.inputs.amin(0), rows.inputs.amax(0)
-    return StreamModel(result.gp, _likelihood_of_any_row(result, settings), scaling, lower, upper)
+class Relearned(NamedTuple):
+    """A model that has learned all rows of a buffer anew.
+
+    Attributes:
+        model: The model.
+        halfway: Its bank before some row in the buffer; None if none was asked for.
+        gain: See `RefitReport`.
+    """
+
+    model: StreamModel
+    halfway: Bank | None
+    gain: float
 
 
-def refit(
-    model: StreamModel, anchor: SparseGP, buffer: Rows, *, settings: StreamSettings, num_seen: int
-) -> tuple[StreamModel, RefitReport]:
-    """Learn hyperparameters and inducing points from the buffer and the belief about earlier rows.
+class _Learned(NamedTuple):
+    hyperparameters: LearnedKernel
+    likelihood: AbstractLikelihood
+    constant: Float[Tensor, " c"]
+    gain: float
 
-    Twice: from the hyperparameters so far, and from scratch, as those of a stream that began in a corner of its domain
-    can be a local optimum from which no later data leads away. The latest rows of the buffer are held back and judge.
-    If they are predicted worse than with the old hyperparameters, all having seen the same rows, by more than the
-    standard error of the difference, the model stays as it was.
+
+def relearn(
+    buffer: Rows,
+    settings: StreamSettings,
+    *,
+    before: StreamModel | None,
+    anchor: Bank | None = None,
+    is_new: bool = True,
+    is_searching: bool = True,
+    is_flat: bool = True,
+    is_exclusive: bool = False,
+    num_unjudged: int = 0,
+    halfway: int | None = None,
+) -> Relearned:
+    """Learn hyperparameters, and then the rows under them, one after the other, as if they came again.
 
     Args:
-        model: The model so far.
-        anchor: What is believed of the rows before the buffer.
-        buffer: The rows since then, in the user's units.
-        settings: Options of the stream.
-        num_seen: Number of rows so far, for the report.
-
-    Returns:
-        The model with new hyperparameters, or the one that was given, and what happened.
+        buffer: The rows, in the user's units.
+        settings: Options.
+        before: The model so far, whose weights of experts go on, and from whose hyperparameters one search starts.
+        anchor: What was believed before the buffer.
+        is_new: Whether units are chosen anew.
+        is_searching: Whether hyperparameters are learned.
+        is_flat: See `StreamModel`.
+        is_exclusive: See `StreamModel`.
+        num_unjudged: How many of the latest rows experts were not yet judged by.
+        halfway: Before which row the bank is kept.
     """
-    rows = model.scaled(buffer)
-    num_fitted = rows.num_rows - max(1, round(_HELD_BACK * rows.num_rows))
-    fitted, held = rows.part(0, num_fitted), rows.part(num_fitted, rows.num_rows)
-    try:
-        old, _ = absorb_rows(anchor, fitted, model, inducing=model.gp.inducing_points, kernel=model.gp.kernel)
-        reference = _log_densities(replace(model, gp=old), held)
-        candidates = [_learn(model, anchor, fitted, settings, is_fresh=each) for each in (False, True)]
-        best = max(candidates, key=lambda each: float(_log_densities(each, held).mean()))
-        gains = _log_densities(best, held) - reference
-        gain, error = float(gains.mean()), float(gains.std(correction=0)) / math.sqrt(len(gains))
-        if not gain >= -error:
-            return model, RefitReport(num_seen, False, gain, "the latest rows were predicted worse")
-        gp, _ = absorb_rows(best.gp, held, best)
-    except NumericalError as error:
-        return model, RefitReport(num_seen, False, float("nan"), str(error))
-    return replace(best, gp=gp), RefitReport(num_seen, True, gain)
-
-
-def absorb_rows(
-    gp: SparseGP,
-    rows: Rows,
-    model: StreamModel,
-    *,
-    inducing: str | Tensor = "pivoted",
-    num_inducing: int | None = None,
-    kernel: Kernel | None = None,
-) -> tuple[SparseGP, AbsorbInfo]:
-    """Absorb rows in the model's units; `kernel` says that `gp` may have another one, which it then takes over."""
-    likelihood = likelihood_of(model.likelihood, rows.totals)
-    is_gaussian = isinstance(likelihood, Gaussian)
-    return gp.absorb(
-        rows.inputs,
-        rows.targets,
-        noise_variance=likelihood.noise_variance if isinstance(likelihood, Gaussian) else None,
-        likelihood=None if is_gaussian else likelihood,
-        inducing=inducing,
-        num_inducing=num_inducing,
-        retention=_RETENTION,
-        kernel=kernel,
-        mean=None if kernel is None else model.gp.mean,
+    num_outputs = len(buffer.targets)
+    experts = settings.experts(num_outputs)
+    if is_new or before is None:
+        units = Units.of(buffer, is_target_scaled=settings.is_target_scaled)
+    else:
+        units = before.units.for_outputs(num_outputs)
+    rows = units.rows(buffer)
+    mixture = Mixture.even(len(experts), num_outputs, is_scaled=settings.half_life == "auto")
+    if before is not None and before.mixture.squared_errors.shape == mixture.squared_errors.shape:
+        mixture = before.mixture
+    old = None if before is None else before.hyperparameters
+    window = _window(rows.num_rows, experts.half_lives, mixture)
+    learned = _learn(rows, settings, old, window, anchor, is_searching=is_searching)
+    bank = Bank.from_prior(
+        experts,
+        learned.hyperparameters.kernel,
+        learned.hyperparameters.inducing_points,
+        constant=learned.constant,
+        level_noise=_level_noise(learned, rows),
     )
+    if anchor is not None:
+        bank = anchor.carried(bank)
+    usage = Usage.none(bank.num_inducing)
+    model = StreamModel(bank, usage, mixture, learned.likelihood, learned.hyperparameters, units, is_exclusive, is_flat)
+    return _replayed(model, buffer, settings, rows.num_rows - num_unjudged, halfway, learned.gain)
+
+
+def _replayed(
+    model: StreamModel, buffer: Rows, settings: StreamSettings, judged_from: int, halfway: int | None, gain: float
+) -> Relearned:
+    n, kept, size = buffer.num_rows, None, settings.num_at_once
+    stops = sorted({*range(0, n, size), n, judged_from, *([] if halfway is None else [halfway])})
+    for start, stop in pairwise(stops):
+        if start == halfway:
+            kept = model.bank
+        part = buffer.part(start, stop)
+        scaled = model.units.rows(part)
+        seen = model.bank.see(scaled.inputs)
+        if start >= judged_from:
+            model = model.judged(model.prediction(seen, part.totals), part)
+        model = model.learned(scaled, seen, settings)
+    return Relearned(model, kept, gain)
+
+
+def _window(num_rows: int, half_lives: Float[Tensor, " e"], mixture: Mixture) -> int:
+    """How many of the latest rows tell of the stream as it is now, by the experts that are believed."""
+    longest = max(num_rows, _LEAST_WINDOW)
+    typical = float((mixture.weights * half_lives.clamp(1.0, longest).log()).sum().exp())
+    return min(num_rows, max(_LEAST_WINDOW, round(typical)))
 
 
 def _learn(
-    model: StreamModel, anchor: SparseGP, rows: Rows, settings: StreamSettings, *, is_fresh: bool
-) -> StreamModel:
-    likelihood = settings.starting_likelihood if is_fresh else model.likelihood
+    rows: Rows,
+    settings: StreamSettings,
+    before: LearnedKernel | None,
+    window: int,
+    anchor: Bank | None,
+    *,
+    is_searching: bool,
+) -> _Learned:
+    """Hyperparameters, likelihood and constants from the latest rows."""
+    recent = rows.part(rows.num_rows - window, rows.num_rows)
+    likelihood = settings.starting_likelihood
+    constant = _constant(recent, likelihood)
+    num_dims = rows.inputs.shape[-1]
+    kernel = default_kernel(num_dims) if settings.kernel is None else settings.kernel
+    start = LearnedKernel(kernel, _noise(likelihood) or 0.1, recent.inputs[:1]) if before is None else before
+    part = recent.part(max(0, window - max(_LEAST_WINDOW, _ROWS_OF_POINT * settings.most_inducing)), window)
+    is_simple = isinstance(likelihood, Gaussian | Bernoulli)
+    gain = math.nan
+    if is_searching and recent.num_rows >= FEW_ROWS and _is_varied(part.targets):
+        try:
+            if not is_simple:
+                return _fitted(part, settings, kernel if before is None else before.kernel)
+            Y = part.targets - part.targets.mean(-1, keepdim=True)
+            is_noise_known = isinstance(likelihood, Gaussian) and not likelihood.learnable()
+            start, gain = learn_hyperparameters(
+                part.inputs,
+                Y,
+                kernel=kernel,
+                before=before,
+                noise_variance=_noise(likelihood) if is_noise_known else None,
+                num_inducing=settings.most_inducing,
+                seed=settings.seed,
+                is_thorough=rows.num_rows >= settings.warmup,
+            )
+            if isinstance(likelihood, Bernoulli):
+                start = scaled_to(start, 1.0)
+        except NumericalError:
+            pass  # what was learned before goes on
+    noise = start.noise_variance if isinstance(likelihood, Gaussian) else 1.0
+    start = replace(start, inducing_points=_points(start.kernel, recent.inputs, anchor, settings, noise))
+    if isinstance(likelihood, Gaussian) and likelihood.learnable():
+        likelihood = Gaussian(torch.tensor(start.noise_variance, dtype=torch.float64))
+    return _Learned(start, likelihood, constant, gain)
+
+
+def _fitted(rows: Rows, settings: StreamSettings, kernel: object) -> _Learned:
+    """The same by `fit`, for likelihoods that need more than a closed form."""
+    if len(rows.targets) > 1:
+        raise UnsupportedError(
+            f"There are {len(rows.targets)} outputs, but the likelihood is {settings.likelihood!r}. Several outputs "
+            "are learned together with Gaussian noise only; use one estimator for each."
+        )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", StreamGPWarning)
+        warnings.simplefilter("ignore", StreamGPWarning)  # a stream goes on; what is wrong shows in its metrics
         result = fit(
             rows.inputs,
-            rows.targets,
-            likelihood=likelihood_of(likelihood, rows.totals),
-            kernel=settings.kernel if is_fresh else _to_be_learned(model.gp.kernel, settings.kernel),
-            carried=anchor,
-            start=None if is_fresh else model.gp,
-            num_inducing=model.gp.num_inducing,
-            max_iterations=_FRESH_ITERATIONS if is_fresh else _WARM_ITERATIONS,
+            rows.targets.squeeze(0),
+            likelihood=likelihood_of(settings.starting_likelihood, rows.totals),
+            kernel=settings.kernel,
+            num_inducing=settings.most_inducing,
+            learn_inducing=False,
+            max_iterations=_FIT_ITERATIONS,
             generator=torch.Generator().manual_seed(settings.seed),
         )
-    return replace(model, gp=result.gp, likelihood=_likelihood_of_any_row(result, settings))
+    mean = result.gp.mean
+    constant = mean.constant.detach().double() if isinstance(mean, ConstantMean) else torch.zeros(())
+    likelihood = settings.starting_likelihood if isinstance(result.likelihood, Binomial) else result.likelihood
+    found = LearnedKernel(result.gp.kernel, math.nan, result.gp.inducing_points)
+    return _Learned(found, likelihood, constant.reshape(1), math.nan)
 
 
-def _to_be_learned(kernel: Kernel, given: Kernel | None) -> Kernel:
-    """A copy whose parameters are learned, but for those that the user froze."""
-    copy = deepcopy(kernel)
-    is_learned = {} if given is None else {name: each.requires_grad for name, each in given.named_parameters()}
-    for name, parameter in copy.named_parameters():
-        parameter.requires_grad_(is_learned.get(name, True))
-    return copy.train()
+def _points(
+    kernel: Kernel, inputs: Float[Tensor, "n d"], anchor: Bank | None, settings: StreamSettings, noise: float
+) -> Float[Tensor, "m d"]:
+    """Inducing points: half of them for all inputs and what was believed before, half for the latest ones."""
+    generator = torch.Generator().manual_seed(settings.seed)
+    candidates = inputs if anchor is None else torch.cat([inputs, anchor.inducing_points])
+    most = settings.most_inducing
+    if settings.num_inducing == "auto":
+        return _enough_points(kernel, candidates, most, noise)
+    if len(candidates) <= most:
+        return kmeans_points(kernel, candidates, most, generator=generator)
+    everywhere = kmeans_points(kernel, candidates, most - most // 2, generator=generator)
+    return extend_points(kernel, everywhere, inputs[-_LATEST_OF_POINT * most :], most, generator=generator)
 
 
-def _likelihood_of_any_row(result: FitResult, settings: StreamSettings) -> AbstractLikelihood:
-    """The fitted likelihood without the numbers of trials of the rows it was fitted to."""
-    return settings.starting_likelihood if isinstance(result.likelihood, Binomial) else result.likelihood
+def _enough_points(kernel: Kernel, inputs: Float[Tensor, "n d"], most: int, noise: float) -> Float[Tensor, "m d"]:
+    """As many points, chosen greedily, as leave little of the prior variance beside the noise."""
+    function = read_kernel(kernel)
+    with torch.no_grad():
+        variance = function.diagonal(inputs).expand(len(inputs)).contiguous()
+        size = min(_LEAST_POINTS, most)
+        while True:
+            chosen = pivoted_cholesky(function.matrix, inputs, size, variance=variance)
+            if float(chosen.residual.mean()) <= _AUTO_SLACK * noise or size >= min(most, len(inputs)):
+                return inputs[chosen.pivots]
+            size = min(2 * size, most)
 
 
-def _log_densities(model: StreamModel, rows: Rows) -> Float[Tensor, " n"]:
-    """Log predictive densities of rows in the model's units."""
-    latent = model.gp.predict(rows.inputs)
-    likelihood = likelihood_of(model.likelihood, rows.totals)
-    return likelihood.log_predictive_density(latent.mean, latent.variance.clamp_min(0.0), rows.targets)
+def _is_varied(targets: Float[Tensor, "c n"]) -> bool:
+    return bool((targets.amax(-1) > targets.amin(-1)).any())
+
+
+def _noise(likelihood: AbstractLikelihood) -> float | None:
+    return float(likelihood.noise_variance) if isinstance(likelihood, Gaussian) else None
+
+
+def _constant(rows: Rows, likelihood: AbstractLikelihood) -> Float[Tensor, " c"]:
+    """What the latent function is expected to be before its inputs are known."""
+    if isinstance(likelihood, Gaussian):
+        return rows.targets.mean(-1)
+    if isinstance(likelihood, Bernoulli):
+        frequency = (rows.targets.sum(-1) + 1.0) / (rows.num_rows + 2.0)
+        return torch.logit(frequency) if likelihood.link == "logit" else torch.special.ndtri(frequency)
+    return torch.zeros(len(rows.targets), dtype=torch.float64)
+
+
+def _level_noise(learned: _Learned, rows: Rows) -> float:
+    """The noise variance with which steps of a level are compared: the inverse of the expected curvature."""
+    likelihood = learned.likelihood
+    if isinstance(likelihood, Gaussian):
+        return float(likelihood.noise_variance)
+    mean = learned.constant.unsqueeze(-1).expand_as(rows.targets)
+    _, curvature = likelihood_of(likelihood, rows.totals).expected_derivatives(
+        mean, torch.ones_like(mean), rows.targets
+    )
+    return 1.0 / max(float(-curvature.mean()), 1e-3)

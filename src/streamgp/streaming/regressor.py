@@ -10,9 +10,11 @@ from sklearn.metrics import r2_score
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from streamgp.likelihoods import Gaussian
 from streamgp.streaming.estimator import AbstractStreamingEstimator, Batch, generator_of, read_totals
 from streamgp.streaming.learner import StreamLearner
-from streamgp.streaming.model import StreamPrediction
+from streamgp.streaming.model import StreamModel
+from streamgp.streaming.prediction import StreamPrediction
 from streamgp.streaming.settings import StreamSettings
 from streamgp.streaming.unordered import learn_unordered
 
@@ -39,10 +41,14 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
         num_inducing: Number of inducing points; `"auto"` adds them where the stream needs them.
         max_inducing: For `"auto"`: the most points.
         warmup: Rows after which the units are frozen.
-        refit: When hyperparameters are learned after the warm-up: `"never"`, `"doubling"` (when the number of rows has
-            doubled), or every so many rows. A refit that predicts the latest rows worse is undone; see `refits_`.
+        refit: When hyperparameters are learned after the warm-up: `"auto"` (when the number of rows has doubled, but at
+            least every 1000 rows), `"doubling"`, `"never"`, or every so many rows; see `refits_`.
         buffer_size: Latest rows that a refit sees one by one; older ones are summarised in a belief.
-        half_life: Number of rows after which what was learned from a row counts half; None to forget nothing.
+        half_life: `"auto"` learns with several half-lives side by side, with and without a level and a linear trend,
+            and mixes them by how well they predict: nothing has to be known of how the stream moves. A number of rows
+            after which half of what was known is lost; None to forget nothing.
+        sites: How observations that are not Gaussian become Gaussian ones: `"variational"`, `"laplace"`, or a
+            `streamgp.sites.SiteRule` with its tolerance and most iterations.
         drift_detector: A detector of `river.drift`, or any object with `update(value)` and `drift_detected`; copied. It
             is shown the absolute errors, in predictive standard deviations, of rows before they are learned.
         on_drift: What to do when errors have grown: `"rewarm"` begins again with a warm-up, `"reset"` keeps units and
@@ -63,9 +69,10 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
         num_inducing: Any = 100,
         max_inducing: Any = 256,
         warmup: Any = 200,
-        refit: Any = "doubling",
-        buffer_size: Any = 4000,
-        half_life: Any = None,
+        refit: Any = "auto",
+        buffer_size: Any = 2000,
+        half_life: Any = "auto",
+        sites: Any = "variational",
         drift_detector: Any = None,
         on_drift: Any = "rewarm",
         random_state: Any = 0,
@@ -78,6 +85,7 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
             refit=refit,
             buffer_size=buffer_size,
             half_life=half_life,
+            sites=sites,
             drift_detector=drift_detector,
             on_drift=on_drift,
             random_state=random_state,
@@ -87,6 +95,7 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = isinstance(self.likelihood, str) and self.likelihood in _COUNTS
+        tags.target_tags.multi_output = isinstance(self.likelihood, str) and self.likelihood == "gaussian"
         return tags
 
     def fit(self, X: Any, y: Any, total_counts: Any = None) -> "StreamingGPRegressor":
@@ -97,7 +106,7 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
 
         Args:
             X: Inputs `(n, d)`.
-            y: Targets `(n,)`.
+            y: Targets `(n,)`, or `(n, o)` for several outputs, which share kernel and inducing points.
             total_counts: Numbers of trials, one or `(n,)`, for `likelihood="binomial"`.
         """
         with self._all_or_nothing():
@@ -111,7 +120,7 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
 
         Args:
             X: Inputs `(n, d)`.
-            y: Targets `(n,)`.
+            y: Targets `(n,)`, or `(n, o)` for several outputs, which share kernel and inducing points.
             total_counts: Numbers of trials, one or `(n,)`, for `likelihood="binomial"`.
         """
         with self._all_or_nothing():
@@ -163,13 +172,14 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
         Returns:
             Draws `(num_samples, n)`.
         """
-        inputs, generator, model = self._read_inputs(X), generator_of(random_state), self._learner.model
-        assert model is not None
-        prediction = self._predict(inputs, total_counts)
-        draws = model.gp.sample(model.scaling.inputs(inputs), num_samples, generator=generator)
+        inputs, generator = self._read_inputs(X), generator_of(random_state)
+        draws, experts, prediction = self._model.sample_latent(inputs, num_samples, generator)
+        totals = read_totals(total_counts, len(inputs))
+        if totals is not None:
+            prediction = self._learner.predict(inputs, torch.from_numpy(totals))
         if latent:
-            return (prediction.shift + prediction.scale * draws).numpy()
-        return prediction.observe(draws, generator).numpy()
+            return prediction.latent(draws).numpy()
+        return prediction.observe(draws, experts, generator).numpy()
 
     def log_predictive_density(self, X: Any, y: Any, total_counts: Any = None) -> np.ndarray:
         """Log density, or probability for counts, of each target `(n,)` given its inputs `(n, d)`."""
@@ -182,11 +192,19 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
         return float(r2_score(y, self.predict(X, total_counts=total_counts), sample_weight=sample_weight))
 
     @property
-    def inducing_points_(self) -> np.ndarray:
-        """Inputs `(m, d)` at which the belief is held, in the units of the user."""
+    def noise_variance_(self) -> Any:
+        """Variance of Gaussian noise in the units of the targets, one for each output; NaN for other likelihoods."""
+        model = self._model
+        if not isinstance(model.likelihood, Gaussian):
+            return float("nan")
+        noise = (model.likelihood.noise_variance * model.units.target_scale.square()).squeeze(-1).numpy()
+        return float(noise[0]) if model.is_flat else noise
+
+    @property
+    def _model(self) -> StreamModel:
         model = self._learner.model
         assert model is not None
-        return (model.scaling.input_shift + model.scaling.input_scale * model.gp.inducing_points).numpy()
+        return model
 
     def _read(self, X: Any, y: Any, total_counts: Any, *, reset: bool) -> Batch:
         batch = self._read_rows(X, y, reset=reset, is_numeric=True)
@@ -204,7 +222,7 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
         return StreamLearner(settings)
 
     def _learned_unordered(self, settings: StreamSettings, batch: Batch) -> StreamLearner:
-        learner, _ = learn_unordered(settings, *_tensors(batch))
+        learner, _ = learn_unordered(StreamLearner(settings), *_tensors(batch))
         return learner
 
     def _learned(self, learner: StreamLearner, batch: Batch) -> StreamLearner:
@@ -215,7 +233,8 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
         """Absolute errors in predictive standard deviations."""
         X, y, totals = _tensors(batch)
         prediction = learner.predict(X, totals)
-        return ((y - prediction.mean).abs() / prediction.variance.sqrt()).tolist()
+        errors = (y - prediction.mean).abs() / prediction.variance.sqrt()
+        return errors.reshape(len(y), -1).mean(-1).tolist()
 
 
 def _tensors(batch: Batch) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:

@@ -14,16 +14,16 @@ __all__ = ["Rows", "likelihood_of", "read_inputs", "read_rows"]
 
 
 class Rows(NamedTuple):
-    """Observations in the user's units and in the order of their arrival.
+    """Observations in the order of their arrival.
 
     Attributes:
         inputs: One row for each observation.
-        targets: What was observed.
+        targets: What was observed, a line for each output.
         totals: Numbers of trials of binomial observations; None for others.
     """
 
     inputs: Float[Tensor, "n d"]
-    targets: Float[Tensor, " n"]
+    targets: Float[Tensor, "c n"]
     totals: Float[Tensor, " n"] | None = None
 
     @property
@@ -34,35 +34,39 @@ class Rows(NamedTuple):
     def part(self, start: int, stop: int) -> "Rows":
         """Some of the rows, as a copy: a view would keep all of the others in memory."""
         totals = None if self.totals is None else self.totals[start:stop].clone()
-        return Rows(self.inputs[start:stop].clone(), self.targets[start:stop].clone(), totals)
+        return Rows(self.inputs[start:stop].clone(), self.targets[:, start:stop].clone(), totals)
 
     def append(self, later: "Rows") -> "Rows":
         """These rows and then others."""
         totals = None
         if self.totals is not None and later.totals is not None:
             totals = torch.cat([self.totals, later.totals])
-        return Rows(torch.cat([self.inputs, later.inputs]), torch.cat([self.targets, later.targets]), totals)
+        return Rows(torch.cat([self.inputs, later.inputs]), torch.cat([self.targets, later.targets], -1), totals)
 
 
-def read_rows(X: Tensor, y: Tensor, totals: Tensor | None, *, num_dims: int | None) -> Rows:
+def read_rows(X: Tensor, y: Tensor, totals: Tensor | None, *, num_dims: int | None, num_outputs: int | None) -> Rows:
     """Check inputs, targets and numbers of trials, and convert them to double precision.
 
     Args:
         X: Inputs `(n, d)`.
-        y: Targets `(n,)`.
+        y: Targets `(n,)`, or `(n, c)` for several outputs.
         totals: Numbers of trials `(n,)`, or None.
         num_dims: Number of input columns so far; None before the first rows.
+        num_outputs: Number of outputs so far, zero for targets without an axis for them; None before the first rows.
     """
     X = read_inputs(X, num_dims=num_dims)
-    y = check_finite(check_targets(torch.as_tensor(y, dtype=torch.float64), X), "y")
-    if y.dim() != 1:
-        raise ShapeError(f"y must have shape ({len(X)},), one value for each row of X, but has shape {tuple(y.shape)}.")
+    y = torch.as_tensor(y, dtype=torch.float64)
+    if y.dim() not in (1, 2) or (num_outputs is not None and y.shape[1:] != torch.Size([num_outputs][:num_outputs])):
+        wanted = f"({len(X)}, {num_outputs})" if num_outputs else f"({len(X)},)"
+        raise ShapeError(f"y must have shape {wanted}, one value for each row of X, but has shape {tuple(y.shape)}.")
+    columns = y.unsqueeze(0) if y.dim() == 1 else y.mT
+    columns = check_finite(check_targets(columns, X), "y")
     if totals is not None:
         totals = torch.as_tensor(totals, dtype=torch.float64)
         if totals.dim() == 0:
             totals = totals.expand(len(X)).clone()
         totals = check_finite(check_targets(totals, X, name="totals"), "totals")
-    return Rows(X, y, totals)
+    return Rows(X, columns, totals)
 
 
 def read_inputs(X: Tensor, *, num_dims: int | None) -> Float[Tensor, "n d"]:

@@ -1,7 +1,7 @@
 """What a stream is learned with."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import final
 
@@ -18,11 +18,30 @@ from streamgp.likelihoods import (
     Poisson,
     StudentT,
 )
+from streamgp.sites import SiteRule
+from streamgp.streaming.experts import (
+    CLASS_EXPERTS,
+    COUNT_EXPERTS,
+    MANY_CLASS_EXPERTS,
+    REAL_EXPERTS,
+    Expert,
+    Experts,
+)
 
-__all__ = ["LIKELIHOODS", "StreamSettings"]
+__all__ = ["FEW_ROWS", "LIKELIHOODS", "SITE_TOLERANCE", "StreamSettings"]
 
 LIKELIHOODS = ("gaussian", "student_t", "poisson", "negative_binomial", "binomial", "bernoulli")
-_POLICIES = ("never", "doubling")
+_POLICIES = ("auto", "doubling", "never")
+# The residual of sites, in posterior standard deviations, that a stream does not see.
+SITE_TOLERANCE = 1e-3
+# With fewer rows hyperparameters are not learned.
+FEW_ROWS = 10
+# Rows after which hyperparameters are learned again at the latest, so that they follow a stream however long it is.
+_LONGEST_INTERVAL = 1000
+# Rows that are learned at once: enough that more would gain nothing in speed.
+_MOST_ROWS_AT_ONCE = 128
+# Prior variance of the latent function of a class.
+_CLASS_AMPLITUDE = 4.0
 
 
 @final
@@ -38,11 +57,14 @@ class StreamSettings:
         max_inducing: For `"auto"`: the most points.
         warmup: Rows after which scaling is frozen. Until then all rows are kept, and everything is learned anew when
             their number has doubled.
-        refit: When hyperparameters are learned after that: `"never"`, `"doubling"` (when the number of rows has
-            doubled), or a number of rows.
+        refit: When hyperparameters are learned after that: `"auto"` (when the number of rows has doubled, but at least
+            every 1000 rows), `"doubling"`, `"never"`, or every so many rows.
         buffer_size: Most recent rows that a refit sees one by one; older ones are summarised in a belief.
-        half_life: Number of rows after which what was learned from a row counts half; None to forget nothing.
+        half_life: `"auto"` learns with several half-lives side by side, with and without a level and a linear trend,
+            and mixes them by how well they predict. A number of rows is the half-life after which half of what was
+            known is lost, None to forget nothing: then there is one belief, without level and trend.
         seed: Seed of the choices of training.
+        sites: How observations that are not Gaussian become Gaussian ones.
     """
 
     likelihood: str | AbstractLikelihood = "gaussian"
@@ -50,10 +72,11 @@ class StreamSettings:
     num_inducing: int | str = 100
     max_inducing: int = 256
     warmup: int = 200
-    refit: str | int = "doubling"
-    buffer_size: int = 4000
-    half_life: float | None = None
+    refit: str | int = "auto"
+    buffer_size: int = 2000
+    half_life: float | str | None = "auto"
     seed: int = 0
+    sites: SiteRule = field(default_factory=lambda: SiteRule(tolerance=SITE_TOLERANCE))
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -68,7 +91,9 @@ class StreamSettings:
             raise DTypeError(f"kernel must be a GPyTorch kernel, but is a {type(self.kernel).__name__}.")
         if isinstance(self.refit, str):
             if self.refit not in _POLICIES:
-                raise OptionError(f"refit must be 'never', 'doubling' or a number of rows, but is {self.refit!r}.")
+                raise OptionError(
+                    f"refit must be 'auto', 'doubling', 'never' or a number of rows, but is {self.refit!r}."
+                )
         else:
             check_count(self.refit, "refit")
         if self.num_inducing != "auto":
@@ -77,9 +102,12 @@ class StreamSettings:
             check_count(self.num_inducing, "num_inducing")
         for name, least in (("max_inducing", 1), ("warmup", 1), ("buffer_size", 10)):
             check_count(getattr(self, name), name, minimum=least)
-        if self.half_life is not None and not 0 < self.half_life < math.inf:
+        if isinstance(self.half_life, str):
+            check_choice(self.half_life, ("auto",), "half_life")
+        elif self.half_life is not None and not 0 < self.half_life < math.inf:
             raise ValueRangeError(
-                f"half_life must be a positive number of rows, but is {self.half_life!r}. Pass None to forget nothing."
+                f"half_life must be 'auto' or a positive number of rows, but is {self.half_life!r}. Pass None to "
+                "forget nothing."
             )
 
     @cached_property
@@ -91,7 +119,7 @@ class StreamSettings:
             "poisson": Poisson(),
             "negative_binomial": NegativeBinomial(),
             "binomial": Binomial(1),
-            "bernoulli": Bernoulli(),
+            "bernoulli": Bernoulli("probit"),
         }
         return named[self.likelihood] if isinstance(self.likelihood, str) else self.likelihood
 
@@ -105,17 +133,31 @@ class StreamSettings:
         """The most inducing points that there may be."""
         return self.num_inducing if isinstance(self.num_inducing, int) else self.max_inducing
 
+    def experts(self, num_outputs: int) -> Experts:
+        """What is learned side by side."""
+        is_binary = isinstance(self.starting_likelihood, Bernoulli)
+        if self.half_life == "auto":
+            if isinstance(self.starting_likelihood, Gaussian):
+                return Experts(REAL_EXPERTS)
+            if is_binary:
+                return Experts(CLASS_EXPERTS if num_outputs == 1 else MANY_CLASS_EXPERTS)
+            return Experts(COUNT_EXPERTS)
+        half_life = math.inf if self.half_life is None else float(self.half_life)
+        return Experts((Expert(half_life, amplitude=_CLASS_AMPLITUDE if is_binary else 1.0),))
+
     @property
-    def num_buffered(self) -> int:
-        """The most rows in the buffer; rows much older than the half-life would tell of another time."""
+    def num_at_once(self) -> int:
+        """Most rows that are learned as if they had come at the same time."""
         if self.half_life is None:
-            return self.buffer_size
-        return max(10, min(self.buffer_size, math.ceil(2 * self.half_life)))
+            return _MOST_ROWS_AT_ONCE
+        return 16 if isinstance(self.half_life, str) else max(1, min(_MOST_ROWS_AT_ONCE, int(self.half_life / 8)))
 
     def next_refit(self, num_rows: int) -> int | None:
         """The number of rows at which to learn next, having learned at `num_rows`; None for never."""
         if num_rows < self.warmup:
-            return min(2 * num_rows, self.warmup)
+            return min(num_rows + 1 if num_rows < FEW_ROWS else 2 * num_rows, self.warmup)
         if self.refit == "never":
             return None
-        return 2 * num_rows if isinstance(self.refit, str) else num_rows + self.refit
+        if self.refit == "doubling":
+            return 2 * num_rows
+        return num_rows + (self.refit if isinstance(self.refit, int) else min(num_rows, _LONGEST_INTERVAL))

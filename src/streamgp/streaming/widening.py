@@ -7,7 +7,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.streaming.learner import StreamLearner
-from streamgp.streaming.refitting import first_fit
 from streamgp.streaming.rows import Rows
 
 __all__ = ["widen"]
@@ -27,5 +26,4 @@ def widen(learner: StreamLearner, values: Float[Tensor, " k"]) -> StreamLearner:
     if buffer is None:
         return learner
     inputs = torch.cat([buffer.inputs, values.expand(buffer.num_rows, -1)], -1)
-    rows = Rows(inputs, buffer.targets, buffer.totals)
-    return replace(learner, model=first_fit(rows, learner.settings), buffer=rows)
+    return replace(learner, buffer=Rows(inputs, buffer.targets, buffer.totals)).relearned()

@@ -9,7 +9,8 @@ import torch
 from typer.testing import CliRunner
 
 from streamgp.cli.app import app
-from streamgp.gp.archive import read_archive
+from streamgp.cli.stream.checkpoints import Checkpoint
+from streamgp.storage import load
 from streamgp.streaming import StreamLearner, StreamSettings
 
 # Small models, so that most of the time is not theirs.
@@ -231,13 +232,13 @@ def test_a_source_that_has_changed_is_refused_and_one_that_has_grown_is_not(tmp_
 
 @pytest.mark.slow
 def test_a_fresh_run_replaces_the_checkpoint(tmp_path, kept):
-    before = read_archive(tmp_path / "keep", format="streamgp.StreamCheckpoint", version=1)[0]
+    before = load(tmp_path / "keep", kind=Checkpoint).progress
     assert run(*kept[1], "--fresh", "--features", "q").exit_code == 1
     assert (tmp_path / "keep").exists()
     result = run(*kept[1], "--fresh", "--limit", 2)
     assert result.exit_code == 0
-    after = read_archive(tmp_path / "keep", format="streamgp.StreamCheckpoint", version=1)[0]
-    assert (before["counters"]["num_rows"], after["counters"]["num_rows"]) == (4, 2)
+    after = load(tmp_path / "keep", kind=Checkpoint).progress
+    assert (before.num_rows, after.num_rows) == (4, 2)
     assert len(predictions(tmp_path / "data.predictions.jsonl")) == 2
 
 
@@ -260,7 +261,11 @@ def test_a_fresh_run_replaces_the_checkpoint(tmp_path, kept):
         ("x,y\n1,2\n", ("--target", "y", "--likelihood", "binomial"), "Name their column with --totals"),
         ("x,y\n1,2\n", ("--target", "y", "--likelihood", "poisson", "--totals", "x"), "--totals are numbers of trials"),
         ("x,y\n1,2\n", ("--target", "y", "--num-inducing", "many"), "num_inducing must be a whole number or 'auto'"),
-        ("x,y\n1,2\n", ("--target", "y", "--refit", "often"), "refit must be 'never', 'doubling' or a number of rows"),
+        (
+            "x,y\n1,2\n",
+            ("--target", "y", "--refit", "often"),
+            "refit must be 'auto', 'doubling', 'never' or a number of rows",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_refused_with_a_sentence(tmp_path, monkeypatch, content, arguments, sentence):

@@ -135,7 +135,7 @@ def play_parts(*, seed: int, num_parts: int, track: Track) -> PartsScene:
     """
     parts = make_parts(seed, num_parts)
     forgetting = StreamingGPClassifier(num_inducing=_NUM_INDUCING, half_life=_HALF_LIFE)
-    remembering = StreamingGPClassifier(num_inducing=_NUM_INDUCING)
+    remembering = StreamingGPClassifier(num_inducing=_NUM_INDUCING, half_life=None)
     predicted: dict[StreamingGPClassifier, list[ndarray]] = {forgetting: [], remembering: []}
     first = num_parts // 10
     for start in track([0, *range(first, num_parts, _BLOCK)]):

@@ -8,20 +8,20 @@ from typing import Any, final
 from streamgp.cli.reading.lines import Position
 from streamgp.cli.stream.scoring import Learner
 from streamgp.errors import FileFormatError, OptionError
-from streamgp.gp.archive import read_archive, write_archive
+from streamgp.storage import load, reads_version_1, register, save
 from streamgp.streaming.metrics import StreamMetrics
-from streamgp.streaming.storage import pack_learner, unpack_learner
 
 __all__ = ["Progress", "check_identity", "has_checkpoint", "load_checkpoint", "remove_checkpoint", "save_checkpoint"]
 
-_FORMAT = "streamgp.StreamCheckpoint"
-_VERSION = 1
-_COUNTERS = ("num_rows", "num_bytes", "num_skipped", "num_refits", "num_undone")
 _START = Position()
 # Bad rows that are remembered one by one.
 _MOST_SKIPPED = 20
 
 
+register(Position)
+
+
+@register
 @final
 @dataclass(frozen=True, eq=False)
 class Progress:
@@ -55,6 +55,21 @@ class Progress:
         return replace(self, position=position, num_skipped=self.num_skipped + 1, skipped=skipped)
 
 
+@register
+@final
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """What a checkpoint's file holds.
+
+    Attributes:
+        identity: What must be the same in the run that goes on.
+        progress: How far the stream was.
+    """
+
+    identity: Mapping[str, Any]
+    progress: Progress
+
+
 def save_checkpoint(path: Path, progress: Progress, identity: Mapping[str, Any]) -> None:
     """Write a checkpoint; the one before it is kept beside it, as `PATH.previous`.
 
@@ -63,20 +78,10 @@ def save_checkpoint(path: Path, progress: Progress, identity: Mapping[str, Any])
         progress: What to keep.
         identity: What must be the same in the run that goes on.
     """
-    learner, tensors = pack_learner(progress.learner)
-    description = {
-        "format": _FORMAT,
-        "version": _VERSION,
-        "identity": dict(identity),
-        "learner": learner,
-        "metrics": progress.metrics.to_description(),
-        "position": list(progress.position),
-        "counters": {name: getattr(progress, name) for name in _COUNTERS},
-        "skipped": [list(each) for each in progress.skipped],
-    }
+    checkpoint = Checkpoint({name: _plain(value) for name, value in identity.items()}, progress)
     if path.exists():
         path.replace(_previous(path))
-    write_archive(path, description, tensors)
+    save(checkpoint, path)
 
 
 def load_checkpoint(path: Path) -> tuple[Progress, dict[str, Any], str | None] | None:
@@ -137,15 +142,18 @@ def _previous(path: Path) -> Path:
 
 
 def _read(path: Path) -> tuple[Progress, dict[str, Any]]:
-    description, tensors = read_archive(path, format=_FORMAT, version=_VERSION)
-    try:
-        progress = Progress(
-            learner=unpack_learner(description["learner"], tensors),
-            metrics=StreamMetrics.from_description(description["metrics"]),
-            position=Position(*description["position"]),
-            skipped=tuple((line, issue) for line, issue in description["skipped"]),
-            **{name: description["counters"][name] for name in _COUNTERS},
-        )
-        return progress, description["identity"]
-    except (KeyError, TypeError, ValueError) as error:
-        raise FileFormatError(f"{path} is not complete: {error!r}.") from error
+    checkpoint = load(path, kind=Checkpoint)
+    return checkpoint.progress, dict(checkpoint.identity)
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+@reads_version_1("streamgp.StreamCheckpoint")
+def _refuse(description: dict[str, Any]) -> Any:
+    """Checkpoints of format 1 hold one belief, where there are now several."""
+    raise FileFormatError(
+        "The checkpoint was written by an earlier version of streamgp, whose streams were learned with one half-life. "
+        "Finish that run with the version that began it, or start again with --fresh."
+    )

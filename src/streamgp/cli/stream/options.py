@@ -52,8 +52,8 @@ class StreamOptions:
     block: int = 1
     num_inducing: int | str = 100
     warmup: int = 200
-    refit: int | str = "doubling"
-    half_life: float | None = None
+    refit: int | str = "auto"
+    half_life: float | str | None = "auto"
     seed: int = 0
     checkpoint: Path | None = None
     checkpoint_every: int = 1000

@@ -57,9 +57,9 @@ def learn(learner: Learner, rows: Sequence[Row]) -> tuple[Learner, LearnInfo]:
 
 
 def num_inducing(learner: Learner) -> int:
-    """Number of inducing points; of the largest model where there are several."""
-    learners = learner.learners if isinstance(learner, OneVsRest) else (learner,)
-    return max((each.model.gp.num_inducing for each in learners if each.model is not None), default=0)
+    """Number of inducing points."""
+    one = learner.learner if isinstance(learner, OneVsRest) else learner
+    return 0 if one is None or one.model is None else one.model.bank.num_inducing
 
 
 def _score_values(learner: StreamLearner, rows: Sequence[Row]) -> Scored:
@@ -86,8 +86,7 @@ def _score_values(learner: StreamLearner, rows: Sequence[Row]) -> Scored:
 
 def _score_classes(learner: OneVsRest, rows: Sequence[Row]) -> Scored:
     labels = [str(label) for label in learner.classes]
-    # A label that never came among n rows may have come with probability 1 / (n + 1), by the rule of succession.
-    unseen = 1.0 / (learner.num_seen + 1.0)
+    unseen = learner.unseen
     entries: list[dict[str, Any]] = []
     measures: dict[str, list[float]] = {"is_correct": [], "brier": [], "negative_log_density": []}
     for row, values in zip(rows, learner.predict(_inputs(rows)).tolist(), strict=True):

@@ -87,7 +87,7 @@ def _with_refits(
     rows: Regression, marks: list[int], *, method: str, seed: int, settings: ProteinSettings
 ) -> Iterator[Tensor]:
     """The same for our learner, which also learns hyperparameters along the stream, and makes its own first fit."""
-    options = StreamSettings(num_inducing=settings.num_inducing, warmup=len(rows.y_first), seed=seed)
+    options = StreamSettings(num_inducing=settings.num_inducing, warmup=len(rows.y_first), half_life=None, seed=seed)
     learner, _ = StreamLearner(options).learn(rows.X_first, rows.y_first)
     yield learner.predict(rows.X_test).mean
     for row in range(len(rows.y_stream)):

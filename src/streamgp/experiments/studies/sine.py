@@ -146,15 +146,15 @@ def _osvgp_views(
 
 def _learner_views(X: Tensor, y: Tensor, grid: Tensor, *, settings: SineSettings) -> Iterator[_View]:
     first = settings.num_first
-    learner, _ = StreamLearner(StreamSettings(num_inducing=settings.num_inducing)).learn(X[:first], y[:first])
+    options = StreamSettings(num_inducing=settings.num_inducing, half_life=None)
+    learner, _ = StreamLearner(options).learn(X[:first], y[:first])
     for row in range(first, len(y)):
         learner, _ = learner.learn(X[row : row + 1], y[row : row + 1])
         if row + 1 - first in settings.marks:
             assert learner.model is not None
-            prediction, scaling = learner.predict(grid), learner.model.scaling
-            deviation = scaling.target_scale * prediction.latent_variance.sqrt()
-            points = scaling.input_shift + scaling.input_scale * learner.model.gp.inducing_points
-            yield _View(row + 1 - first, prediction.mean, deviation, points)
+            prediction, model = learner.predict(grid), learner.model
+            deviation = (model.units.target_scale * prediction.latent_variance[0].sqrt()).squeeze(0)
+            yield _View(row + 1 - first, prediction.mean, deviation, model.inducing_points)
 
 
 def _batch_views(X: Tensor, y: Tensor, grid: Tensor, *, settings: SineSettings) -> Iterator[_View]:

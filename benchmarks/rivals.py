@@ -1,0 +1,218 @@
+"""Our estimators of streams against river's, with default settings only.
+
+Each row is predicted and then learned, in the order of the file. Regression is judged by mean absolute error, negative
+log predictive density and the share of rows within 90 % intervals; classes by accuracy and log loss. river's
+regressors have no density; theirs is a Gaussian with the mean square of their latest 500 residuals. Probabilities are
+clipped at 0.001, as trees are at times certain, and wrong; the first row, of which nothing is known, does not count
+for densities. Linear models and neighbours stand behind river's scaler.
+
+    python benchmarks/rivals.py --output results.json [--streams TrumpApproval ...] [--models ours ...]
+"""
+
+import argparse
+import json
+import math
+import statistics
+import time
+import warnings
+from collections import deque
+from collections.abc import Callable, Hashable
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, final
+
+import torch
+from rival_streams import STREAMS, Stream
+from river import dummy, ensemble, forest, linear_model, multiclass, neighbors, preprocessing, stats, tree
+
+NUM_RESIDUALS = 500
+LEAST_PROBABILITY = 1e-3
+_90 = 1.6448536269514722
+
+
+class Forecast(NamedTuple):
+    """A prediction of one row: a value with its log density of the truth, and whether a 90 % interval holds it."""
+
+    value: Any
+    log_density: float
+    is_covered: bool | None = None
+
+
+class Rival(Protocol):
+    """What predicts a row and then learns it."""
+
+    def step(self, x: dict[str, float], y: Any) -> Forecast:
+        """Predict, compare, learn."""
+
+
+@final
+class RiverRegressor:
+    """A regressor of river."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.squares: deque[float] = deque(maxlen=NUM_RESIDUALS)
+        self.targets = stats.Var()
+
+    def step(self, x: dict[str, float], y: float) -> Forecast:
+        """Predict, compare, learn."""
+        mean = float(self.model.predict_one(x) or 0.0)
+        spread = statistics.fmean(self.squares) if self.squares else 1.0
+        sd = math.sqrt(max(spread, 1e-12))
+        z = (y - mean) / sd
+        self.squares.append((y - mean) ** 2)
+        self.model.learn_one(x, y)
+        return Forecast(mean, -0.5 * z * z - math.log(sd * math.sqrt(2 * math.pi)), abs(z) <= _90)
+
+
+@final
+class RiverClassifier:
+    """A classifier of river."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.labels: set[Hashable] = set()
+
+    def step(self, x: dict[str, float], y: Hashable) -> Forecast:
+        """Predict, compare, learn."""
+        probabilities = self.model.predict_proba_one(x) or {}
+        self.model.learn_one(x, y)
+        best = max(probabilities, key=probabilities.__getitem__) if probabilities else None
+        clipped = min(max(probabilities.get(y, 0.0), LEAST_PROBABILITY), 1 - LEAST_PROBABILITY)
+        return Forecast(best, math.log(clipped))
+
+
+@final
+class LastValue:
+    """Predicts what came last."""
+
+    def __init__(self) -> None:
+        self.last = 0.0
+
+    def predict_one(self, x: dict[str, float]) -> float:
+        """The last target."""
+        return self.last
+
+    def learn_one(self, x: dict[str, float], y: float) -> None:
+        """Remember it."""
+        self.last = y
+
+
+@final
+class OursRegressor:
+    """Our regressor through its integration with river."""
+
+    def __init__(self, **options: Any) -> None:
+        from streamgp.integrations.river import StreamingGPRegressor
+
+        self.model = StreamingGPRegressor(**options)
+
+    def step(self, x: dict[str, float], y: float) -> Forecast:
+        """Predict, compare, learn."""
+        forecast = self.model.forecast_one(x)
+        if forecast is None:
+            self.model.learn_one(x, y)
+            return Forecast(0.0, -0.5 * y * y - 0.5 * math.log(2 * math.pi), abs(y) <= _90)
+        low, high = forecast.quantiles([0.05, 0.95])[0].tolist()
+        result = Forecast(
+            float(forecast.mean), float(forecast.log_density(torch.tensor([y]).double())), low <= y <= high
+        )
+        self.model.learn_one(x, y)
+        return result
+
+
+def _scaled(model: Any) -> Any:
+    return preprocessing.StandardScaler() | model
+
+
+REGRESSORS: dict[str, Callable[[], Rival]] = {
+    "ours": OursRegressor,
+    "AMF": lambda: RiverRegressor(forest.AMFRegressor(seed=1)),
+    "ARF": lambda: RiverRegressor(forest.ARFRegressor(seed=1)),
+    "SRP": lambda: RiverRegressor(ensemble.SRPRegressor(seed=1)),
+    "adaptive tree": lambda: RiverRegressor(tree.HoeffdingAdaptiveTreeRegressor(seed=1)),
+    "bagging": lambda: RiverRegressor(
+        _scaled(ensemble.BaggingRegressor(tree.HoeffdingAdaptiveTreeRegressor(), seed=1))
+    ),
+    "neighbours": lambda: RiverRegressor(_scaled(neighbors.KNNRegressor())),
+    "linear": lambda: RiverRegressor(_scaled(linear_model.LinearRegression())),
+    "last value": lambda: RiverRegressor(LastValue()),
+    "mean": lambda: RiverRegressor(dummy.StatisticRegressor(stats.Mean())),
+}
+CLASSIFIERS: dict[str, Callable[[], Rival]] = {
+    "ours": lambda: RiverClassifier(_our_classifier()),
+    "AMF": lambda: RiverClassifier(forest.AMFClassifier(seed=1)),
+    "ARF": lambda: RiverClassifier(forest.ARFClassifier(seed=1)),
+    "SRP": lambda: RiverClassifier(ensemble.SRPClassifier(seed=1)),
+    "adaptive tree": lambda: RiverClassifier(tree.HoeffdingAdaptiveTreeClassifier(seed=1)),
+    "neighbours": lambda: RiverClassifier(_scaled(neighbors.KNNClassifier())),
+    "linear": lambda: RiverClassifier(_scaled(multiclass.OneVsRestClassifier(linear_model.LogisticRegression()))),
+    "last class": lambda: RiverClassifier(dummy.NoChangeClassifier()),
+    "most frequent": lambda: RiverClassifier(dummy.PriorClassifier()),
+}
+
+
+def _our_classifier() -> Any:
+    from streamgp.integrations.river import StreamingGPClassifier
+
+    return StreamingGPClassifier()
+
+
+def evaluate(stream: Stream, name: str) -> dict[str, Any]:
+    """Run one model over one stream."""
+    rival = (REGRESSORS if stream.is_regression else CLASSIFIERS)[name]()
+    rows = list(stream.rows())
+    errors, densities, covered = [], [], []
+    began = time.process_time()
+    for x, y in rows:
+        forecast = rival.step(x, y)
+        errors.append(abs(forecast.value - y) if stream.is_regression else float(forecast.value == y))
+        densities.append(forecast.log_density)
+        covered.append(forecast.is_covered)
+    seconds = time.process_time() - began
+    n = len(rows)
+    return {
+        "stream": stream.name,
+        "model": name,
+        "is_tuned": stream.is_tuned,
+        "num_rows": n,
+        "error": statistics.fmean(errors),
+        "error_sem": statistics.stdev(errors) / math.sqrt(n),
+        "nlpd": -statistics.fmean(densities[1:]),
+        "coverage": statistics.fmean(map(float, covered)) if stream.is_regression else None,
+        "seconds_per_1000": 1000 * seconds / n,
+    }
+
+
+def main() -> None:
+    """Run what is asked for, add it to the file of results, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--streams", nargs="*")
+    parser.add_argument("--models", nargs="*")
+    options = parser.parse_args()
+    results = json.loads(options.output.read_text()) if options.output.exists() else []
+    for stream in STREAMS:
+        if options.streams and stream.name not in options.streams:
+            continue
+        for name in REGRESSORS if stream.is_regression else CLASSIFIERS:
+            if options.models and name not in options.models:
+                continue
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                result = evaluate(stream, name)
+            results = [each for each in results if (each["stream"], each["model"]) != (stream.name, name)]
+            results.append(result)
+            options.output.write_text(json.dumps(results, indent=1))
+            print(_line(result), flush=True)
+
+
+def _line(result: dict[str, Any]) -> str:
+    coverage = "" if result["coverage"] is None else f"{result['coverage']:6.1%}"
+    return (
+        f"{result['stream']:20} {result['model']:14} {result['error']:9.4f} ±{result['error_sem']:.4f} "
+        f"nlpd {result['nlpd']:8.4f} {coverage:7} {result['seconds_per_1000']:7.2f} s"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,233 @@
+"""Beliefs of several experts about the same function, learned side by side as a batch."""
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple, final
+
+import torch
+from gpytorch.kernels import Kernel
+from gpytorch.means import ZeroMean
+from jaxtyping import Float
+from torch import Tensor
+
+from streamgp.gp import Prior, SparseProcess
+from streamgp.linalg import cholesky, solve_lower, solve_vector
+from streamgp.streaming.experts import Experts
+
+__all__ = ["Bank", "Seen"]
+
+# Of the prior variance of the inducing values, on the diagonal of their covariance.
+_JITTER = 1e-8
+
+
+class Seen(NamedTuple):
+    r"""What the experts say of latent values before they are observed.
+
+    Attributes:
+        weights: The loading $h(x)$ of each state.
+        features: The features $\phi(x)$ that all experts share.
+        slack: The prior variance that the inducing points leave, before amplitudes.
+        mean: Means of the latent values.
+        spread: $S h(x)$.
+        variance: Variances of the latent values, slack included.
+    """
+
+    weights: Float[Tensor, "e 1 k n"]
+    features: Float[Tensor, "m n"]
+    slack: Float[Tensor, " n"]
+    mean: Float[Tensor, "e c n"]
+    spread: Float[Tensor, "e c k n"]
+    variance: Float[Tensor, "e c n"]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Bank:
+    r"""A Kalman filter for each expert, all with the same kernel and inducing points; a frozen value.
+
+    The latent function of output $c$ is $f_t(x) = b_c + \sqrt{a}\, \phi(x)^\top \bar u_t + s\, x^\top w_t + l_t$, with
+    whitened inducing values $\bar u$, linear weights $w$ and a level $l$. The state $(\bar u, w, l)$ starts at
+    $\mathcal N(0, I)$. With each row the level takes a step of a random walk, and the others go back to the prior,
+
+    $$
+    \bar u_{t+1} = \sqrt\lambda\, \bar u_t + \sqrt{1 - \lambda}\, \xi_t , \qquad \lambda = 2^{-1/h} ,
+    $$
+
+    so that $f$ is a Gaussian process with covariance $k(x, x') \lambda^{|t - t'| / 2}$. An expert has its own half-life
+    $h$, amplitude $a$, slope $s$ and steps of the level. Learning a row costs $O(m^2)$ for each.
+
+    Attributes:
+        experts: What they expect.
+        process: Kernel and inducing points; its belief is the prior.
+        constant: $b$, for each output.
+        level_noise: The noise variance with which the steps of the level are compared.
+        mean: Means of the states.
+        covariance: Their covariances.
+
+    References:
+        Van Vaerenbergh, Lazaro-Gredilla, Santamaria (2012), Kernel recursive least-squares tracker for time-varying
+        regression.
+    """
+
+    experts: Experts
+    process: SparseProcess
+    constant: Float[Tensor, " c"]
+    level_noise: float
+    mean: Float[Tensor, "e c k"]
+    covariance: Float[Tensor, "e c k k"]
+
+    @classmethod
+    def from_prior(
+        cls,
+        experts: Experts,
+        kernel: Kernel,
+        inducing_points: Float[Tensor, "m d"],
+        *,
+        constant: Float[Tensor, " c"],
+        level_noise: float,
+    ) -> "Bank":
+        """Before any row."""
+        Z = inducing_points
+        prior = Prior.snapshot(kernel, ZeroMean(), like=Z)
+        process = SparseProcess.from_prior(prior, Z, jitter=_JITTER * float(prior.variance(Z).mean()))
+        shape = (len(experts), len(constant), sum(Z.shape) + 1)
+        eye = torch.eye(shape[-1], dtype=Z.dtype).expand(*shape, shape[-1])
+        return cls(experts, process, constant, level_noise, Z.new_zeros(shape), eye.contiguous())
+
+    @property
+    def num_inducing(self) -> int:
+        """Number of inducing points."""
+        return self.inducing_points.shape[-2]
+
+    @property
+    def inducing_points(self) -> Float[Tensor, "m d"]:
+        """Where the belief is held."""
+        return self.process.inducing_points
+
+    def see(self, X: Float[Tensor, "n d"]) -> Seen:
+        """Predict latent values."""
+        features = self.process.inducing_factor.whitening @ self.process.prior.covariance(self.inducing_points, X)
+        slack = (self.process.prior.variance(X) - features.square().sum(-2)).clamp_min(0.0)
+        H = self.weights(X, features)
+        spread = self.covariance @ H
+        mean = (self.mean.unsqueeze(-2) @ H).squeeze(-2) + self.constant.unsqueeze(-1)
+        variance = (H * spread).sum(-2).clamp_min(0.0) + (self.experts.amplitudes[:, None] * slack).unsqueeze(-2)
+        return Seen(H, features, slack, mean, spread, variance)
+
+    def weights(self, X: Float[Tensor, "n d"], features: Float[Tensor, "m n"]) -> Float[Tensor, "e 1 k n"]:
+        """The loadings of the states."""
+        e, n = len(self.experts), len(X)
+        parts = [
+            self._amplitude_roots * features,
+            self._slopes * X.mT,
+            self._has_level.expand(e, 1, n),
+        ]
+        return torch.cat(parts, -2).unsqueeze(1)
+
+    def joint_covariance(self, X: Float[Tensor, "n d"], seen: Seen) -> Float[Tensor, "e c n n"]:
+        """The covariance of latent values, slack included."""
+        slack = self.process.prior.covariance(X, X) - seen.features.mT @ seen.features
+        amplitudes = self.experts.amplitudes[:, None, None, None]
+        return seen.weights.mT @ seen.spread + amplitudes * slack
+
+    def absorb(self, seen: Seen, targets: Float[Tensor, "... c n"], noise: Float[Tensor, "... n"]) -> "Bank":
+        """Learn Gaussian observations of values that were seen; time does not go on.
+
+        Args:
+            seen: What is believed of them, by this bank.
+            targets: What was observed, the same for all experts or for each.
+            noise: Variance of the noise.
+        """
+        H, W, error = seen.weights, seen.spread, targets - seen.mean
+        n = error.shape[-1]
+        if n == 1:
+            total = (H * W).sum(-2) + noise
+            mean = self.mean + W.squeeze(-1) * (error / total)
+            step = W / total.unsqueeze(-2)
+            covariance = torch.baddbmm(
+                self.covariance.flatten(0, 1), step.flatten(0, 1), W.flatten(0, 1).mT, alpha=-1.0
+            ).view_as(self.covariance)
+        else:
+            A = H.mT @ W + torch.diag_embed(noise.expand_as(error))
+            L, _ = cholesky(A, name="the covariance of the observations")
+            G = solve_lower(L, W.mT)
+            mean = self.mean + (G.mT @ solve_vector(L, error).unsqueeze(-1)).squeeze(-1)
+            covariance = self.covariance - G.mT @ G
+        return replace(self, mean=mean, covariance=covariance)._sharing(self)
+
+    def age(self, num_rows: int) -> "Bank":
+        """Let time go on by some rows."""
+        return replace(self, covariance=self.covariance.clone())._aged_in_place(num_rows)._sharing(self)
+
+    def learn(self, seen: Seen, targets: Float[Tensor, "... c n"], noise: Float[Tensor, "... n"]) -> "Bank":
+        """Absorb observations, and let time go on by as many rows."""
+        return self.absorb(seen, targets, noise)._aged_in_place(targets.shape[-1])._sharing(self)
+
+    def _aged_in_place(self, num_rows: int) -> "Bank":
+        """The same with a covariance that nobody else holds, most of which is left as it is: memory is the cost."""
+        kept = self.experts.remembered(num_rows)
+        mean, S = self.mean.clone(), self.covariance
+        for index, share in enumerate(kept.tolist()):
+            if share < 1.0:
+                root = math.sqrt(share)
+                mean[index, :, :-1] *= root
+                S[index, :, :-1, :-1] *= share
+                S[index, :, :-1, -1] *= root
+                S[index, :, -1, :-1] *= root
+        diagonal = S.diagonal(dim1=-2, dim2=-1)
+        diagonal[..., :-1] += (1.0 - kept)[:, None, None]
+        diagonal[..., -1] += (num_rows * self.level_noise * self.experts.level_steps).unsqueeze(-1)
+        return replace(self, mean=mean)
+
+    def carried(self, other: "Bank") -> "Bank":
+        r"""This belief under the kernel and at the inducing points of another.
+
+        A belief is its prior times a site, $\Lambda = S^{-1} - E$, $\lambda = S^{-1} m$ in the state, with $E = 1$ but
+        for the level, which has no prior left: it walks at random. The part for the inducing values moves with
+        $T = L^{-1} k_\theta(Z, Z') L'^{-\top}$, the rest stays:
+
+        $$
+        \Lambda \leftarrow T \Lambda T^\top, \qquad \lambda \leftarrow T \lambda .
+        $$
+
+        As no state is wider than its prior, $\Lambda$ is positive, whatever the kernels.
+        """
+        Z, Z_old = other.inducing_points, self.inducing_points
+        K = other.process.prior.covariance(Z_old, Z)
+        T = solve_lower(other.process.factor, solve_lower(self.process.factor, K).mT)
+        T = torch.block_diag(T, torch.eye(Z.shape[-1] + 1, dtype=T.dtype))
+        L, _ = cholesky(self.covariance, name="the covariance of the carried state")
+        half = solve_lower(L, torch.eye(L.shape[-1], dtype=T.dtype).expand_as(L))
+        pull = T @ (half.mT @ (half @ self.mean.unsqueeze(-1)))
+        site = T @ (half.mT @ half - _without_level(L.shape[-1])) @ T.mT
+        values, vectors = torch.linalg.eigh(site)
+        precision = _without_level(len(T)) + (vectors * values.clamp_min(0.0).unsqueeze(-2)) @ vectors.mT
+        L_P, _ = cholesky(precision, name="the precision of the carried state")
+        root = solve_lower(L_P, torch.eye(len(T), dtype=T.dtype).expand_as(L_P))
+        mean = (root.mT @ (root @ pull)).squeeze(-1)
+        return replace(other, mean=mean, covariance=root.mT @ root)._sharing(other)
+
+    def _sharing(self, other: "Bank") -> "Bank":
+        """Share what was derived from the experts."""
+        for name in ("_amplitude_roots", "_slopes", "_has_level"):
+            if name in other.__dict__:
+                self.__dict__[name] = other.__dict__[name]
+        return self
+
+    @cached_property
+    def _amplitude_roots(self) -> Float[Tensor, "e 1 1"]:
+        return self.experts.amplitudes.sqrt()[:, None, None]
+
+    @cached_property
+    def _slopes(self) -> Float[Tensor, "e 1 1"]:
+        return self.experts.slopes[:, None, None]
+
+    @cached_property
+    def _has_level(self) -> Float[Tensor, "e 1 1"]:
+        return self.experts.has_level[:, None, None]
+
+
+def _without_level(size: int) -> Float[Tensor, "k k"]:
+    """The identity, but for the last entry."""
+    return torch.diag(torch.cat([torch.ones(size - 1, dtype=torch.float64), torch.zeros(1, dtype=torch.float64)]))

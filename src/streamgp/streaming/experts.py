@@ -1,0 +1,118 @@
+"""Experts: beliefs about one stream that differ in how its function may change."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+__all__ = ["CLASS_EXPERTS", "COUNT_EXPERTS", "MANY_CLASS_EXPERTS", "REAL_EXPERTS", "Expert", "Experts"]
+
+
+@final
+@dataclass(frozen=True)
+class Expert:
+    """How a function is expected to change while rows come.
+
+    Attributes:
+        half_life: Number of rows after which half of what was known of the function is lost; infinite for nothing.
+        level_gain: The share of an error by which a level that is added to the function follows it, in the long run:
+            zero for no level, close to one for a level that is the last error.
+        amplitude: What the prior variance of the function is multiplied with.
+        slope: Prior standard deviation of the weights of a linear trend in standardised inputs; zero for none.
+    """
+
+    half_life: float = math.inf
+    level_gain: float = 0.0
+    amplitude: float = 1.0
+    slope: float = 0.0
+
+
+# With back-to-the-prior forgetting what is lost is compared with the prior, so that a half-life of 1000 rows already
+# follows a function that changes its sign; chosen on the streams that `benchmarks/rival_streams.py` calls tuned.
+REAL_EXPERTS = (
+    Expert(),
+    Expert(slope=1.0),
+    Expert(1000.0, slope=1.0),
+    Expert(100.0, slope=1.0),
+    Expert(20.0, slope=1.0),
+    Expert(level_gain=0.1, slope=1.0),
+    Expert(level_gain=0.5, slope=1.0),
+    Expert(100.0, level_gain=0.5, slope=1.0),
+    Expert(level_gain=0.9, slope=1.0),
+    Expert(level_gain=0.99, amplitude=0.0),
+)
+COUNT_EXPERTS = (
+    Expert(),
+    Expert(1000.0, slope=0.3),
+    Expert(100.0, slope=0.3),
+    Expert(level_gain=0.1, slope=0.3),
+    Expert(level_gain=0.5, slope=0.3),
+)
+# Amplitudes of classes are on the probit scale.
+CLASS_EXPERTS = (
+    Expert(amplitude=1.0),
+    Expert(amplitude=10.0, slope=0.5),
+    Expert(1000.0, amplitude=3.0, slope=0.5),
+    Expert(100.0, amplitude=3.0, slope=0.5),
+    Expert(20.0, amplitude=3.0, slope=0.5),
+    Expert(level_gain=0.2, amplitude=3.0, slope=0.5),
+)
+MANY_CLASS_EXPERTS = (
+    Expert(amplitude=2.0, slope=0.5),
+    Expert(amplitude=20.0, slope=0.5),
+    Expert(1000.0, amplitude=5.0, slope=0.5),
+    Expert(100.0, amplitude=5.0, slope=0.5),
+)
+
+
+@final
+@dataclass(frozen=True)
+class Experts:
+    """Several experts, with what is known of them as tensors."""
+
+    each: tuple[Expert, ...]
+
+    def __len__(self) -> int:
+        return len(self.each)
+
+    @cached_property
+    def half_lives(self) -> Float[Tensor, " e"]:
+        """Half-lives in rows."""
+        return torch.tensor([expert.half_life for expert in self.each], dtype=torch.float64)
+
+    @cached_property
+    def gains(self) -> Float[Tensor, " e"]:
+        """Gains of the levels."""
+        return torch.tensor([expert.level_gain for expert in self.each], dtype=torch.float64)
+
+    @cached_property
+    def amplitudes(self) -> Float[Tensor, " e"]:
+        """What prior variances are multiplied with."""
+        return torch.tensor([expert.amplitude for expert in self.each], dtype=torch.float64)
+
+    @cached_property
+    def slopes(self) -> Float[Tensor, " e"]:
+        """Prior standard deviations of linear weights."""
+        return torch.tensor([expert.slope for expert in self.each], dtype=torch.float64)
+
+    @cached_property
+    def has_level(self) -> Float[Tensor, " e"]:
+        """One for those with a level, zero for the others."""
+        return (self.gains > 0).double()
+
+    @cached_property
+    def level_steps(self) -> Float[Tensor, " e"]:
+        r"""Variance of one step of the level, in units of the noise variance.
+
+        In the long run a level that moves by steps of variance $q$ under noise of variance $v$ is corrected by the
+        share $g$ of an error for which $q / v = g^2 / (1 - g)$.
+        """
+        return self.gains.square() / (1.0 - self.gains)
+
+    def remembered(self, num_rows: int) -> Float[Tensor, " e"]:
+        """The share of what is known that is left after some rows."""
+        return 0.5 ** (num_rows / self.half_lives)

@@ -1,0 +1,178 @@
+"""Learning a kernel and a noise variance that several targets share."""
+
+import math
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import final
+
+import torch
+from gpytorch.kernels import Kernel, MaternKernel, ScaleKernel
+from gpytorch.means import ZeroMean
+from jaxtyping import Float
+from torch import Tensor
+
+from streamgp.gp import read_kernel
+from streamgp.likelihoods import Gaussian
+from streamgp.linalg import cholesky, solve_lower
+from streamgp.training.inducing import kmeans_points
+from streamgp.training.lbfgs import maximize
+from streamgp.training.parameters import Hyperparameters, Space, hyperparameter_space
+from streamgp.training.priors import HyperPrior, read_priors
+
+__all__ = ["LearnedKernel", "default_kernel", "learn_hyperparameters", "scaled_to"]
+
+_JITTER = 1e-8
+_START_NOISE = 0.05
+# The least noise variance that is learned, relative to the variance of the targets.
+_LEAST_NOISE = 1e-5
+_WARM_ITERATIONS, _FRESH_ITERATIONS = 12, 25
+_TOLERANCE = 1e-3
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class LearnedKernel:
+    """What was learned.
+
+    Attributes:
+        kernel: The kernel.
+        noise_variance: Variance of the noise.
+        inducing_points: Points chosen under the kernel.
+        bound: The collapsed bound for each value, priors included.
+    """
+
+    kernel: Kernel
+    noise_variance: float
+    inducing_points: Float[Tensor, "m d"]
+    bound: float = math.nan
+
+
+def default_kernel(num_dims: int) -> Kernel:
+    """A scaled Matérn-5/2 kernel for standardised inputs, with a lengthscale for each."""
+    kernel = ScaleKernel(MaternKernel(2.5, ard_num_dims=num_dims)).double()
+    kernel.base_kernel.lengthscale = math.sqrt(num_dims)
+    kernel.outputscale = 1.0
+    return kernel
+
+
+def learn_hyperparameters(
+    X: Float[Tensor, "n d"],
+    Y: Float[Tensor, "c n"],
+    *,
+    kernel: Kernel,
+    before: LearnedKernel | None,
+    noise_variance: float | None,
+    num_inducing: int,
+    seed: int,
+    is_thorough: bool = True,
+) -> tuple[LearnedKernel, float]:
+    """Maximize the collapsed bound of Gaussian observations, summed over targets that share kernel and noise.
+
+    Twice: from what was learned before, and from the start, as the former can be a local optimum from which no later
+    data leads away. The better one is taken.
+
+    Args:
+        X: Inputs, standardised.
+        Y: Targets of mean zero.
+        kernel: Where a search from the start begins; parameters with `requires_grad=False` stay.
+        before: What was learned before.
+        noise_variance: The noise, if it is known.
+        num_inducing: Number of inducing points.
+        seed: Of the choice of points.
+        is_thorough: Whether to search from the start, too, where something was learned before.
+
+    Returns:
+        What was learned, and what it gained over what was learned before, for each value; NaN if there was nothing.
+    """
+    variance = float(Y.square().mean())
+    variance = variance if variance > 1e-12 else 1.0
+    starts = []
+    if before is None or is_thorough:
+        starts.append((kernel, noise_variance or _START_NOISE * variance, _FRESH_ITERATIONS))
+    if before is not None:
+        starts.append((_learnable_as(before.kernel, kernel), noise_variance or before.noise_variance, _WARM_ITERATIONS))
+    found = [
+        _climb(_setting(X, start, noise, noise_variance is None, num_inducing, seed), X, Y, variance, steps)
+        for start, noise, steps in starts
+    ]
+    best = max(found, key=lambda each: each[0].bound)[0]
+    return best, best.bound - found[-1][1] if before is not None else math.nan
+
+
+def _setting(
+    X: Tensor, kernel: Kernel, noise: float, is_noise_learned: bool, num_inducing: int, seed: int
+) -> Hyperparameters:
+    kernel = deepcopy(kernel).to(X)
+    Z = kmeans_points(kernel, X, num_inducing, generator=torch.Generator().manual_seed(seed))
+    likelihood = Gaussian(torch.tensor(noise, dtype=X.dtype), is_learned=is_noise_learned)
+    return Hyperparameters(kernel, ZeroMean(), likelihood, Z, {})
+
+
+def _climb(
+    setting: Hyperparameters, X: Tensor, Y: Tensor, variance: float, max_iterations: int
+) -> tuple[LearnedKernel, float]:
+    """Learn from one start; returns what was found, and the bound at the start."""
+    prior = read_priors(
+        "dim_scaled", setting.kernel, setting.mean, likelihood=setting.likelihood, target_variance=variance
+    )
+    least = math.log(_LEAST_NOISE * variance)
+    space = hyperparameter_space(setting, likelihood_bounds={"noise_variance": (least, math.inf)})
+    ascent = maximize(
+        lambda x: _objective(space, prior, X, Y, x),
+        space.start,
+        bounds=space.bounds,
+        max_iterations=max_iterations,
+        tolerance=_TOLERANCE,
+        scale=float(Y.numel()),
+    )
+    learned = space.setting(ascent.x)
+    assert isinstance(learned.likelihood, Gaussian)
+    noise = float(learned.likelihood.noise_variance)
+    found = LearnedKernel(learned.kernel, noise, learned.inducing_points, ascent.value / Y.numel())
+    return found, ascent.history[0] / Y.numel()
+
+
+def _objective(space: Space, prior: HyperPrior, X: Tensor, Y: Tensor, x: Tensor) -> Tensor:
+    return space.evaluate(x, lambda setting: _bound(setting, X, Y) + prior.log_density(setting))
+
+
+def _bound(setting: Hyperparameters, X: Float[Tensor, "n d"], Y: Float[Tensor, "c n"]) -> Float[Tensor, ""]:
+    r"""Titsias' bound, summed over targets: all share the factors.
+
+    With $G = L^{-1} K_{zx} / \sigma$, $A = I + G G^\top = L_A L_A^\top$ and $B = L_A^{-1} G Y^\top / \sigma$,
+
+    $$
+    -\tfrac12 \left( \lVert Y \rVert^2 / \sigma^2 - \lVert B \rVert^2 + c \, (n \log 2 \pi \sigma^2
+    + \log \lvert A \rvert + \operatorname{tr} K_{xx} / \sigma^2 - \lVert G \rVert^2) \right) .
+    $$
+    """
+    assert isinstance(setting.likelihood, Gaussian)
+    function, Z, noise = read_kernel(setting.kernel), setting.inducing_points, setting.likelihood.noise_variance
+    variance = function.diagonal(X)
+    eye = torch.eye(len(Z), dtype=X.dtype)
+    L, _ = cholesky(function.matrix(Z, Z) + _JITTER * variance.mean() * eye, name="the kernel of inducing points")
+    G = solve_lower(L, function.matrix(Z, X)) / noise.sqrt()
+    A = eye + G @ G.mT
+    L_A, _ = cholesky(A, name="the information of the observations")
+    B = solve_lower(L_A, G @ Y.mT) / noise.sqrt()
+    c, n = Y.shape
+    slack = variance.expand(n).sum() / noise - (A.diagonal().sum() - len(Z))
+    log_determinant = n * torch.log(2.0 * math.pi * noise) + 2.0 * L_A.diagonal().log().sum()
+    return -0.5 * (Y.square().sum() / noise - B.square().sum() + c * (log_determinant + slack))
+
+
+def _learnable_as(kernel: Kernel, given: Kernel) -> Kernel:
+    """A copy whose parameters are learned, but for those that the user froze."""
+    copy = deepcopy(kernel)
+    is_learned = {name: parameter.requires_grad for name, parameter in given.named_parameters()}
+    for name, parameter in copy.named_parameters():
+        parameter.requires_grad_(is_learned.get(name, True))
+    return copy.train()
+
+
+def scaled_to(hyperparameters: LearnedKernel, outputscale: float) -> LearnedKernel:
+    """The same with another outputscale, where the kernel has one that is learned."""
+    kernel = deepcopy(hyperparameters.kernel)
+    if isinstance(kernel, ScaleKernel) and kernel.raw_outputscale.requires_grad:
+        kernel.outputscale = outputscale
+    return replace(hyperparameters, kernel=kernel)

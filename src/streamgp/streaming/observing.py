@@ -1,0 +1,97 @@
+"""Learning rows of any likelihood by a bank of experts."""
+
+import warnings
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from streamgp.errors import ConvergenceError, StreamGPWarning
+from streamgp.likelihoods import AbstractLikelihood, Gaussian
+from streamgp.sites import DenseBelief, SiteRule, Sites, find_sites
+from streamgp.streaming.bank import Bank, Seen
+from streamgp.streaming.rows import Rows, likelihood_of
+
+__all__ = ["observe"]
+
+# Newton steps for the site of a single observation, and the longest: counts take some from far away.
+_NUM_STEPS, _LONGEST_STEP = 5, 4.0
+# The residual, in standard deviations, beyond which sites are looked for with more care.
+_LARGEST_RESIDUAL = 0.05
+_LEAST_PRECISION = 1e-6
+# Rounds in which the sites of several labels take notice of each other.
+_NUM_ROUNDS = 3
+
+
+def observe(bank: Bank, seen: Seen, rows: Rows, likelihood: AbstractLikelihood, rule: SiteRule) -> Bank:
+    """Learn rows that were seen, and let time go on by as many.
+
+    Args:
+        bank: The beliefs.
+        seen: What they say of the rows.
+        rows: The rows, in the units of the model.
+        likelihood: Of one observation.
+        rule: How observations that are not Gaussian become Gaussian sites.
+    """
+    if isinstance(likelihood, Gaussian):
+        noise = likelihood.noise_variance.to(rows.targets).expand(1, 1, rows.num_rows)
+        return bank.learn(seen, rows.targets, noise)
+    likelihood = likelihood_of(likelihood, rows.totals)
+    slack = (bank.experts.amplitudes[:, None] * seen.slack).unsqueeze(-2).expand_as(seen.mean)
+    belief = DenseBelief(seen.mean, seen.weights.mT @ seen.spread, slack)
+    targets = rows.targets.expand_as(seen.mean)
+    if likelihood.is_log_concave and rule.rule == "variational":
+        sites, residual = _concave_sites(belief, targets, likelihood)
+        if bool(residual < _LARGEST_RESIDUAL):
+            return bank.learn(seen, sites.targets, sites.variance)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", StreamGPWarning)  # a stream goes on; what is wrong shows in its metrics
+            sites, _ = find_sites(belief, likelihood, targets, rule)
+    except ConvergenceError:
+        if rows.num_rows == 1:
+            return bank.age(1)  # an observation that cannot be learned from is passed over
+        for index in range(rows.num_rows):
+            row = rows.part(index, index + 1)
+            bank = observe(bank, bank.see(row.inputs), row, likelihood, rule)
+        return bank
+    return bank.learn(seen, sites.targets, sites.variance)
+
+
+def _concave_sites(
+    belief: DenseBelief, y: Float[Tensor, "e c n"], likelihood: AbstractLikelihood
+) -> tuple[Sites, Float[Tensor, ""]]:
+    r"""The variational sites of observations of log-concave likelihoods, in a fixed number of steps.
+
+    First of each observation on its own, $m' = m + v g$ and $1 / v' = 1 / v - h$ with expectations at $(m', v')$, by
+    Newton steps of bounded length. Of several observations, these are then moved half of the way to those of the joint
+    belief, some times.
+
+    Returns:
+        The sites, and the largest residual of those of single observations, in standard deviations.
+    """
+    assert belief.slack is not None
+    before, slack = belief.variance().clamp_min(0.0), belief.slack
+    mean, variance = belief.mean, before
+    for _ in range(_NUM_STEPS):
+        first, precision = _expected(likelihood, mean, variance + slack, y)
+        step = (belief.mean + before * first - mean) / (1.0 + before * precision)
+        mean = mean + step.clamp(-_LONGEST_STEP, _LONGEST_STEP)
+        variance = before / (1.0 + before * precision)
+    residual = (step / (variance.sqrt() + _LEAST_PRECISION)).abs().max().nan_to_num(nan=torch.inf)
+    first, precision = _expected(likelihood, mean, variance + slack, y)
+    pull = first + precision * (mean - belief.mean)
+    for _ in range(_NUM_ROUNDS if y.shape[-1] > 1 else 0):
+        updated = belief.update(pull, precision)
+        first, new_precision = _expected(likelihood, belief.mean + updated.shift, updated.variance + slack, y)
+        pull = 0.5 * (pull + first + new_precision * updated.shift)
+        precision = 0.5 * (precision + new_precision)
+    return Sites(belief.mean + pull / precision, 1.0 / precision), residual
+
+
+def _expected(
+    likelihood: AbstractLikelihood, mean: Tensor, variance: Tensor, y: Tensor
+) -> tuple[Float[Tensor, "e c n"], Float[Tensor, "e c n"]]:
+    """The expected slope of the log density, and its curvature as a precision."""
+    first, second = likelihood.expected_derivatives(mean, variance, y)
+    return first, (-second).clamp_min(_LEAST_PRECISION)

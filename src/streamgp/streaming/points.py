@@ -1,0 +1,159 @@
+"""Inducing points that follow a stream: what a point is worth for the next rows, not what it holds."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import final
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from streamgp.gp import SparseProcess
+from streamgp.streaming.bank import Bank, Seen
+
+__all__ = ["Usage", "follow"]
+
+# What the inducing points may leave of a latent value, in units of the noise, before a point is added for it.
+_SLACK_TOLERANCE = 0.02
+# Below this share of its prior variance an input is a copy of the inducing points, up to rounding.
+_COPY = 1e-6
+# A point may go when none of the latest rows, so many for each point, would have missed it.
+_UNUSED = 1.0
+# Most points that are exchanged for one block of rows.
+_MOST_MOVES = 8
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Usage:
+    """Which row last used each inducing point: without the point, more of its latent value would be left open.
+
+    Attributes:
+        last_rows: Numbers of the rows that last used each point.
+        num_rows: Number of rows so far.
+    """
+
+    last_rows: Float[Tensor, " m"]
+    num_rows: int = 0
+
+    @classmethod
+    def none(cls, num_inducing: int) -> "Usage":
+        """Before any row."""
+        return cls(torch.zeros(num_inducing, dtype=torch.float64))
+
+    @property
+    def is_unused(self) -> Bool[Tensor, " m"]:
+        """Which points no row used of late."""
+        return self.num_rows - self.last_rows > _UNUSED * len(self.last_rows)
+
+    def add(self, is_used: Bool[Tensor, "m n"]) -> "Usage":
+        """Count rows by which points they use."""
+        n = is_used.shape[-1]
+        numbers = torch.arange(self.num_rows + 1, self.num_rows + n + 1, dtype=torch.float64)
+        last_rows = torch.where(is_used, numbers, 0.0).amax(-1)
+        return Usage(torch.maximum(self.last_rows, last_rows), self.num_rows + n)
+
+    def exchanged(self, index: int) -> "Usage":
+        """With a newcomer, at the end, in place of a point."""
+        stays = torch.arange(len(self.last_rows)) != index
+        return Usage(self.last_rows[stays], self.num_rows).joined()
+
+    def joined(self) -> "Usage":
+        """With a newcomer at the end, which the latest row uses."""
+        return Usage(torch.cat([self.last_rows, self.last_rows.new_tensor([self.num_rows])]), self.num_rows)
+
+
+def follow(
+    bank: Bank, usage: Usage, X: Float[Tensor, "n d"], seen: Seen, *, most: int, is_sparing: bool = False
+) -> tuple[Bank, Usage, Seen, int]:
+    """Let inputs become inducing points where the points leave too much of them open.
+
+    While there is room, an input joins. After that it takes the place of a point that no row used of late, however much
+    it holds: that which was used longest ago. So rows that were just learned are represented, points that are used
+    stay, and while there are points enough none goes.
+
+    Args:
+        bank: The beliefs.
+        usage: How much rows leaned on its points.
+        X: Inputs of new rows.
+        seen: What the bank says of them.
+        most: How many inducing points there may be.
+        is_sparing: Whether room is left where points are not needed, too.
+
+    Returns:
+        Bank, usage and what is then seen of the rows; the number of new points.
+    """
+    needed = _SLACK_TOLERANCE * bank.level_noise / float(bank.experts.amplitudes.max())
+    usage = usage.add(_losses(bank, seen) > needed)
+    num_moves = 0
+    while num_moves < _MOST_MOVES:
+        slack, index = seen.slack.max(-1)
+        x = X[int(index)].unsqueeze(0)
+        variance = float(bank.process.prior.variance(x))
+        if float(slack) < max(_COPY * variance, needed if is_sparing or bank.num_inducing >= most else 0.0):
+            break
+        if bank.num_inducing < most:
+            bank, usage = _joined(bank, x), usage.joined()
+        else:
+            if not bool(usage.is_unused.any()):
+                break
+            oldest = int(usage.last_rows.argmin())
+            bank, usage = _exchanged(bank, x, oldest), usage.exchanged(oldest)
+        seen = bank.see(X)
+        num_moves += 1
+    return bank, usage, seen, num_moves
+
+
+def _losses(bank: Bank, seen: Seen) -> Float[Tensor, "m n"]:
+    r"""By how much the prior variance of each latent value would grow without each point, $w_i^2 / (K^{-1})_{ii}$."""
+    factor = bank.process.inducing_factor
+    return (factor.whitening.mT @ seen.features).square() * factor.leave_one_out.unsqueeze(-1)
+
+
+def _joined(bank: Bank, x: Float[Tensor, "1 d"]) -> Bank:
+    """Add an inducing point; the belief about it is what the others say, so nothing is lost."""
+    m = bank.num_inducing
+    process = _moved(bank, torch.cat([bank.inducing_points, x]))
+    mean = torch.cat([bank.mean[..., :m], torch.zeros_like(bank.mean[..., :1]), bank.mean[..., m:]], -1)
+    S = bank.covariance
+    rows = torch.cat([S[..., :m, :], torch.zeros_like(S[..., :1, :]), S[..., m:, :]], -2)
+    covariance = torch.cat([rows[..., :m], torch.zeros_like(rows[..., :1]), rows[..., m:]], -1)
+    covariance[..., m, m] = 1.0
+    return replace(bank, process=process, mean=mean, covariance=covariance)
+
+
+def _exchanged(bank: Bank, x: Float[Tensor, "1 d"], index: int) -> Bank:
+    r"""Replace an inducing point.
+
+    Add $x$, which loses nothing, and let $n$ be what the new points cannot express of $u_i$, scaled to unit prior
+    variance. The carried site is the old one at $n = 0$, and the carried belief the old one given $n = 0$: a step of
+    rank one.
+    """
+    m, old = bank.num_inducing, bank.process.inducing_factor
+    stays = torch.arange(m) != index
+    process = _moved(bank, torch.cat([bank.inducing_points[stays], x]))
+    phi = (old.whitening @ bank.process.prior.covariance(bank.inducing_points, x)).squeeze(-1)
+    variance = float(bank.process.prior.variance(x)) + bank.process.jitter
+    own = math.sqrt(max(variance - float(phi @ phi), bank.process.jitter))
+    # From old whitened coordinates, and one more for what is new of x, to values at the new points.
+    values = torch.block_diag(old.double_factor[stays], torch.tensor([[own]], dtype=phi.dtype))
+    values[-1, :-1] = phi
+    T = process.inducing_factor.whitening @ values
+    direction = old.whitening[:, index]
+    n = torch.cat([direction, -(phi @ direction / own).unsqueeze(-1)])
+    n = n / n.norm()
+    rest = torch.eye(bank.mean.shape[-1] - m, dtype=phi.dtype)
+    T_state, t = torch.block_diag(T[:, :-1], rest), torch.cat([T[:, -1], rest.new_zeros(len(rest))])
+    n_state = torch.cat([n[:-1], rest.new_zeros(len(rest))])
+    Sn = bank.covariance @ n_state
+    c = Sn @ T_state.mT + n[-1] * t
+    variance_n = ((Sn @ n_state) + n[-1].square()).unsqueeze(-1)
+    mean = bank.mean @ T_state.mT - c * ((bank.mean @ n_state).unsqueeze(-1) / variance_n)
+    scaled = c / variance_n.sqrt()
+    covariance = T_state @ bank.covariance @ T_state.mT + torch.outer(t, t)
+    covariance = covariance - scaled.unsqueeze(-1) * scaled.unsqueeze(-2)
+    return replace(bank, process=process, mean=mean, covariance=covariance)
+
+
+def _moved(bank: Bank, Z: Float[Tensor, "m d"]) -> SparseProcess:
+    return SparseProcess.from_prior(bank.process.prior, Z, jitter=bank.process.jitter)

@@ -1,0 +1,166 @@
+"""What a mixture of experts expects to observe."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from scipy.special import ndtr, ndtri, stdtr, stdtrit
+from torch import Tensor
+
+from streamgp.likelihoods import AbstractLikelihood, Gaussian
+from streamgp.likelihoods.parameters import to_probabilities
+from streamgp.streaming.mixture import Mixture, student_log_density
+
+__all__ = ["StreamPrediction"]
+
+_NUM_BISECTIONS = 50
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class StreamPrediction:
+    """What the model expects to observe, in the user's units: a mixture over experts.
+
+    Attributes:
+        latent_mean: Mean of the latent function, in the model's units, by each expert for each output.
+        latent_variance: Its variance.
+        mixture: Weights of the experts, and the scale of their errors.
+        likelihood: Of observations given the latent function, in the same units.
+        shift: What is added to targets of those units, times `scale`, to come back to the user's.
+        scale: See `shift`.
+        is_flat: Whether there is one output, without an axis of its own.
+    """
+
+    latent_mean: Float[Tensor, "e c n"]
+    latent_variance: Float[Tensor, "e c n"]
+    mixture: Mixture
+    likelihood: AbstractLikelihood
+    shift: Float[Tensor, "c 1"]
+    scale: Float[Tensor, "c 1"]
+    is_flat: bool = True
+
+    @property
+    def is_real(self) -> bool:
+        """Whether targets are real, with errors whose scale was learned."""
+        return isinstance(self.likelihood, Gaussian)
+
+    @property
+    def mean(self) -> Float[Tensor, "n ..."]:
+        """Mean of the targets."""
+        return self._output(self.shift + self.scale * self._average(self._means()))
+
+    @property
+    def variance(self) -> Float[Tensor, "n ..."]:
+        """Variance of the targets, noise included."""
+        means = self._means()
+        center = self._average(means)
+        within = self.likelihood.predictive_variance(self.latent_mean, self.latent_variance)
+        if self.is_real:
+            degrees = self.mixture.degrees
+            spread = 1.0 if math.isinf(degrees) else degrees / (degrees - 2.0)
+            within = within * self.mixture.scale.unsqueeze(-1) * spread
+        return self._output(self.scale.square() * self._average(within + (means - center).square()))
+
+    def quantiles(self, probabilities: Sequence[float]) -> Float[Tensor, "n ... k"]:
+        """Quantiles of the targets, noise included.
+
+        Those of the mixture for real targets. For counts and classes the experts' latent values are first replaced by
+        one Gaussian of the same mean and variance.
+        """
+        levels = to_probabilities(probabilities, self.latent_mean)
+        found = self._student_quantiles(levels) if self.is_real else self._matched_quantiles(levels)
+        found = self.shift.unsqueeze(-1) + self.scale.unsqueeze(-1) * found
+        return found.squeeze(0) if self.is_flat else found.movedim(0, 1)
+
+    def log_density(self, y: Float[Tensor, "n ..."]) -> Float[Tensor, " n"]:
+        """Log predictive density, or probability, of targets: jointly, where there are several outputs."""
+        densities = self.log_densities(y.unsqueeze(0) if self.is_flat else y.mT)
+        return torch.logsumexp(self.mixture.log_weights.unsqueeze(-1) + densities, 0)
+
+    def log_densities(self, targets: Float[Tensor, "c n"]) -> Float[Tensor, "e n"]:
+        """The same by each expert."""
+        scaled = (targets - self.shift) / self.scale
+        if self.is_real:
+            variance = self.likelihood.predictive_variance(self.latent_mean, self.latent_variance)
+            variance = variance * self.mixture.scale.unsqueeze(-1)
+            density = student_log_density(scaled - self.latent_mean, variance, self.mixture.degrees)
+        else:
+            density = self.likelihood.log_predictive_density(self.latent_mean, self.latent_variance, scaled)
+        return (density - self.scale.log()).sum(-2)
+
+    def squared_errors(self, targets: Float[Tensor, "c n"]) -> Float[Tensor, "e c n"]:
+        """Squares of errors in units of their deviations, before these were scaled."""
+        variance = self.likelihood.predictive_variance(self.latent_mean, self.latent_variance)
+        return ((targets - self.shift) / self.scale - self._means()).square() / variance
+
+    def observe(
+        self, latent: Float[Tensor, "s c n"], experts: Int[Tensor, " s"], generator: torch.Generator
+    ) -> Float[Tensor, "s n ..."]:
+        """Draw targets for values of the latent function by some experts."""
+        if self.is_real:
+            # Errors of the function and of the noise have one scale, which is not known: Student's t.
+            center, factor = self.latent_mean[experts], self._scales(experts, generator)
+            latent = center + factor * (latent - center)
+            assert isinstance(self.likelihood, Gaussian)
+            noise = torch.randn(latent.shape, generator=generator, dtype=latent.dtype)
+            draws = latent + factor * self.likelihood.noise_variance.to(latent).sqrt() * noise
+        else:
+            draws = self.likelihood.sample(latent, generator=generator)
+        return self._output(self.shift + self.scale * draws)
+
+    def latent(self, latent: Float[Tensor, "s c n"]) -> Float[Tensor, "s n ..."]:
+        """Values of the latent function in the user's units."""
+        return self._output(self.shift + self.scale * latent)
+
+    def _scales(self, experts: Tensor, generator: torch.Generator) -> Float[Tensor, "s c 1"]:
+        degrees = self.mixture.degrees
+        if math.isinf(degrees):
+            return self.mixture.scale[experts].unsqueeze(-1)
+        shape = (len(experts), self.mixture.scale.shape[-1])
+        # A chi-squared variable of whole degrees is a sum of squares.
+        squares = torch.randn(*shape, round(degrees), generator=generator, dtype=torch.float64).square().sum(-1)
+        return (self.mixture.scale[experts] * round(degrees) / squares).sqrt().unsqueeze(-1)
+
+    def _means(self) -> Float[Tensor, "e c n"]:
+        return self.likelihood.predictive_mean(self.latent_mean, self.latent_variance)
+
+    def _average(self, values: Float[Tensor, "e c n"]) -> Float[Tensor, "c n"]:
+        return (self.mixture.weights[:, None, None] * values).sum(0)
+
+    def _output(self, values: Float[Tensor, "*s c n"]) -> Tensor:
+        return values.squeeze(-2) if self.is_flat else values.mT
+
+    def _student_quantiles(self, levels: Float[Tensor, " k"]) -> Float[Tensor, "c n k"]:
+        """By bisection between the least and the largest of the experts' quantiles."""
+        degrees, weights = self.mixture.degrees, self.mixture.weights.numpy()[:, None, None, None]
+        variance = self.likelihood.predictive_variance(self.latent_mean, self.latent_variance)
+        sd = (variance * self.mixture.scale.unsqueeze(-1)).sqrt().unsqueeze(-1).numpy()
+        mean = self.latent_mean.unsqueeze(-1).numpy()
+        each = mean + sd * _student_quantile(degrees, levels.numpy())
+        counts = weights > 1e-9
+        lower = np.where(counts, each, np.inf).min(0)
+        upper = np.where(counts, each, -np.inf).max(0)
+        if len(mean) > 1:
+            for _ in range(_NUM_BISECTIONS):
+                middle = 0.5 * (lower + upper)
+                is_below = (weights * _student_cumulative(degrees, (middle - mean) / sd)).sum(0) < levels.numpy()
+                lower, upper = np.where(is_below, middle, lower), np.where(is_below, upper, middle)
+        return torch.from_numpy(np.array(upper))
+
+    def _matched_quantiles(self, levels: Float[Tensor, " k"]) -> Float[Tensor, "c n k"]:
+        """Those of one latent Gaussian with the mean and variance of the mixture of the experts' ones."""
+        mean = self._average(self.latent_mean)
+        variance = self._average(self.latent_variance + (self.latent_mean - mean).square())
+        return self.likelihood.predictive_quantiles(mean, variance, levels)
+
+
+def _student_cumulative(degrees: float, t: np.ndarray) -> np.ndarray:
+    return np.asarray(ndtr(t) if math.isinf(degrees) else stdtr(degrees, t))
+
+
+def _student_quantile(degrees: float, p: np.ndarray) -> np.ndarray:
+    return np.asarray(ndtri(p) if math.isinf(degrees) else stdtrit(degrees, p))

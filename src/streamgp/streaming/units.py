@@ -1,0 +1,78 @@
+"""Units in which a stream is learned."""
+
+from dataclasses import dataclass, replace
+from typing import final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from streamgp.streaming.rows import Rows
+
+__all__ = ["Units"]
+
+# Below so many rows their spread says little, and the scale of targets is taken wider.
+_FEW_ROWS = 10
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Affine maps between the user's units and those of the model, and the range they were chosen for.
+
+    Attributes:
+        input_shift: Subtracted from inputs.
+        input_scale: Divides them after that.
+        target_shift: Subtracted from targets.
+        target_scale: Divides them after that.
+        lower: Least value of each input when they were chosen, in the user's units.
+        upper: Largest value.
+    """
+
+    input_shift: Float[Tensor, " d"]
+    input_scale: Float[Tensor, " d"]
+    target_shift: Float[Tensor, "c 1"]
+    target_scale: Float[Tensor, "c 1"]
+    lower: Float[Tensor, " d"]
+    upper: Float[Tensor, " d"]
+
+    @classmethod
+    def of(cls, rows: Rows, *, is_target_scaled: bool) -> "Units":
+        """Units in which inputs, and targets if asked for, have zero mean and unit variance."""
+        X, y = rows.inputs, rows.targets
+        shift, scale = torch.zeros_like(y[:, :1]), torch.ones_like(y[:, :1])
+        if is_target_scaled:
+            shift, scale = y.mean(-1, keepdim=True), _spread(y.mT).unsqueeze(-1)
+            if rows.num_rows < _FEW_ROWS:
+                widened = scale * (_FEW_ROWS / rows.num_rows) ** 0.5
+                scale = torch.maximum(widened, 0.1 * shift.abs())
+        return cls(X.mean(0), _spread(X), shift, scale, X.amin(0), X.amax(0))
+
+    def for_outputs(self, num_outputs: int) -> "Units":
+        """The same for another number of outputs, which all have the units of the first."""
+        if len(self.target_shift) == num_outputs:
+            return self
+        shift, scale = (each[:1].repeat(num_outputs, 1) for each in (self.target_shift, self.target_scale))
+        return replace(self, target_shift=shift, target_scale=scale)
+
+    def inputs(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+        """Inputs in the units of the model."""
+        return (X - self.input_shift) / self.input_scale
+
+    def rows(self, rows: Rows) -> Rows:
+        """Rows in the units of the model."""
+        targets = (rows.targets - self.target_shift) / self.target_scale
+        return Rows(self.inputs(rows.inputs), targets, rows.totals)
+
+    def num_outside(self, X: Float[Tensor, "n d"]) -> int:
+        """How many inputs lie farther outside the range that the units were chosen for than this range is wide."""
+        width = self.upper - self.lower
+        is_outside = ((X - self.lower) < -width) | ((X - self.upper) > width)
+        return int(is_outside.any(-1).sum())
+
+
+def _spread(columns: Float[Tensor, "n d"]) -> Float[Tensor, " d"]:
+    """Standard deviation of each column, one for those that are constant up to rounding."""
+    spread = columns.std(0, correction=0)
+    rounding = 1e-12 * (1.0 + columns.abs().amax(0))
+    return torch.where(spread > rounding, spread, 1.0)

@@ -1,0 +1,52 @@
+import math
+
+import pytest
+import torch
+from scipy import stats
+from torch.testing import assert_close
+
+from streamgp.streaming.mixture import Mixture, student_log_density
+
+
+def test_weights_are_products_of_densities_but_for_a_small_rate_of_switching():
+    densities = torch.tensor([[0.0, -1.0, -0.5], [-0.3, 0.2, -0.1]], dtype=torch.float64)
+    mixture = Mixture.even(2, 1).judged(densities)
+    assert_close(mixture.weights, torch.softmax(densities.sum(-1), 0), rtol=0.02, atol=0.02)
+    assert float(mixture.weights.sum()) == pytest.approx(1.0)
+
+
+def test_an_expert_that_becomes_the_best_one_takes_over_within_some_rows():
+    first = torch.tensor([[0.0], [-1.0]], dtype=torch.float64).expand(2, 500)
+    mixture = Mixture.even(2, 1).judged(first)
+    assert float(mixture.weights[0]) > 0.99
+    assert float(mixture.judged(first.flip(0)[:, :10]).weights[1]) > 0.9
+
+
+def test_scales_start_wide_and_end_at_the_mean_squared_error():
+    start = Mixture.even(1, 1)
+    assert start.degrees == 3.0
+    squares = 4.0 * torch.randn(1, 1, 2000, generator=torch.Generator().manual_seed(0), dtype=torch.float64).square()
+    end = start.calibrated(squares)
+    assert 2.0 < float(end.scale) < 7.0
+    assert end.degrees > 20.0
+
+
+def test_one_outlier_does_not_make_the_scale_its_own():
+    usual = torch.ones(1, 1, 100, dtype=torch.float64)
+    mixture = Mixture.even(1, 1).calibrated(usual)
+    hit = mixture.calibrated(torch.full((1, 1, 1), 1e4, dtype=torch.float64))
+    assert float(hit.scale) < 3.0 * float(mixture.scale)
+
+
+def test_a_mixture_whose_scale_is_not_learned_is_gaussian():
+    mixture = Mixture.even(1, 1, is_scaled=False)
+    assert math.isinf(mixture.degrees)
+    assert mixture.calibrated(torch.ones(1, 1, 5, dtype=torch.float64)) is mixture
+
+
+@pytest.mark.parametrize("degrees", [3.0, 12.5, math.inf])
+def test_log_densities_are_those_of_scipy(degrees):
+    error = torch.tensor([-2.0, 0.1, 7.0], dtype=torch.float64)
+    law = stats.norm(scale=1.5) if math.isinf(degrees) else stats.t(degrees, scale=1.5)
+    expected = torch.from_numpy(law.logpdf(error.numpy()))
+    assert_close(student_log_density(error, torch.tensor(2.25, dtype=torch.float64), degrees), expected)

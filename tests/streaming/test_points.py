@@ -1,0 +1,98 @@
+import pytest
+import torch
+from gpytorch.kernels import MaternKernel, ScaleKernel
+from torch.testing import assert_close
+
+from streamgp.streaming import StreamLearner, StreamSettings
+from streamgp.streaming.bank import Bank
+from streamgp.streaming.experts import Expert, Experts
+from streamgp.streaming.points import Usage, _exchanged, _joined, follow
+
+NOISE = torch.full((1, 1, 1), 0.01, dtype=torch.float64)
+
+
+def _bank(rng, m=8, n=30, lengthscale=0.7):
+    kernel = ScaleKernel(MaternKernel(2.5)).double()
+    kernel.base_kernel.lengthscale = lengthscale
+    X = 3.0 * torch.rand(n, 1, generator=rng, dtype=torch.float64)
+    experts = Experts((Expert(), Expert(50.0, level_gain=0.3, slope=1.0)))
+    Z = torch.linspace(0.0, 3.0, m, dtype=torch.float64).unsqueeze(-1)
+    bank = Bank.from_prior(experts, kernel, Z, constant=torch.zeros(1, dtype=torch.float64), level_noise=0.01)
+    for i in range(n):
+        bank = bank.learn(bank.see(X[i : i + 1]), torch.sin(X[i : i + 1, 0]).unsqueeze(0), NOISE)
+    return bank, X
+
+
+def test_a_point_that_joins_changes_no_prediction(rng):
+    bank, _ = _bank(rng)
+    joined = _joined(bank, torch.tensor([[3.6]], dtype=torch.float64))
+    W = torch.linspace(-1.0, 5.0, 20, dtype=torch.float64).unsqueeze(-1)
+    assert joined.num_inducing == bank.num_inducing + 1
+    assert_close(joined.see(W).mean, bank.see(W).mean, rtol=1e-6, atol=1e-6)
+    assert_close(joined.see(W).variance, bank.see(W).variance, rtol=1e-6, atol=1e-6)
+
+
+def test_an_exchange_equals_carrying_the_belief_to_the_new_points(rng):
+    bank, X = _bank(rng)
+    x = torch.tensor([[4.0]], dtype=torch.float64)
+    exchanged = _exchanged(bank, x, 2)
+    stays = torch.arange(8) != 2
+    there = Bank.from_prior(
+        bank.experts, bank.process.prior.kernel, torch.cat([bank.inducing_points[stays], x]),
+        constant=bank.constant, level_noise=bank.level_noise,
+    )  # fmt: skip
+    carried = bank.carried(there)
+    assert_close(exchanged.see(X).mean, carried.see(X).mean, rtol=1e-4, atol=1e-4)
+    assert_close(exchanged.see(X).variance, carried.see(X).variance, rtol=1e-4, atol=1e-4)
+
+
+def test_an_input_that_the_points_explain_does_not_become_one(rng):
+    bank, X = _bank(rng, m=20)
+    inside = X[:1]
+    after, _, _, num_moves = follow(bank, Usage.none(20), inside, bank.see(inside), most=20)
+    assert num_moves == 0
+    assert torch.equal(after.inducing_points, bank.inducing_points)
+
+
+def test_points_that_are_used_stay_and_the_one_used_longest_ago_goes(rng):
+    bank, _ = _bank(rng)
+    usage = Usage(torch.tensor([50.0, 50.0, 9.0, 50.0, 7.0, 50.0, 50.0, 50.0], dtype=torch.float64), 50)
+    x = torch.tensor([[4.5]], dtype=torch.float64)
+    after, later, _, num_moves = follow(bank, usage, x, bank.see(x), most=8)
+    assert num_moves == 1
+    assert bank.inducing_points[4] not in after.inducing_points
+    assert after.inducing_points[-1] == 4.5
+    assert later.last_rows[-1] == later.num_rows == 51
+
+
+def test_points_are_unused_after_as_many_rows_as_there_are_points():
+    used = torch.tensor([[True], [False]])
+    usage = Usage.none(2).add(used).add(~used).add(used)
+    assert usage.last_rows.tolist() == [3.0, 2.0]
+    assert usage.is_unused.tolist() == [False, False]
+    assert usage.add(used).add(used).is_unused.tolist() == [False, True]
+
+
+@pytest.mark.slow
+def test_rows_just_learned_are_represented_after_a_stream_has_moved_on():
+    rng = torch.Generator().manual_seed(0)
+    X = torch.arange(700, dtype=torch.float64).unsqueeze(-1) / 10.0
+    y = torch.sin(X.squeeze(-1)) + 0.1 * torch.randn(700, generator=rng, dtype=torch.float64)
+    learner = StreamLearner(StreamSettings(num_inducing=30))
+    for i in range(700):
+        learner, _ = learner.learn(X[i : i + 1], y[i : i + 1])
+    error = learner.predict(X[-50:]).mean - y[-50:]
+    assert float(error.square().mean().sqrt()) < 0.15
+    assert float(learner.model.inducing_points.max()) > 65.0
+
+
+@pytest.mark.slow
+def test_old_regions_are_kept_while_there_are_points_enough_and_nothing_is_forgotten():
+    rng = torch.Generator().manual_seed(0)
+    X = torch.linspace(0.0, 12.0, 600, dtype=torch.float64).unsqueeze(-1)
+    y = torch.sin(X.squeeze(-1)) + 0.1 * torch.randn(600, generator=rng, dtype=torch.float64)
+    learner = StreamLearner(StreamSettings(num_inducing=30, half_life=None, warmup=100))
+    for start in range(0, 600, 20):
+        learner, _ = learner.learn(X[start : start + 20], y[start : start + 20])
+    error = learner.predict(X).mean - torch.sin(X.squeeze(-1))
+    assert float(error.square().mean().sqrt()) < 0.1
