@@ -2,6 +2,7 @@ import os
 import platform
 import shutil
 import subprocess
+from pathlib import Path
 
 import torch
 
@@ -55,3 +56,9 @@ def test_the_commit_is_that_of_the_clone_and_says_if_sources_changed(tmp_path):
     assert _commit(tmp_path) == head
     (tmp_path / "src" / "a.py").write_text("3")
     assert _commit(tmp_path) == f"{head}+"
+
+
+def test_a_clone_records_its_commit():
+    root = Path(streamgp.__file__).parents[2]
+    if shutil.which("git") and (root / ".git").exists():
+        assert describe_software()["commit"] == _commit(root) != ""

@@ -27,7 +27,7 @@ def describe_software() -> dict[str, str]:
 
     The commit is that of a clone from which the library runs, with a plus if files have changed since.
     """
-    commit = _commit(Path(__file__).parents[3])
+    commit = _commit(Path(__file__).parents[4])
     return {
         "python": platform.python_version(),
         "streamgp": __version__,
