@@ -8,7 +8,7 @@ dask_array = pytest.importorskip("dask.array", reason="needs the extra streamgp[
 dask_dataframe = pytest.importorskip("dask.dataframe")
 
 import streamgp as sg  # noqa: E402
-from streamgp.errors import ClusterError, DTypeError, ShapeError, ValueRangeError  # noqa: E402
+from streamgp.errors import ClusterError, DTypeError, ShapeError, UnsupportedError, ValueRangeError  # noqa: E402
 from streamgp.integrations.dask import DaskGPClassifier, DaskGPRegressor  # noqa: E402
 
 
@@ -63,10 +63,9 @@ def test_columns_of_data_frames_keep_their_names(client, data):
     )
 
 
-@pytest.mark.parametrize("num_classes", [2, 3])
-def test_classes_are_told_apart(client, data, num_classes):
+def test_classes_are_told_apart(client, data):
     X = data[0][:60]
-    labels = np.array(["low", "middle", "up"])[np.digitize(X[:, 0], [-1.0, 1.0][: num_classes - 1])]
+    labels = np.array(["low", "up"])[np.digitize(X[:, 0], [0.0])]
     lazy = dask_array.from_array(X, chunks=(40, 2)), dask_array.from_array(labels, chunks=40)
     model = DaskGPClassifier(num_inducing=5, max_iterations=2).fit(*lazy)
     assert list(model.classes_) == sorted(set(labels))
@@ -74,6 +73,14 @@ def test_classes_are_told_apart(client, data, num_classes):
     probabilities = model.predict_proba(lazy[0]).compute()
     np.testing.assert_allclose(probabilities.sum(1), 1.0)
     np.testing.assert_allclose(probabilities, model.to_local().predict_proba(X))
+
+
+def test_more_than_two_classes_are_refused_with_a_sentence(client, data):
+    labels = np.arange(60) % 3
+    with pytest.raises(UnsupportedError, match="3 classes, but fits over chunks tell two apart"):
+        DaskGPClassifier().fit(
+            dask_array.from_array(data[0][:60], chunks=(40, 2)), dask_array.from_array(labels, chunks=40)
+        )
 
 
 def test_what_cannot_be_fitted_is_refused_and_changes_nothing(client, regressor, data):

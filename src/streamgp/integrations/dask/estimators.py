@@ -11,7 +11,7 @@ import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from streamgp.errors import DTypeError, ValueRangeError
+from streamgp.errors import DTypeError, UnsupportedError, ValueRangeError
 from streamgp.integrations.dask.local import local_classifier, local_regressor
 from streamgp.integrations.dask.shards import DaskShards, from_collections, read_client
 from streamgp.streaming.classifier import StreamingGPClassifier
@@ -211,12 +211,12 @@ class DaskGPRegressor(RegressorMixin, _AbstractDaskEstimator):
 
 @final
 class DaskGPClassifier(ClassifierMixin, _AbstractDaskEstimator):
-    """Gaussian-process classification on a Dask cluster: two classes, or each of more against all others.
+    """Gaussian-process classification of two classes on a Dask cluster.
 
     Args:
         client: Client of the cluster; the current one by default.
         kernel: As for `streamgp.fit`.
-        num_inducing: Number of inducing points for each class.
+        num_inducing: Number of inducing points.
         max_iterations: Most iterations of L-BFGS; 200 by default.
         time_limit: Seconds after which a step over all chunks that has not ended is an error.
         random_state: Seed.
@@ -239,11 +239,14 @@ class DaskGPClassifier(ClassifierMixin, _AbstractDaskEstimator):
         classes = np.unique(np.concatenate(found))
         if len(classes) < 2:
             raise ValueRangeError(f"y must have two classes or more, but all rows are {classes[0]!r}.")
-        # The first learner tells whether a row is of another class than the first, each further one whether of its own.
-        asked = [(classes[0], True)] + [(label, False) for label in classes[1:] if len(classes) > 2]
-        results = tuple(self._fit(shards.mapped(_against, *each), "bernoulli", "inputs") for each in asked)
+        if len(classes) > 2:
+            raise UnsupportedError(
+                f"y has {len(classes)} classes, but fits over chunks tell two apart. Fit one class against all others, "
+                "for each, with y == label."
+            )
+        result = self._fit(shards.mapped(_against, classes[0], True), "bernoulli", "inputs")
         self.classes_ = classes
-        self._remember(X, local_classifier(results, shards, classes=tuple(classes.tolist())), results)
+        self._remember(X, local_classifier(result, shards, classes=tuple(classes.tolist())), (result,))
         return self
 
     def predict_proba(self, X: Any) -> Any:
