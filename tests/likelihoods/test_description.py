@@ -46,7 +46,7 @@ def test_a_described_likelihood_is_rebuilt_to_the_last_bit(likelihood):
 
 
 def test_a_wrapped_likelihood_is_refused_with_a_sentence():
-    with pytest.raises(UnsupportedError, match=r"class WrappedLikelihood cannot be saved.*Bernoulli, Binomial"):
+    with pytest.raises(UnsupportedError, match=r"class WrappedLikelihood cannot be saved.*Bernoulli, Beta, Binomial"):
         describe_likelihood(from_gpytorch(LaplaceLikelihood()))
 
 

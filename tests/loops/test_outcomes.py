@@ -109,7 +109,7 @@ def test_a_constraint_has_limits_in_the_units_of_the_model():
         (lambda: Constraint(), OptionError, "must have an upper or a lower bound"),
         (lambda: Constraint(lower=2.0, upper=1.0), ValueRangeError, "the lower below the upper, but are 2.0 and 1.0"),
         (lambda: Constraint(upper=math.nan), ValueRangeError, "must be finite"),
-        (lambda: Constraint(upper=1.5, likelihood="bernoulli"), ValueRangeError, "must be between 0 and 1, but is 1.5"),
+        (lambda: Constraint(upper=1.5, likelihood="bernoulli"), ValueRangeError, "between 0 and 1, but is 1.5"),
         (lambda: Constraint(upper=1.0, likelihood="preference"), UnsupportedError, "Preference compares 2"),
     ],
 )

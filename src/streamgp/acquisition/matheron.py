@@ -118,9 +118,7 @@ def sample_by_features(
     X = torch.cat([points, candidates])
     # Functions and covariances share the kernel matrix between inputs and inducing points, which is what costs.
     Kxz = prior.covariance(X, process.inducing_points)
-    phase = X @ paths.frequencies.mT
-    features = torch.cat([phase.cos(), phase.sin()], dim=-1)
-    values = prior.mean(X) + paths.feature_weights @ features.mT + paths.update_weights @ Kxz.mT
+    values = prior.mean(X) + paths.feature_weights @ paths.features(X).mT + paths.update_weights @ Kxz.mT
     B = process.cross_weights(process.variance_reduction @ process.features(points))
     covariance = prior.covariance(X, points) - Kxz @ B
     return MatheronSamples(values[:, :k], values[:, k:], covariance[:k], covariance[k:])

@@ -55,7 +55,7 @@ class ConditionedGP(AbstractGP):
         y: ArrayLike,
         *,
         noise_variance: ArrayLike | None = None,
-        likelihood: AbstractLikelihood | None = None,
+        likelihood: str | AbstractLikelihood | None = None,
         sites: str | SiteRule = "variational",
     ) -> "ConditionedGP":
         """Condition again; sites are found from the belief at hand. See `SparseGP.condition`."""

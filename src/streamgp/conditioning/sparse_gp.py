@@ -116,7 +116,7 @@ class SparseGP(AbstractGP):
         y: ArrayLike,
         *,
         noise_variance: ArrayLike | None = None,
-        likelihood: AbstractLikelihood | None = None,
+        likelihood: str | AbstractLikelihood | None = None,
         sites: str | SiteRule = "variational",
     ) -> ConditionedGP:
         """Condition on observations: exactly if they are Gaussian, through Gaussian sites if not.
@@ -140,7 +140,7 @@ class SparseGP(AbstractGP):
         y: ArrayLike,
         *,
         noise_variance: ArrayLike | None = None,
-        likelihood: AbstractLikelihood | None = None,
+        likelihood: str | AbstractLikelihood | None = None,
         sites: str | SiteRule = "variational",
         inducing: str | ArrayLike = "pivoted",
         num_inducing: int | None = None,

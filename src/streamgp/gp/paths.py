@@ -46,8 +46,11 @@ class SamplePaths:
         """Evaluate all paths."""
         X = check_inputs(X, num_dims=self.inducing_points.shape[-1], like=self.inducing_points)
         update = _dot(self.prior.covariance(X, self.inducing_points), self.update_weights, X.dim())
-        features = _features(X - origin_of(self.inducing_points), self.frequencies)
-        return self.prior.mean(X) + _dot(features, self.feature_weights, X.dim()) + update
+        return self.prior.mean(X) + _dot(self.features(X), self.feature_weights, X.dim()) + update
+
+    def features(self, X: Tensor) -> Tensor:
+        """Cosines and sines of the prior part, `(*b, n, g)`."""
+        return _features(X - origin_of(self.inducing_points), self.frequencies)
 
 
 def sample_paths(

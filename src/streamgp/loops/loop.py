@@ -167,7 +167,7 @@ class AbstractLoop(ABC):
             X: Points, in the user's units; inputs of any places for a pool, whose members are predicted by default.
             level: Probability that each interval holds the response.
             output: Which outcome, objectives first and then constraints.
-            threshold: Of the response, for the probability to exceed it; that of the rule by default.
+            threshold: Of the response, for the probability to exceed it; that of the rule or of the loop by default.
         """
         settings, probability = self._settings, check_level(level)
         if not 0 <= check_count(output, "output", minimum=0) < len(settings.outcomes):
@@ -175,6 +175,8 @@ class AbstractLoop(ABC):
         inputs, rule = settings.space.read_inputs(X), settings.rule
         if threshold is None and isinstance(rule, AbstractThresholdRule):
             threshold = rule.threshold
+        if threshold is None:
+            threshold = settings.threshold
         with self._lock:
             state = self._refitted()
         return predict_objective(state, settings, inputs, level=probability, output=output, threshold=threshold)

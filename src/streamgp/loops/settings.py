@@ -94,6 +94,7 @@ class LoopSettings:
         search: How much work goes into the search for a point.
         num_initial: Number of outcomes before the model is asked.
         seed: Of everything random.
+        threshold: Of the response, for the probability to exceed it.
     """
 
     space: AbstractSpace
@@ -104,6 +105,7 @@ class LoopSettings:
     search: Search
     num_initial: int
     seed: int
+    threshold: float | None = None
 
     @property
     def is_preference(self) -> bool:

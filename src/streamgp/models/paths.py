@@ -69,8 +69,7 @@ def _draw(model: OnlineGP, *, sample_shape: torch.Size, **kwargs: Any) -> Online
 
 def _evaluate(paths: SamplePaths, inputs: Tensor, sample_shape: torch.Size) -> Tensor:
     """Values of one output, where inputs broadcast with the samples instead of meeting all of them."""
-    phase = inputs @ paths.frequencies.mT
-    features = torch.cat([phase.cos(), phase.sin()], dim=-1)
+    features = paths.features(inputs)
     # (*s, g, 1): one column of weights for each function.
     feature_weights, update_weights = (
         weights.reshape(*sample_shape, weights.shape[-1], 1)

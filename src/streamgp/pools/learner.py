@@ -132,6 +132,7 @@ class PoolLearner(AbstractLoop):
                 search=Search(),
                 num_initial=default if num_initial is None else check_count(num_initial, "num_initial"),
                 seed=seed,
+                threshold=None if threshold is None else float(threshold),
             )
         )
 

@@ -12,7 +12,7 @@ from streamgp.shapes import broadcast_shapes
 from streamgp.sites.belief import AbstractBelief, Updated
 from streamgp.sites.implicit import attach_fixed_point_gradient
 from streamgp.sites.single import find_single_site
-from streamgp.sites.site_rule import CLEAR_GAIN, LARGEST_GAIN, LEAST_PRECISION, ROUNDING, SiteRule
+from streamgp.sites.site_rule import LARGEST_GAIN, LEAST_PRECISION, ROUNDING, SiteRule
 from streamgp.storage import register
 
 __all__ = ["SiteInfo", "Sites", "find_sites"]
@@ -217,13 +217,10 @@ def _is_better(
 ) -> Bool[Tensor, "*s"]:
     """Which members of the batch are to take their step.
 
-    The objective may not fall, but by rounding. It need not be known where it is concave, so that there is one fixed
-    point, and the residual falls clearly; nor close to the fixed point, where the objective is flat to rounding and the
-    residual the better judge.
+    The objective may not fall, but by rounding. It need not be known close to the fixed point, where it is flat to
+    rounding and the residual the better judge.
     """
     is_closer = (new.residual < step.residual) & (step.residual < 1.0)
-    if likelihood.is_log_concave:
-        is_closer = is_closer | (new.residual <= CLEAR_GAIN * step.residual)
     if bool(is_closer.all()):
         return is_closer
     before, after = _objective(likelihood, y, rule, x, step), _objective(likelihood, y, rule, x_new, new)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from streamgp.likelihoods import AbstractLikelihood
-from streamgp.sites.site_rule import CLEAR_GAIN, LARGEST_GAIN, LEAST_PRECISION, ROUNDING, SiteRule
+from streamgp.sites.site_rule import LARGEST_GAIN, LEAST_PRECISION, ROUNDING, SiteRule
 
 __all__ = ["SingleSite", "find_single_site"]
 
@@ -133,8 +133,6 @@ def find_single_site(
 
 def _is_better(problem: _Problem, step: _Step, new: _Step) -> bool:
     """Whether to take a step, by the criteria of `rules`."""
-    if problem.likelihood.is_log_concave and new.residual <= CLEAR_GAIN * step.residual:
-        return True
     if new.residual < step.residual < 1.0:
         return True
     before, after = problem.objective(step), problem.objective(new)

@@ -10,7 +10,7 @@ import torch
 from streamgp.checks import check_choice, check_count
 from streamgp.errors import ConvergenceError, StreamGPWarning, ValueRangeError
 
-__all__ = ["CLEAR_GAIN", "LARGEST_GAIN", "LEAST_PRECISION", "ROUNDING", "SiteRule"]
+__all__ = ["LARGEST_GAIN", "LEAST_PRECISION", "ROUNDING", "SiteRule"]
 
 _RULES = ("variational", "laplace", "paper")
 # The residual of the fixed point, in units of posterior standard deviations, at which the iteration stops. In single
@@ -22,8 +22,6 @@ _WORTHLESS = 1.0
 LEAST_PRECISION = {torch.float64: 1e-8, torch.float32: 1e-5}
 # How many times its variance a site may explain away in one step.
 LARGEST_GAIN = 1e3
-# What of its residual an iteration keeps at most in a step that needs no other justification.
-CLEAR_GAIN = 0.9
 # A step may lower the objective by rounding, relative to its size.
 ROUNDING = {torch.float64: 1e-12, torch.float32: 1e-5}
 

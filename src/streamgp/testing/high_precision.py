@@ -21,7 +21,7 @@ _DIGITS = 60
 mpmath.mp.dps = _DIGITS
 
 
-def in_digits(values: Array) -> Array:
+def in_digits(values: Array) -> Any:
     """The same numbers as objects of mpmath."""
     return np.frompyfunc(mpmath.mpf, 1, 1)(values) if values.size else values.astype(object)
 

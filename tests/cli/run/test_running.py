@@ -49,7 +49,7 @@ class HereEngine(AbstractEngine):
 def run(tmp_path: Path, monkeypatch):
     """Runs `streamgp run` with the tiny study, in this process."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("streamgp.cli.run.JoblibEngine", HereEngine)
+    monkeypatch.setattr("streamgp.cli.run.running.JoblibEngine", HereEngine)
     Path("mine.toml").write_text(TEXT)
 
     def invoke(*arguments: str):
@@ -157,7 +157,7 @@ def test_dask_is_asked_for_by_its_address(run, monkeypatch):
         addresses.append(address)
         return HereEngine(3)
 
-    monkeypatch.setattr("streamgp.cli.run.DaskEngine", connect)
+    monkeypatch.setattr("streamgp.cli.run.running.DaskEngine", connect)
     result = run("tiny_figure", "--dask", "tcp://somewhere:8786")
     assert "with 3 at a time" in result.output
     assert addresses == ["tcp://somewhere:8786"]
@@ -178,7 +178,7 @@ def test_the_list_shows_what_has_run(run):
 
 def test_trials_are_added_until_claims_are_decided(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("streamgp.cli.run.JoblibEngine", HereEngine)
+    monkeypatch.setattr("streamgp.cli.run.running.JoblibEngine", HereEngine)
     settings = TinySettings(pause=0.0, sizes=(1, 2), label="x")
 
     def configuration(study, scale):
@@ -193,9 +193,9 @@ def test_trials_are_added_until_claims_are_decided(tmp_path, monkeypatch):
         open_until.append(len({record.seed for record in records.all}))
         return list(names) if open_until[-1] < 12 else []
 
-    monkeypatch.setattr("streamgp.cli.run.undecided_figures", undecided)
+    monkeypatch.setattr("streamgp.cli.run.running.undecided_figures", undecided)
     with tiny_registry():
-        monkeypatch.setattr("streamgp.cli.run.FIGURES", registry.FIGURES)
+        monkeypatch.setattr("streamgp.cli.run.running.FIGURES", registry.FIGURES)
         result = CliRunner().invoke(app, ["run", "tiny_figure", "--trials", "2", "--until-decided", "30"])
         assert result.exit_code == 0, result.output
         assert open_until == [2, 7, 12]

@@ -97,7 +97,7 @@ def test_the_saved_learner_waits_for_the_chosen_places(surveyed):
     chosen = [f"V{member}" for member in learner.pending.tolist()]
     assert chosen == [row["village"] for row in read(directory / "villages.next.csv")]
     learner.tell(learner.pending, [0, 1, 2], total_count=10)
-    assert len(learner.observed) == NUM_SURVEYED + 3
+    assert len(learner.X) == NUM_SURVEYED + 3
 
 
 @pytest.mark.slow
@@ -154,7 +154,7 @@ def test_nothing_is_written_if_a_file_cannot_be(tmp_path, monkeypatch):
     def fail(figure, path):
         raise OSError("no space is left")
 
-    monkeypatch.setattr("streamgp.cli.survey.save_figure", fail)
+    monkeypatch.setattr("streamgp.cli.survey.running.save_figure", fail)
     source = write(tmp_path / "v.csv", make_villages(0))
     result = run(source, *TESTS, "--number", 4, "--map", tmp_path / "m.png")
     assert result.exit_code == 1

@@ -21,7 +21,6 @@ optuna = pytest.importorskip("optuna", reason="needs the extra streamgp[optuna]"
 from optuna.testing.pytest_samplers import (  # noqa: E402 # after the check for the extra
     BasicSamplerTestCase,
     RelativeSamplerTestCase,
-    SingleOnlySamplerTestCase,
 )
 from optuna.trial import TrialState  # noqa: E402
 
@@ -70,7 +69,7 @@ def params_of(study):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning:optuna")
-class TestOptunasOwnLaws(BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnlySamplerTestCase):
+class TestOptunasOwnLaws(BasicSamplerTestCase, RelativeSamplerTestCase):
     """What Optuna asks of every sampler."""
 
     @pytest.fixture
