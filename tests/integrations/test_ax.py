@@ -234,7 +234,7 @@ def test_wrong_arguments_are_refused(rng):
     X, Y = smooth(rng)
     with pytest.raises(ShapeError, match="train_X must have shape"):
         AxOnlineGP(X, Y.squeeze(-1))
-    with pytest.raises(OptionError, match="likelihood must be one of .*'gaussian'"):
+    with pytest.raises(OptionError, match=r"likelihood must be one of .*'gaussian'"):
         AxOnlineGP(X, Y, likelihood="cauchy")
     with pytest.raises(UnsupportedError, match=r"takes numbers, but Ax passes columns \[1\] as categories"):
         AxOnlineGP.construct_inputs(dataset(X, Y), categorical_features=[1])

@@ -185,7 +185,7 @@ def test_trials_are_added_until_claims_are_decided(tmp_path, monkeypatch):
         return Configuration(scale, 2, 1.0, settings)
 
     open_until = []
-    for module in ("cli.run", "experiments.engine.plan"):
+    for module in ("cli.run.running", "experiments.engine.plan"):
         monkeypatch.setattr(f"streamgp.{module}.read_configuration", configuration)
 
     def undecided(names, scale, directory):

@@ -81,7 +81,7 @@ def test_the_learner_is_told_each_outcome_with_its_tests():
     pool = pool_of("prevalence", Outcome(), Outcome(2.0, 50.0), Outcome(1.0, 30.0))
     learner = make_learner(pool, options(**TESTS))
     assert learner.X.tolist() == [1, 2]
-    assert learner.outcomes.tolist() == [2.0, 1.0]
+    assert learner.y.squeeze(-1).tolist() == [2.0, 1.0]
     likelihood = learner.fit_result.likelihood
     assert isinstance(likelihood, Binomial)
     assert likelihood.total_count.tolist() == [50.0, 30.0]
