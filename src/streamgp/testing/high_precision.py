@@ -21,9 +21,10 @@ _DIGITS = 60
 mpmath.mp.dps = _DIGITS
 
 
-def in_digits(values: Array) -> Any:
+def in_digits(values: Array) -> Array:
     """The same numbers as objects of mpmath."""
-    return np.frompyfunc(mpmath.mpf, 1, 1)(values) if values.size else values.astype(object)
+    digits = np.frompyfunc(mpmath.mpf, 1, 1)(values) if values.size else values
+    return np.asarray(digits, dtype=object)  # also of a single number
 
 
 def to_float(values: Array) -> Array:
@@ -170,7 +171,7 @@ def _values(values: Tensor, like: Array) -> Array:
 
 
 def _elementwise(precise: Callable[[Any], Any], ufunc: Callable[[Array], Array], values: Array) -> Array:
-    return np.frompyfunc(precise, 1, 1)(values) if values.dtype == object else ufunc(values)
+    return np.asarray(np.frompyfunc(precise, 1, 1)(values), dtype=object) if values.dtype == object else ufunc(values)
 
 
 def _exp(values: Array) -> Array:

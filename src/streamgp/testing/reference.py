@@ -44,7 +44,7 @@ __all__ = [
     "sgpr",
 ]
 
-Array = NDArray[np.floating[Any]]
+Array = NDArray[Any]
 
 # Of rounding, in each entry of a kernel matrix and in each later step: exp and sqrt are off by about one unit, sums of
 # a few terms by two. The conditions add up sizes, while true errors cancel, so that this leaves room for longer sums.
