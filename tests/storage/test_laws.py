@@ -141,10 +141,13 @@ def assert_same(first, second, where="value"):
         assert first == second, where
 
 
-# Classes that refuse most random contents, or hold those that do. tests/loops/test_storage.py saves them.
+# Classes that refuse most random contents, or hold those that do. tests/loops/test_storage.py and those of streams and
+# their checkpoints save them.
 CHECKED = {
     "acquisition.RegionRules",
     "acquisition.TrustRegion",
+    "cli.Checkpoint",
+    "cli.Progress",
     "loops.Categorical",
     "loops.Constraint",
     "loops.Integer",
@@ -158,6 +161,10 @@ CHECKED = {
     "loops.Real",
     "loops.SurrogateSettings",
     "loops.Training",
+    "streaming.OneVsRest",
+    "streaming.SiteRule",
+    "streaming.StreamLearner",
+    "streaming.StreamSettings",
 }
 CLASSES = [
     each

@@ -60,9 +60,10 @@ def errors_of(model, X, f, y, *, block):
 def test_after_an_abrupt_change_the_errors_recover_much_faster(numbers, on_drift, make, block):
     X, f, y = changing(numbers, 400, change=240)
     detector = drift.ADWIN() if make == "ADWIN" else drift.PageHinkley(threshold=20.0)
-    watched = small(sg.StreamingGPRegressor, drift_detector=detector, on_drift=on_drift)
+    # A belief that does not forget by itself.
+    watched = small(sg.StreamingGPRegressor, drift_detector=detector, on_drift=on_drift, half_life=None)
     late = errors_of(watched, X, f, y, block=block)[-50:].mean()
-    without = errors_of(small(sg.StreamingGPRegressor), X, f, y, block=10)[-50:].mean()
+    without = errors_of(small(sg.StreamingGPRegressor, half_life=None), X, f, y, block=10)[-50:].mean()
     assert watched.num_drifts_ == 1
     assert watched.num_seen_ == 400
     assert late < 0.3 < 0.25 * without
