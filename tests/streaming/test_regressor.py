@@ -220,12 +220,11 @@ def test_memory_is_bounded(numbers, block):
     assert model.score(X, f) > 0.9
 
 
-@pytest.mark.xfail(reason="the default follows now, so that there is nothing left to gain", strict=False)
 @pytest.mark.slow
 def test_a_half_life_lets_the_mean_follow_a_function_that_has_moved(numbers):
     X, f, y = waves(numbers, 300)
     y, f = np.concatenate([y[:200], y[200:] + 4.0]), f + 4.0
-    kept = stream(small(), X, y, block=10)
+    kept = stream(small(half_life=None), X, y, block=10)
     forgot = stream(small(half_life=20.0), X, y, block=10)
     rmse = {name: np.sqrt(np.mean((m.predict(X) - f) ** 2)) for name, m in {"kept": kept, "forgot": forgot}.items()}
     assert rmse["kept"] > 1.5
