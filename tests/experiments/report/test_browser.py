@@ -15,7 +15,8 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from streamgp.cli.app import app
-from streamgp.experiments.registry import FIGURES
+from streamgp.experiments.engine.results import results_file
+from streamgp.experiments.registry import FIGURES, find_figure
 from streamgp.experiments.report.page import render_page, write_page
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs the extra streamgp[browser]")
@@ -26,6 +27,7 @@ pytestmark = [
 ]
 
 RESULTS = Path(__file__).parents[3] / "results" / "quick"
+WITH_RESULTS = [name for name in FIGURES if results_file(find_figure(name).study, "quick", RESULTS.parent).is_file()]
 ARGUMENTS = (
     "--headless",
     "--no-sandbox",
@@ -137,6 +139,7 @@ def check_width(visit, width):
     assert visit.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+@pytest.mark.thorough  # every picture of the page is drawn twice: a minute
 @pytest.mark.skipif(not RESULTS.is_dir(), reason="needs the results of the project")
 def test_the_page_of_the_projects_own_results_is_whole(browser, tmp_path):
     path = tmp_path / "page.html"
@@ -145,7 +148,7 @@ def test_the_page_of_the_projects_own_results_is_whole(browser, tmp_path):
     assert done.exit_code == 0, done.output
     with open_page(browser, path.as_uri()) as visit, limit(60):
         check_quiet(visit)
-        assert check_pictures(visit) == len(FIGURES)
+        assert check_pictures(visit) == len(WITH_RESULTS)
         check_links(visit)
         check_width(visit, 360)
 
