@@ -208,10 +208,13 @@ def test_chosen_members_leave_less_variance_than_random_ones(country):
 def test_the_map_shows_places_and_what_was_chosen(country, surveyed):
     learner = surveyed
     learner.ask(2)
-    left, right = learner.plot_map()
-    assert left.get_title() == "prediction"
-    assert right.get_title() == "width of the interval"
-    assert [len(drawn.get_offsets()) for drawn in left.collections] == [40, 8, 2]
+    panels = learner.plot_map()
+    titles = [panel.get_title() for panel in panels]
+    assert titles == ["prediction", "width of the interval", "probability above the threshold"]
+    for panel in panels:
+        assert [len(drawn.get_offsets()) for drawn in panel.collections] == [40, 8, 2]
+    with pytest.raises(ShapeError, match="The map has 3 panels, but 1 axes were given"):
+        learner.plot_map(axes=panels[0])
     with pytest.raises(ShapeError, match=r"coordinates must have shape \(40, 2\)"):
         learner.plot_map(country.X[:3])
     narrow = sg.PoolLearner(country.X[:, :1], training=Training(max_iterations=2))
@@ -240,6 +243,6 @@ def test_the_best_member_is_the_told_one_of_largest_mean(country, surveyed):
     assert best.observed == float(country.counts[best.X])
 
 
-def test_a_threshold_has_a_panel_of_the_map(country):
-    learner = start(country.survey(threshold=0.3, acquisition="exceedance"), country.counts)
-    assert [panel.get_title() for panel in learner.plot_map()][2] == "probability above the threshold"
+def test_without_a_threshold_the_map_has_two_panels(country, surveyed):
+    surveyed._settings = replace(surveyed._settings, threshold=None)
+    assert len(surveyed.plot_map()) == 2

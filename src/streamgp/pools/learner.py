@@ -164,7 +164,7 @@ class PoolLearner(AbstractLoop):
 
         Args:
             coordinates: Two numbers for each member, `(n, 2)`; the first two columns of the inputs by default.
-            axes: Two axes to draw on, or three if there is a threshold; a new figure by default.
+            axes: Two axes to draw on, or three if the learner or its rule has a threshold; a new figure by default.
             level: Probability of the intervals, whose width is the uncertainty.
 
         Returns:

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -49,8 +50,12 @@ def draw_map(
     if axes is None:
         size = (4.5 * len(panels), 4)
         _, axes = plt.subplots(1, len(panels), figsize=size, layout="constrained", sharex=True, sharey=True)
-    diameter, drawn_on = min(_LARGEST, _INK / len(places)), tuple(axes)
-    for panel, (values, colors, title) in zip(drawn_on, panels, strict=False):
+    diameter, drawn_on = min(_LARGEST, _INK / len(places)), tuple(np.ravel(axes))
+    if len(drawn_on) != len(panels):
+        raise ShapeError(
+            f"The map has {len(panels)} panels, but {len(drawn_on)} axes were given. Pass one for each panel, or none."
+        )
+    for panel, (values, colors, title) in zip(drawn_on, panels, strict=True):
         drawn = panel.scatter(places[:, 0], places[:, 1], c=values, s=diameter, cmap=colors, linewidths=0)
         panel.figure.colorbar(drawn, ax=panel)
         panel.set_title(title)
