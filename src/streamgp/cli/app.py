@@ -13,6 +13,7 @@ import typer
 from streamgp import __version__
 from streamgp.cli.data.command import data
 from streamgp.cli.error_handling import report_errors
+from streamgp.cli.optimize.command import optimize
 
 __all__ = ["app", "main"]
 
@@ -24,6 +25,7 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
 )
 app.add_typer(data, name="data")
+app.add_typer(optimize, name="optimize")
 
 
 def main() -> None:

@@ -1,13 +1,21 @@
 """Errors on the command line: a sentence and an exit code, not a traceback."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import typer
 
 from streamgp.errors import StreamGPError
 
-__all__ = ["printable", "report_errors"]
+__all__ = ["list_few", "printable", "report_errors"]
+
+_MOST_LISTED = 5
+
+
+def list_few(items: Sequence[str], separator: str = "; ") -> str:
+    """The first items, and how many more there are."""
+    more = [f"and {len(items) - _MOST_LISTED} more"] if len(items) > _MOST_LISTED else []
+    return separator.join([*items[:_MOST_LISTED], *more])
 
 
 def printable(text: str) -> str:

@@ -6,11 +6,12 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 from streamgp.cli.reading.values import to_number
 from streamgp.errors import OptionError
 
-__all__ = ["check_output_paths", "write_table", "write_together"]
+__all__ = ["check_output_paths", "unescape", "write_table", "write_together"]
 
 # What spreadsheets take for the beginning of a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -63,3 +64,8 @@ def write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]
 
 def _escape(cell: str) -> str:
     return f"'{cell}" if cell.startswith(_FORMULA) and to_number(cell) is None else cell
+
+
+def unescape(cell: Any) -> Any:
+    """A cell as it was before `write_table` put an apostrophe in front."""
+    return cell[1:] if isinstance(cell, str) and cell[:1] == "'" and cell[1:].startswith(_FORMULA) else cell

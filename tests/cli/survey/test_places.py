@@ -5,7 +5,7 @@ from streamgp.cli.reading.records import Record
 from streamgp.cli.survey.columns import SurveyColumns
 from streamgp.cli.survey.options import SurveyOptions
 from streamgp.cli.survey.outcomes import Outcome
-from streamgp.cli.survey.places import Place, list_few, read_places
+from streamgp.cli.survey.places import Place, read_places
 from streamgp.errors import FileFormatError
 
 COLUMNS = SurveyColumns(("lng", "lat"), ("rain", "height"), ())
@@ -86,8 +86,3 @@ def test_a_source_without_places_is_refused():
 def test_a_covariate_without_values_has_no_median():
     with pytest.raises(FileFormatError, match="covariate 'rain' has no values"):
         read(tuple((*row[:3], "", *row[4:]) for row in GOOD), imputation="median")
-
-
-def test_long_lists_are_cut():
-    assert list_few(list("abc")) == "a; b; c"
-    assert list_few(list("abcdefg"), ", ") == "a, b, c, d, e, and 2 more"

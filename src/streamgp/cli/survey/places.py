@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, final
 
+from streamgp.cli.error_handling import list_few
 from streamgp.cli.reading.records import Record
 from streamgp.cli.reading.values import is_missing, read_number
 from streamgp.cli.survey.columns import SurveyColumns
@@ -12,9 +13,7 @@ from streamgp.cli.survey.options import SurveyOptions
 from streamgp.cli.survey.outcomes import NOTHING, Outcome, read_outcome
 from streamgp.errors import FileFormatError
 
-__all__ = ["Place", "Places", "list_few", "read_places"]
-
-_MOST_LISTED = 5
+__all__ = ["Place", "Places", "read_places"]
 
 
 class Place(NamedTuple):
@@ -79,12 +78,6 @@ def read_places(records: Iterable[Record], columns: SurveyColumns, options: Surv
         return Places(tuple(places), notes)
     filled = _impute(places, columns)
     return replace(filled, notes=(*notes, *filled.notes))
-
-
-def list_few(items: Sequence[str], separator: str = "; ") -> str:
-    """The first items, and how many more there are."""
-    more = [f"and {len(items) - _MOST_LISTED} more"] if len(items) > _MOST_LISTED else []
-    return separator.join([*items[:_MOST_LISTED], *more])
 
 
 def _read_place(

@@ -8,8 +8,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from streamgp.cli.error_handling import list_few
 from streamgp.cli.survey.outcomes import Outcome
-from streamgp.cli.survey.places import Place, list_few
+from streamgp.cli.survey.places import Place
 
 __all__ = ["SurveyPool", "make_pool"]
 

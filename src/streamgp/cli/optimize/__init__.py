@@ -1,0 +1,1 @@
+"""`streamgp optimize`: a lab notebook without Python."""

@@ -1,0 +1,131 @@
+"""What a study knows, in one file: read, changed and written by one command at a time."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, final
+
+from filelock import FileLock, Timeout
+
+from streamgp.cli.optimize.study_file import read_study
+from streamgp.errors import FileFormatError, OptionError, SaveError, StreamGPError
+from streamgp.loops import LoopSettings, ParameterSpace
+from streamgp.optimizers import Optimizer
+
+__all__ = ["Notebook", "open_notebook"]
+
+# Seconds to wait for another command that is at work on the same study.
+_PATIENCE = 60.0
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Notebook:
+    """A study and all that it was told.
+
+    Attributes:
+        study: The file with parameters and outcomes.
+        state: The file with everything else.
+        optimizer: What is known.
+        notes: What a user should know of how it was read.
+    """
+
+    study: Path
+    state: Path
+    optimizer: Optimizer
+    notes: tuple[str, ...] = ()
+
+    @property
+    def settings(self) -> LoopSettings:
+        """Of the optimizer."""
+        settings: LoopSettings = self.optimizer.to_parts()["settings"]
+        return settings
+
+    @property
+    def space(self) -> ParameterSpace:
+        """Its parameters."""
+        space = self.settings.space
+        assert isinstance(space, ParameterSpace)
+        return space
+
+    @property
+    def num_asks(self) -> int:
+        """How often points were asked for."""
+        return int(self.optimizer.to_parts()["state"].num_asks)
+
+
+@contextmanager
+def open_notebook(study: Path, state: Path | None) -> Iterator[Notebook]:
+    """Read a study and its state, and keep others from changing it until the end.
+
+    A study whose file has been changed keeps what it was told, as far as that fits.
+
+    Args:
+        study: A TOML file.
+        state: By default beside the study, with the suffix `.streamgp`; begun if it is not there.
+    """
+    fresh = read_study(study)
+    path = study.with_suffix(".streamgp") if state is None else state
+    if path.resolve() == study.resolve():
+        raise OptionError(f"--state {path} is the study itself. Choose another name.")
+    if not path.parent.is_dir():
+        raise OptionError(f"--state {path}: the directory does not exist. Choose another place.")
+    lock = FileLock(path.with_name(f".{path.name}.lock"), timeout=_PATIENCE)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise SaveError(f"Another command is at work on {path}. Wait until it has ended, and try again.") from None
+    try:
+        yield _read(study, path, fresh)
+    finally:
+        lock.release()
+
+
+def _read(study: Path, path: Path, fresh: Optimizer) -> Notebook:
+    if not path.exists():
+        return Notebook(study, path, fresh)
+    kept = Optimizer.load(path)
+    if _signature(kept) == _signature(fresh):
+        return Notebook(study, path, kept)
+    note = f"{study} has been changed; what was told before was taken over."
+    return Notebook(study, path, _carry_over(kept, fresh, study), (note,))
+
+
+def _signature(optimizer: Optimizer) -> Any:
+    """All that a study's file says, to be compared."""
+    settings: LoopSettings = optimizer.to_parts()["settings"]
+    space = settings.space
+    assert isinstance(space, ParameterSpace)
+    outcomes = [(one.name, one.maximize, repr(one.likelihood)) for one in settings.objectives]
+    bounds = [(one.name, one.lower, one.upper, repr(one.likelihood)) for one in settings.constraints]
+    sums = [(dict(one.weights), one.lower, one.upper) for one in space.constraints]
+    return (
+        list(space.parameters.items()),
+        sums,
+        outcomes,
+        bounds,
+        repr(settings.rule),
+        settings.num_initial,
+        settings.seed,
+    )
+
+
+def _carry_over(kept: Optimizer, fresh: Optimizer, study: Path) -> Optimizer:
+    before, after = kept.to_parts(), fresh.to_parts()
+    try:
+        names, others = before["settings"].names, after["settings"].names
+        if names != others:
+            raise OptionError(f"Outcomes were {', '.join(names)}, and are {', '.join(others)} now.")
+        if len(kept.y):
+            fresh.tell(kept.X, kept.y)
+        if len(kept.pending):
+            fresh.add_pending(kept.pending)
+    except StreamGPError as error:
+        raise FileFormatError(
+            f"{study} has been changed, and what was told before does not fit it. {error} Undo the change, or begin "
+            "again with another file for --state."
+        ) from None
+    state = fresh.to_parts()["state"]
+    counters = {"num_designed": before["state"].num_designed, "num_asks": before["state"].num_asks}
+    return Optimizer.from_parts(after["settings"], replace(state, **counters))

@@ -1,0 +1,254 @@
+"""What the commands of `streamgp optimize` do."""
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from streamgp.cli.optimize.notebook import Notebook, open_notebook
+from streamgp.cli.optimize.printing import count_of, print_json, say, show_table
+from streamgp.cli.optimize.results import read_results, without_known
+from streamgp.cli.optimize.study_file import EXAMPLE
+from streamgp.cli.outputs import write_table, write_together
+from streamgp.cli.pictures import check_output, save_figure
+from streamgp.errors import OptionError
+from streamgp.loops import Best, ParetoSet, Real
+from streamgp.optimizers import Optimizer
+
+__all__ = ["run_ask", "run_best", "run_cancel", "run_init", "run_plot", "run_show", "run_tell"]
+
+# Digits of a suggested number.
+_DIGITS = 4
+
+
+def run_init(study: Path) -> None:
+    """Write an example of a study."""
+    if study.exists():
+        raise OptionError(f"{study} exists. Choose another name, or delete it.")
+    study.write_text(EXAMPLE, encoding="utf-8")
+    say(f"Written: {study}. Change it to what you want to find out, and begin with `streamgp optimize ask {study}`.")
+
+
+def run_ask(
+    study: Path, state: Path | None, *, number: int, fixed: Sequence[str], output: Path | None, is_json: bool
+) -> None:
+    """Suggest experiments, keep them as pending, and write a table to be filled in."""
+    torch.set_num_threads(1)  # as sums of several threads are not the same to the last bit
+    with open_notebook(study, state) as notebook:
+        path = study.with_suffix(f".ask{notebook.num_asks + 1}.csv") if output is None else output
+        if path.exists():
+            raise OptionError(f"{path} exists, and may hold results. Choose another name with --output, or delete it.")
+        points = notebook.optimizer.ask(number, fixed=_read_fixed(fixed))
+        rounded = [_rounded(point, notebook) for point in points]
+        names, outcomes = notebook.space.column_names, notebook.settings.names
+        rows = [[*(_cell(point[name]) for name in names), *("" for _ in outcomes)] for point in rounded]
+        write_together(
+            {path: partial(write_table, header=(*names, *outcomes), rows=rows), notebook.state: notebook.optimizer.save}
+        )
+    if is_json:
+        print_json({"points": rounded, "file": str(path)})
+        return
+    say(*notebook.notes)
+    show_table("What to try next", rounded)
+    filled = "the outcome" if len(outcomes) == 1 else "the outcomes"
+    say(
+        f"Written: {path}. Fill in {filled}, {', '.join(outcomes)}, or the word failed, and go on with "
+        f"`streamgp optimize tell {study} {path}`."
+    )
+
+
+def run_tell(study: Path, state: Path | None, source: str, *, is_again: bool, is_json: bool) -> None:
+    """Learn results from a table."""
+    with open_notebook(study, state) as notebook:
+        results, num_known = read_results(source, notebook.settings), 0
+        if not is_again:
+            results, num_known = without_known(results, notebook.optimizer.to_parts()["state"], notebook.space)
+        if results.points:
+            notebook.optimizer.tell(list(results.points), results.y)
+            write_together({notebook.state: notebook.optimizer.save})
+    counts = {
+        "told": len(results.points),
+        "failed": results.num_failed,
+        "told_before": num_known,
+        "without_outcome": results.num_open,
+        "known": len(notebook.optimizer.y),
+        "pending": len(notebook.optimizer.pending),
+    }
+    if is_json:
+        print_json(counts)
+        return
+    say(*notebook.notes)
+    say(f"{count_of(counts['told'], 'experiment')} learned, of which {counts['failed']} failed.")
+    if num_known:
+        say(f"{count_of(num_known, 'row')} had been told before, and were left out; --again tells them once more.")
+    if results.num_open:
+        say(f"{count_of(results.num_open, 'row')} without an outcome yet: tell the table again when it is there.")
+    say(f"In all {count_of(counts['known'], 'experiment')} are known, and {counts['pending']} are pending.")
+
+
+def run_best(study: Path, state: Path | None, *, is_json: bool) -> None:
+    """Print the best experiment so far, and what the model recommends; or the best trade-offs."""
+    torch.set_num_threads(1)
+    with open_notebook(study, state) as notebook:
+        best = notebook.optimizer.best()
+    names = [one.name for one in notebook.settings.objectives]
+    if isinstance(best, ParetoSet):
+        rows = _pareto_rows(best, names)
+        if is_json:
+            print_json({"pareto": rows})
+            return
+        say(*notebook.notes)
+        show_table("The best trade-offs: no other experiment is better in all outcomes", [_flat(row) for row in rows])
+        return
+    found = {"best": _best_row(best, names[0])}
+    if best.recommended is not None:
+        found["recommended"] = _best_row(best.recommended, names[0])
+    if is_json:
+        print_json(found)
+        return
+    say(*notebook.notes)
+    show_table("The best experiment so far", [_flat(found["best"])])
+    if "recommended" in found:
+        show_table("What the model recommends, tried or not", [_flat(found["recommended"])])
+
+
+def run_show(study: Path, state: Path | None, *, is_json: bool) -> None:
+    """Print what is searched, what is known, and what is pending."""
+    with open_notebook(study, state) as notebook:
+        optimizer, settings = notebook.optimizer, notebook.settings
+    outcomes = settings.names
+    known = [
+        {**point, **dict(zip(outcomes, row, strict=True))}
+        for point, row in zip(optimizer.X, optimizer.y.tolist(), strict=True)
+    ]
+    pending = [_rounded(point, notebook) for point in optimizer.pending]
+    parameters = {name: str(one) for name, one in notebook.space.parameters.items()}
+    if is_json:
+        shown = {"parameters": parameters, "outcomes": list(outcomes), "experiments": known, "pending": pending}
+        print_json(shown)
+        return
+    say(*notebook.notes)
+    show_table("Parameters", [{"parameter": name, "values": text} for name, text in parameters.items()])
+    directions = [f"{one.name} ({'high' if one.maximize else 'low'} is good)" for one in settings.objectives]
+    limits = [f"{one.name} ({_bounds(one.lower, one.upper)})" for one in settings.constraints]
+    say(f"Outcomes: {', '.join([*directions, *limits])}.")
+    if known:
+        show_table("Experiments", known)
+    if pending:
+        show_table("Pending: asked for and not told yet", pending)
+    say(f"{count_of(len(known), 'experiment')} known, {len(pending)} pending.")
+
+
+def run_cancel(study: Path, state: Path | None) -> None:
+    """Forget what is pending."""
+    with open_notebook(study, state) as notebook:
+        num_pending = len(notebook.optimizer.pending)
+        notebook.optimizer.cancel()
+        write_together({notebook.state: notebook.optimizer.save})
+    say(*notebook.notes, f"{count_of(num_pending, 'pending experiment')} will not be waited for any more.")
+
+
+def run_plot(study: Path, state: Path | None, *, output: Path) -> None:
+    """Draw progress or trade-offs."""
+    issue = check_output(output)
+    if issue is not None:
+        raise OptionError(f"--output: {issue}")
+    torch.set_num_threads(1)
+    with open_notebook(study, state) as notebook:
+        optimizer: Optimizer = notebook.optimizer
+        if not len(optimizer.y):
+            raise OptionError(f"{study} has no results yet, so there is nothing to draw. Ask for experiments first.")
+        save_figure(_draw(notebook), output)
+    say(*notebook.notes, f"Written: {output}.")
+
+
+def _draw(notebook: Notebook) -> Any:
+    from matplotlib.figure import Figure
+
+    optimizer = notebook.optimizer
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.subplots()
+    if len(notebook.settings.objectives) > 1:
+        optimizer.plot_pareto(axes)
+    else:
+        optimizer.plot_progress(axes)
+    return figure
+
+
+def _read_fixed(fixed: Sequence[str]) -> dict[str, str] | None:
+    values = {}
+    for text in fixed:
+        name, sign, value = text.partition("=")
+        if not sign:
+            raise OptionError(f"--fix takes a parameter and its value, such as solvent=water, but got {text!r}.")
+        values[name.strip()] = value.strip()
+    return values or None
+
+
+def _rounded(point: Mapping[str, Any], notebook: Notebook) -> dict[str, Any]:
+    """A suggestion in digits that can be set, but where a sum has to be kept."""
+    summed = {name for one in notebook.space.constraints for name in one.weights}
+    rounded = dict(point)
+    for name, parameter in notebook.space.parameters.items():
+        if not isinstance(parameter, Real) or parameter.step is not None:
+            continue
+        value = float(point[name])
+        if name in summed:
+            rounded[name] = float(f"{value:.9g}")
+            continue
+        scale = value if parameter.log else 10.0 * (parameter.high - parameter.low)
+        digits = _DIGITS - 1 - math.floor(math.log10(abs(scale)))
+        rounded[name] = min(max(round(value, digits), parameter.low), parameter.high)
+    return rounded
+
+
+def _best_row(best: Best, name: str) -> dict[str, Any]:
+    return {
+        "point": dict(best.X),
+        "mean": {name: best.mean},
+        "std": {name: best.std},
+        "observed": best.observed,
+        "probability_feasible": best.probability_feasible,
+    }
+
+
+def _pareto_rows(pareto: ParetoSet, names: Sequence[str]) -> list[dict[str, Any]]:
+    return [
+        {
+            "point": dict(point),
+            "mean": dict(zip(names, mean, strict=True)),
+            "std": dict(zip(names, std, strict=True)),
+            "observed": dict(zip(names, observed, strict=True)),
+            "probability_feasible": feasible,
+        }
+        for point, mean, std, observed, feasible in zip(
+            pareto.X,
+            pareto.mean.tolist(),
+            pareto.std.tolist(),
+            pareto.observed.tolist(),
+            pareto.probability_feasible.tolist(),
+            strict=True,
+        )
+    ]
+
+
+def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row for a terminal: the point, and each outcome with its uncertainty."""
+    flat = dict(row["point"])
+    for name, mean in row["mean"].items():
+        flat[f"{name} expected"] = f"{mean:.6g} ± {row['std'][name]:.2g}"
+    if row["probability_feasible"] < 1.0:
+        flat["keeps constraints"] = f"{100.0 * row['probability_feasible']:.0f} %"
+    return flat
+
+
+def _bounds(lower: float | None, upper: float | None) -> str:
+    parts = [] if lower is None else [f"at least {lower:g}"]
+    return " and ".join(parts if upper is None else [*parts, f"at most {upper:g}"])
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
