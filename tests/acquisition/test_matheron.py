@@ -70,3 +70,15 @@ def test_random_features_put_covariances_wrong_by_no_more_than_stated(rng):
     assert error.diagonal().max() < 1e-9
     assert (error < 1.6 * bound).all()  # a standard deviation from 20 sets is known within 16 %
     assert error.max() > 0.5 * bound
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_draws_given_values_where_all_is_known_stay_there(seed):
+    """The covariance there is rounding of the prior's, which a factor of it alone would take for information."""
+    rng = torch.Generator().manual_seed(seed)
+    x, values = uniform(rng, 1, 2), torch.tensor([0.0, 1.0], dtype=torch.float64)
+    gp = random_sparse_gp(rng).gp.condition(x, values[:1], noise_variance=0.0)
+    sampler = read_sampler(sg.OnlineGP(gp, Gaussian(0.01)), "joint")
+    samples = sampler.sample(torch.cat([x, x + 1e-9]), x, num_samples=3, generator=rng)
+    given = samples.given_own_values(torch.arange(2).expand(3, 2), values.expand(3, 2))
+    assert (given.abs() < 1).all()

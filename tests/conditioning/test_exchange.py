@@ -11,8 +11,7 @@ from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.conditioning.selection import site_information
-from streamgp.errors import FileFormatError, ValueRangeError
-from streamgp.gp.storage import describe_process, rebuild_process
+from streamgp.errors import ValueRangeError
 from streamgp.likelihoods import Bernoulli, Poisson, Preference
 from streamgp.testing.conditioning_laws import DTYPES, assert_same_prediction
 from streamgp.testing.problems import SparseProblem, random_observations, random_sparse_gp
@@ -229,14 +228,6 @@ def test_a_stream_goes_on_with_the_same_bits_after_it_was_saved_pickled_or_copie
     W = torch.rand(5, 3, generator=rng, dtype=torch.float64).to(dtype)
     assert torch.equal(restarted.predict(W).mean, gp.predict(W).mean)
     assert torch.equal(restarted.predict(W).variance, gp.predict(W).variance)
-
-
-def test_a_file_whose_carried_information_does_not_fit_is_refused(rng):
-    gp, _ = random_sparse_gp(rng).gp.absorb(*one_row(rng), noise_variance=NOISE)
-    description, tensors = describe_process(gp.process)
-    tensors["information"] = torch.zeros(3, dtype=torch.float64)
-    with pytest.raises(FileFormatError, match="do not fit together"):
-        rebuild_process(description, tensors, kernel=None, mean=None, device=None, name="the file")
 
 
 def test_memory_is_constant_over_a_stream(rng):

@@ -277,7 +277,3 @@ def test_models_of_comparisons_are_conditioned_on_pairs(rng):
         (model.absorb(pairs, choices), model.gps[0].absorb(pairs, choices[:, 0], likelihood=likelihood)[0]),
     ):
         assert_close(after.posterior(pairs).mean.squeeze(-1), gp.predict(pairs).mean)
-
-
-def test_a_move_that_moves_nothing_is_allowed():
-    assert NORMAL.to(FLOAT64) is NORMAL

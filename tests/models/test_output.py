@@ -3,7 +3,7 @@ from torch.testing import assert_close
 
 from streamgp.models.output import Output, Term
 from streamgp.testing.problems import random_sparse_gp
-from streamgp.testing.tolerances import rounding
+from streamgp.testing.tolerances import approximation, rounding
 
 
 def two_terms(rng):
@@ -36,3 +36,19 @@ def test_base_samples_map_to_the_joint_distribution(rng):
     assert_close(output.sample(zero), output.mean, **rounding(torch.float64))
     root = output.sample(unit) - output.mean
     assert_close(root.T @ root, output.covariance, **rounding(torch.float64, scale=10))
+
+
+def test_the_scale_of_rounding_is_that_of_the_prior_and_the_noise(rng):
+    first, second, output = two_terms(rng)
+    X = first.inputs
+    expected = first.process.prior_variance(X) + 0.3 + 4 * second.process.prior_variance(X)
+    assert_close(sum(term.prior_variance for term in output.terms), expected, **rounding(torch.float64))
+
+
+def test_samples_of_copies_of_a_known_input_are_its_value(rng):
+    x, y = torch.rand(1, 2, generator=rng, dtype=torch.float64), torch.ones(1, dtype=torch.float64)
+    known = random_sparse_gp(rng).gp.condition(x, y, noise_variance=0.0).predict(x.expand(3, 2))
+    samples = Output((Term(known),), torch.Size([3])).sample(torch.randn(5, 3, generator=rng, dtype=torch.float64))
+    # The jitter of a factor is at most a millionth of the prior variance; normal numbers are below 5 here.
+    most = 5e-3 * known.process.prior_variance(x).sqrt().item()
+    assert_close(samples, torch.ones_like(samples), **approximation(most, "jitter"))

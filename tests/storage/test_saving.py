@@ -172,6 +172,15 @@ def test_a_foreign_file_is_refused_with_a_sentence(tmp_path, rewrite, change, se
         sg.load(tmp_path / "model.sgp")
 
 
+def test_a_file_whose_carried_information_does_not_fit_is_refused(tmp_path, rewrite):
+    gp, X = make(RBFKernel())
+    gp, _ = gp.absorb(X[:1], X[:1, 0], noise_variance=0.1)
+    gp.save(tmp_path / "model.sgp")
+    rewrite(tmp_path / "model.sgp", damage("information", np.zeros(3)))
+    with pytest.raises(FileFormatError, match=r"field information .* of shape .3,., .* does not fit the others"):
+        sg.load(tmp_path / "model.sgp")
+
+
 def test_a_file_of_another_kind_is_refused(tmp_path):
     gp, _ = make(RBFKernel())
     save(gp, tmp_path / "a")

@@ -30,12 +30,14 @@ class MatheronSamples:
         at_candidates: $g_s(C)$.
         points_covariance: $k(P, P)$.
         cross_covariance: $k(C, P)$.
+        points_scale: Variances at $P$ before any data, whose rounding $k(P, P)$ carries; None where they are not known.
     """
 
     at_points: Float[Tensor, "s k"]
     at_candidates: Float[Tensor, "s n"]
     points_covariance: Float[Tensor, "k k"]
     cross_covariance: Float[Tensor, "n k"]
+    points_scale: Float[Tensor, " k"] | None = None
 
     def given_own_values(self, index: Int[Tensor, "s t"], values: Float[Tensor, "s t"]) -> Float[Tensor, "s n"]:
         """Condition each draw, in one batch, on exact values at points of its own.
@@ -45,7 +47,8 @@ class MatheronSamples:
             values: The values there, without noise.
         """
         Kpp = self.points_covariance[index.unsqueeze(-1), index.unsqueeze(-2)]
-        factor, _ = cholesky(Kpp, name="the covariance of a path's points")
+        scale = None if self.points_scale is None else self.points_scale[index]
+        factor, _ = cholesky(Kpp, scale=scale, name="the covariance of a path's points")
         weights = _solve(factor, values - self.at_points.gather(-1, index))
         spread = torch.zeros_like(self.at_points).scatter_add(-1, index, weights)
         return self.at_candidates + spread @ self.cross_covariance.mT
@@ -61,7 +64,7 @@ class MatheronSamples:
             generator: Draws the noise of each function.
         """
         A = self.points_covariance + torch.diag_embed(noise_variance)
-        factor, _ = cholesky(A, name="the covariance of the look-ahead's points")
+        factor, _ = cholesky(A, scale=self.points_scale, name="the covariance of the look-ahead's points")
         noise = torch.randn(self.at_points.shape, generator=generator, dtype=A.dtype, device=A.device)
         residual = values - self.at_points - noise_variance.sqrt() * noise
         return self.at_candidates + apply(self.cross_covariance, _solve(factor, residual))
@@ -74,6 +77,7 @@ def sample_jointly(
     *,
     num_samples: int,
     generator: torch.Generator | None,
+    scale: Float[Tensor, " m"] | None = None,
 ) -> MatheronSamples:
     """Draw exactly, by a factor of the joint covariance of points and candidates; cubic in their number.
 
@@ -83,12 +87,14 @@ def sample_jointly(
         num_points: How many of them are points.
         num_samples: How many functions.
         generator: Source of randomness.
+        scale: Variances before any data, if they are known.
     """
-    factor, _ = cholesky(covariance, name="the covariance of the candidates")
+    factor, _ = cholesky(covariance, scale=scale, name="the covariance of the candidates")
     noise = torch.randn(num_samples, len(mean), generator=generator, dtype=mean.dtype, device=mean.device)
     values = mean + apply(factor, noise)
     k = num_points
-    return MatheronSamples(values[:, :k], values[:, k:], covariance[:k, :k], covariance[k:, :k])
+    points_scale = None if scale is None else scale[:k]
+    return MatheronSamples(values[:, :k], values[:, k:], covariance[:k, :k], covariance[k:, :k], points_scale)
 
 
 def sample_by_features(
@@ -121,7 +127,7 @@ def sample_by_features(
     values = prior.mean(X) + paths.feature_weights @ paths.features(X).mT + paths.update_weights @ Kxz.mT
     B = process.cross_weights(process.variance_reduction @ process.features(points))
     covariance = prior.covariance(X, points) - Kxz @ B
-    return MatheronSamples(values[:, :k], values[:, k:], covariance[:k], covariance[k:])
+    return MatheronSamples(values[:, :k], values[:, k:], covariance[:k], covariance[k:], prior.variance(points))
 
 
 def _solve(factor: Tensor, right: Tensor) -> Tensor:

@@ -65,7 +65,14 @@ class _OnlineGPSampler(AbstractSampler):
             return sample_by_features(
                 process, X[:k], X[k:], num_samples=num_samples, num_features=_NUM_FEATURES, generator=generator
             )
-        return sample_jointly(process.mean(X), process.covariance(X), k, num_samples=num_samples, generator=generator)
+        return sample_jointly(
+            process.mean(X),
+            process.covariance(X),
+            k,
+            num_samples=num_samples,
+            generator=generator,
+            scale=process.prior_variance(X),
+        )
 
     def noise_variance(self, points: Tensor) -> Tensor:
         prediction = Prediction(self.model.gps[0].process, self.model.transform_inputs(points))

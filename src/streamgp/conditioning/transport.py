@@ -8,7 +8,7 @@ from torch import Tensor
 
 from streamgp.errors import NumericalError
 from streamgp.gp import Prior, SparseProcess
-from streamgp.linalg import apply, cholesky, solve_lower, solve_vector
+from streamgp.linalg import apply, cholesky, solve_lower, solve_vector, symmetric_eigen
 
 __all__ = ["TransportInfo", "inverse_root", "transport"]
 
@@ -112,7 +112,7 @@ def inverse_root(root: Float[Tensor, "*b m m"]) -> Float[Tensor, "*b m m"]:
 
 
 def _bounded_below(site: Tensor) -> tuple[Tensor, int]:
-    values, vectors = torch.linalg.eigh(site)
+    values, vectors = symmetric_eigen(site, name="the site of the carried belief")
     bounded = values.clamp_min(_LEAST_PRECISION)
     num_clipped = int((bounded > values).sum())
     if not num_clipped:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from streamgp.errors import NumericalError
 from streamgp.gp.sparse import SparseProcess
-from streamgp.linalg import apply, solve_lower_transpose, solve_vector
+from streamgp.linalg import apply, solve_lower_transpose, solve_vector, symmetric_eigen
 
 __all__ = ["PseudoData", "pseudo_data"]
 
@@ -43,7 +43,7 @@ def pseudo_data(process: SparseProcess) -> PseudoData:
     """
     Z, L, D = process.inducing_points, process.factor, process.variance_reduction
     # Eigenvalues of D within rounding of zero are directions without information.
-    values, vectors = torch.linalg.eigh(D)
+    values, vectors = symmetric_eigen(D, name="the variance reduction of the belief")
     spread = 1.0 - values
     if not (spread > D.shape[-1] * torch.finfo(D.dtype).eps).all():
         raise NumericalError(

@@ -1,6 +1,7 @@
 """The arguments of a model, checked and laid out by output."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,7 +12,16 @@ from streamgp.likelihoods import AbstractLikelihood
 from streamgp.models.output import Output
 from streamgp.shapes import broadcast_shapes
 
-__all__ = ["GP", "aligned", "known_noise", "noise_column", "read_gps", "read_indices", "read_likelihoods"]
+__all__ = [
+    "GP",
+    "aligned",
+    "known_noise",
+    "noise_column",
+    "observation_by",
+    "read_gps",
+    "read_indices",
+    "read_likelihoods",
+]
 
 GP = SparseGP | ConditionedGP
 
@@ -105,3 +115,16 @@ def read_indices(indices: Sequence[int] | None, num_outputs: int) -> list[int]:
             f"{num_outputs} outputs, and at least one, but are {read}."
         )
     return [j % num_outputs for j in read]
+
+
+def observation_by(likelihood: AbstractLikelihood | None, j: int, *, like: Tensor) -> dict[str, Any]:
+    """How output `j` is observed by its likelihood, as keyword arguments of `condition`."""
+    if likelihood is None:
+        raise OptionError(
+            f"Output {j} has no likelihood, so how far its observations can be trusted is not known. "
+            "Pass noise=..., or make the OnlineGP with a likelihood."
+        )
+    known = likelihood.gaussian_noise_variance
+    if known is not None:  # the mean, where past observations had their own
+        return {"noise_variance": known.to(like).mean()}
+    return {"likelihood": likelihood}

@@ -12,7 +12,7 @@ from torch import Tensor
 from streamgp.conditioning import ConditionedGP, SparseGP
 from streamgp.conditioning.gaussian import JointPredictive, observe, predict_jointly
 from streamgp.conditioning.noise import Noise
-from streamgp.errors import OptionError, ShapeError
+from streamgp.errors import DTypeError, OptionError, ShapeError
 from streamgp.gp import Prediction
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.models.output import Output, Term
@@ -20,7 +20,7 @@ from streamgp.models.posterior import LatentPosterior
 from streamgp.models.site_noise import expected_noise_variance
 from streamgp.shapes import broadcast_shapes
 
-__all__ = ["Fantasies"]
+__all__ = ["Fantasies", "check_fantasy_noise"]
 
 
 @final
@@ -148,3 +148,24 @@ def _noise(variance: Tensor, predictive: JointPredictive) -> Noise:
 def _seed(sampler: MCSampler) -> int:
     first: Any = sampler.samplers[0] if isinstance(sampler, ListSampler) else sampler
     return int(first.seed)
+
+
+def check_fantasy_noise(noise: object, *, observations: bool) -> None:
+    """Refuse noise that fantasies cannot have.
+
+    Args:
+        noise: Variances, or None.
+        observations: Whether real outcomes are drawn.
+    """
+    if noise is None:
+        return
+    if not isinstance(noise, Tensor):
+        raise DTypeError(
+            f"observation_noise must be a tensor of variances or None in fantasize, but is {noise!r}. "
+            "Leave it out to use the likelihood's own noise."
+        )
+    if observations:
+        raise OptionError(
+            "Both observations=True and observation_noise were given, but outcomes that are drawn from the "
+            "likelihood bring its own noise. Pass one."
+        )

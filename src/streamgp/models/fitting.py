@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from botorch.models.transforms.input import InputTransform, Normalize
@@ -13,9 +13,13 @@ from streamgp.checks import check_finite, check_float, check_matches
 from streamgp.conditioning import SparseGP
 from streamgp.errors import OptionError, ShapeError, UnsupportedError
 from streamgp.likelihoods import AbstractLikelihood, Gaussian
+from streamgp.models.arguments import GP, read_likelihoods
 from streamgp.training import fit
 
-__all__ = ["Fitted", "check_training_data", "fit_outputs"]
+if TYPE_CHECKING:
+    from streamgp.models.frozen_model import AbstractFrozenModel
+
+__all__ = ["Fitted", "fit_outputs"]
 
 
 class Fitted(NamedTuple):
@@ -33,10 +37,10 @@ def fit_outputs(
     train_Y: Tensor,
     train_Yvar: Tensor | None,
     *,
-    likelihoods: Sequence[AbstractLikelihood | None],
+    likelihood: AbstractLikelihood | Sequence[AbstractLikelihood | None] | None,
     input_transform: torch.nn.Module | str | None,
     outcome_transform: torch.nn.Module | str | None,
-    starts: Sequence[SparseGP | None],
+    start: "AbstractFrozenModel | None",
     options: Mapping[str, Any],
 ) -> Fitted:
     """Fit transforms to the data, and a sparse GP to each transformed output.
@@ -45,19 +49,24 @@ def fit_outputs(
         train_X: Inputs `(n, d)`.
         train_Y: Outcomes `(n, o)`.
         train_Yvar: Known noise variances `(n, o)`, or None.
-        likelihoods: One for each output; None for a Gaussian with learned noise.
+        likelihood: One for all outputs, or one for each; None for a Gaussian with learned noise.
         input_transform: A transform, `"default"` or None.
         outcome_transform: A transform, `"default"` or None.
-        starts: A GP to start from, for each output.
+        start: A fitted model whose GPs are the start, and whose transforms take the place of the default ones.
         options: Of `streamgp.fit`.
     """
+    _check_training_data(train_X, train_Y)
+    likelihoods = read_likelihoods(likelihood, train_Y.shape[-1])
+    starts: Sequence[Any] = (None,) * len(likelihoods)
+    if start is not None:
+        starts, input_transform, outcome_transform = _read_start(start, likelihoods, input_transform, outcome_transform)
     is_gaussian = [one is None or one.is_gaussian for one in likelihoods]
     _check_noise(train_Yvar, train_Y, is_gaussian)
     into, X = _fit_input_transform(input_transform, train_X)
     out, Y, Yvar = _fit_outcome_transform(outcome_transform, train_Y, train_Yvar, X, is_gaussian)
     results = []
-    for j, likelihood in enumerate(likelihoods):
-        how = likelihood if Yvar is None else Gaussian(Yvar[:, j], is_learned=False)
+    for j, one in enumerate(likelihoods):
+        how = one if Yvar is None else Gaussian(Yvar[:, j], is_learned=False)
         results.append(fit(X, Y[:, j], likelihood=how, start=starts[j], **options))
     return Fitted(
         tuple(result.gp for result in results),
@@ -68,7 +77,7 @@ def fit_outputs(
     )
 
 
-def check_training_data(train_X: Tensor, train_Y: Tensor) -> None:
+def _check_training_data(train_X: Tensor, train_Y: Tensor) -> None:
     """Refuse data that is not `(n, d)` and `(n, o)`."""
     X, Y = check_finite(check_float(train_X, "train_X"), "train_X"), check_float(train_Y, "train_Y")
     check_matches(Y, X, "train_Y")
@@ -137,3 +146,22 @@ def _fit_outcome_transform(
 def _check_default(name: str, argument: str) -> None:
     if name != "default":
         raise OptionError(f"{argument} must be a transform of BoTorch, 'default' or None, but is {name!r}.")
+
+
+def _read_start(
+    start: "AbstractFrozenModel",
+    likelihoods: Sequence[AbstractLikelihood | None],
+    input_transform: torch.nn.Module | str | None,
+    outcome_transform: torch.nn.Module | str | None,
+) -> tuple[Sequence[GP], torch.nn.Module | str | None, torch.nn.Module | str | None]:
+    """GPs to start from, and the transforms whose units they have."""
+    if start.num_outputs != len(likelihoods) or not all(isinstance(gp, SparseGP) for gp in start.gps):
+        raise OptionError(
+            f"start must be a fitted model of {len(likelihoods)} outputs that was not conditioned since, but has "
+            f"{start.num_outputs}, as {', '.join(type(gp).__name__ for gp in start.gps)}."
+        )
+    if input_transform == "default":
+        input_transform = start._modules.get("input_transform")
+    if outcome_transform == "default":
+        outcome_transform = start._modules.get("outcome_transform")
+    return start.gps, input_transform, outcome_transform

@@ -49,6 +49,14 @@ class Term:
             covariance = covariance + torch.diag_embed(noise.expand(*noise.shape[:-1], q))
         return covariance if self.scale is None else self.scale.unsqueeze(-1) * covariance * self.scale.unsqueeze(-2)
 
+    @property
+    def prior_variance(self) -> Float[Tensor, "..."]:
+        """Variances before any data: the scale whose rounding the covariance carries."""
+        variance = self.prediction.process.prior_variance(self.prediction.inputs)
+        if self.noise_variance is not None:
+            variance = variance + self.noise_variance
+        return variance if self.scale is None else self.scale.square() * variance
+
     def times(self, weight: Float[Tensor, "..."]) -> "Term":
         """The same values times a number, or one for each input."""
         weight = weight.unsqueeze(-1) if weight.dim() == 0 else weight
@@ -94,7 +102,8 @@ class Output:
 
     @cached_property
     def _factor(self) -> Tensor:
-        factor, _ = cholesky(self._covariance, name="the covariance of the posterior")
+        scale = _sum([term.prior_variance for term in self.terms]).detach()
+        factor, _ = cholesky(self._covariance, scale=scale, name="the covariance of the posterior")
         return factor
 
     def sample(self, base_samples: Float[Tensor, "..."]) -> Float[Tensor, "..."]:

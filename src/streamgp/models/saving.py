@@ -16,7 +16,7 @@ from streamgp.storage import register_module
 from streamgp.storage.tables import from_arrays, to_arrays
 
 if TYPE_CHECKING:
-    from streamgp.models.online_gp import OnlineGP
+    from streamgp.models.frozen_model import AbstractFrozenModel
 
 __all__ = ["DESCRIPTION", "STATE", "load_state", "model_fields", "model_state"]
 
@@ -29,7 +29,7 @@ _INDICES = {"indices": lambda transform: _listed(getattr(transform, "indices", N
 _OUTPUTS = {"outputs": lambda transform: transform._outputs}
 
 
-def model_fields(model: "OnlineGP") -> dict[str, Any]:
+def model_fields(model: "AbstractFrozenModel") -> dict[str, Any]:
     """What makes up a model."""
     return {
         "gps": model.gps,
@@ -41,7 +41,7 @@ def model_fields(model: "OnlineGP") -> dict[str, Any]:
     }
 
 
-def model_state(model: "OnlineGP") -> dict[str, Tensor]:
+def model_state(model: "AbstractFrozenModel") -> dict[str, Tensor]:
     """All that is known of the GPs and likelihoods as tensors, by name."""
     content, arrays = to_arrays((model.gps, model.likelihoods), STATE)
     text = torch.frombuffer(bytearray(json.dumps(content).encode()), dtype=torch.uint8)
@@ -49,7 +49,7 @@ def model_state(model: "OnlineGP") -> dict[str, Tensor]:
 
 
 def load_state(
-    model: "OnlineGP", state: Mapping[str, Tensor]
+    model: "AbstractFrozenModel", state: Mapping[str, Tensor]
 ) -> tuple[tuple[SparseGP | ConditionedGP, ...], tuple[AbstractLikelihood | None, ...]]:
     """GPs and likelihoods from the state of a model with as many outputs.
 

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.gp import Prior, SparseProcess
-from streamgp.linalg import cholesky, solve_lower, solve_vector
+from streamgp.linalg import cholesky, solve_lower, solve_vector, symmetric_eigen
 from streamgp.streaming.experts import Experts
 
 __all__ = ["Bank", "Seen"]
@@ -201,7 +201,7 @@ class Bank:
         half = solve_lower(L, torch.eye(L.shape[-1], dtype=T.dtype).expand_as(L))
         pull = T @ (half.mT @ (half @ self.mean.unsqueeze(-1)))
         site = T @ (half.mT @ half - _without_level(L.shape[-1])) @ T.mT
-        values, vectors = torch.linalg.eigh(site)
+        values, vectors = symmetric_eigen(site, name="the site of the carried state")
         precision = _without_level(len(T)) + (vectors * values.clamp_min(0.0).unsqueeze(-2)) @ vectors.mT
         L_P, _ = cholesky(precision, name="the precision of the carried state")
         root = solve_lower(L_P, torch.eye(len(T), dtype=T.dtype).expand_as(L_P))
