@@ -35,6 +35,7 @@ test: $(INSTALLED) ## run all tests
 test-fast: $(INSTALLED) ## run the tests that take less than a second each
 	$(BIN)/pytest -n $(NUM_WORKERS) --dist worksteal -m "not slow"
 
+test-slow: export STREAMGP_TEST_ANNOTATIONS = all
 test-slow: $(INSTALLED) ## repeat thousands of times what the other tests do a few times: hostile problems, kills
 	$(BIN)/pytest -n $(NUM_WORKERS) --dist worksteal -m thorough
 

@@ -1,8 +1,9 @@
-"""What all tests share: one thread, fixed seeds, and hypothesis without a clock."""
+"""What all tests share: one thread, fixed seeds, hypothesis without a clock, and when annotations are enforced."""
 
 import os
 from pathlib import Path
 
+import jaxtyping
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
@@ -21,6 +22,16 @@ settings.register_profile(
     "thorough", deadline=None, derandomize=False, max_examples=200, suppress_health_check=_UNCHECKED, database=None
 )
 settings.load_profile("streamgp")
+
+# Enforcing the annotations doubles the time of a test. The quick tests, which run all of the package, do it always,
+# the slow ones where this variable asks for it, as in `make test-slow`.
+_ANNOTATIONS_EVERYWHERE = os.environ.get("STREAMGP_TEST_ANNOTATIONS") == "all"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    is_slow = any(item.get_closest_marker(name) for name in ("slow", "thorough"))
+    jaxtyping.config.update("jaxtyping_disable", is_slow and not _ANNOTATIONS_EVERYWHERE)
 
 
 @pytest.fixture

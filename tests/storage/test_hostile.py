@@ -119,7 +119,7 @@ def test_some_edits_of_a_description_give_no_bare_error(tmp_path):
     assert num_refused > 0.7 * num  # the others change numbers, priors and texts that stay within their bounds
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_all_edits_of_a_description_give_no_bare_error(tmp_path):
     num_refused, num = try_edits(tmp_path, lambda all_edits: all_edits)
     assert num_refused > 0.7 * num
