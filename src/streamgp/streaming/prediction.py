@@ -147,7 +147,9 @@ class StreamPrediction:
         if len(mean) > 1:
             for _ in range(_NUM_BISECTIONS):
                 middle = 0.5 * (lower + upper)
-                is_below = (weights * _student_cumulative(degrees, (middle - mean) / sd)).sum(0) < levels.numpy()
+                # One expert after the other: NumPy's sums are of another order where there is one level than for two.
+                cumulative = sum(weights * _student_cumulative(degrees, (middle - mean) / sd))
+                is_below = cumulative < levels.numpy()
                 lower, upper = np.where(is_below, middle, lower), np.where(is_below, upper, middle)
         return torch.from_numpy(np.array(upper))
 
