@@ -43,6 +43,20 @@ class AbstractSpace(ABC):
     def column_names(self) -> tuple[str, ...]:
         """Names of what a user sets, in tables."""
 
+    @property
+    def parts(self) -> Mapping[str, slice]:
+        """Columns of a point that hold each of these, by name."""
+        return {name: slice(j, j + 1) for j, name in enumerate(self.column_names)}
+
+    @property
+    def is_product(self) -> bool:
+        """Whether each of these can be set whatever the others are."""
+        return True
+
+    def is_allowed(self, points: Tensor) -> Tensor:
+        """Which points keep constraints between columns; all of them where there are none."""
+        return torch.ones(len(points), dtype=torch.bool)
+
     @abstractmethod
     def parse(self, rows: Sequence[Sequence[str]]) -> Any:
         """Points as the user has them, from the texts of a table."""

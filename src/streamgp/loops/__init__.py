@@ -2,6 +2,7 @@
 
 from streamgp.loops.best import Best
 from streamgp.loops.box import Box
+from streamgp.loops.importance import Importance
 from streamgp.loops.linear_constraints import LinearConstraint
 from streamgp.loops.loop import AbstractLoop
 from streamgp.loops.outcomes import Constraint, Objective
@@ -18,6 +19,7 @@ __all__ = [
     "Box",
     "Categorical",
     "Constraint",
+    "Importance",
     "Integer",
     "LinearConstraint",
     "LoopSettings",

@@ -14,6 +14,7 @@ from streamgp.acquisition.sobol import sobol_points
 from streamgp.checks import check_finite, to_double
 from streamgp.errors import DTypeError, ShapeError, UnsupportedError, ValueRangeError
 from streamgp.loops.maximize import maximize_in_cube
+from streamgp.loops.tables import parse_number
 from streamgp.storage import register
 
 __all__ = ["Box", "candidates_around", "separate_points", "without_nearest"]
@@ -121,7 +122,9 @@ class Box(AbstractSpace):
 
     def parse(self, rows: Sequence[Sequence[str]]) -> Float[Tensor, "n d"]:
         """Numbers."""
-        return to_double([[float(text) for text in row] for row in rows], "X").reshape(-1, self.num_dims)
+        return to_double([[parse_number(text, "a coordinate") for text in row] for row in rows], "X").reshape(
+            -1, self.num_dims
+        )
 
     def no_points(self) -> Float[Tensor, "0 d"]:
         """None."""

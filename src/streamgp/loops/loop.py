@@ -79,10 +79,10 @@ class AbstractLoop(ABC):
 
         Args:
             X: Points, in the user's units.
-            y: Outcomes `(n,)`, or `(n, o)` with one column for each objective and constraint. A row with NaN is an
-                evaluation that failed.
+            y: Outcomes `(n,)`, or `(n, o)` with one column for each objective and constraint; or by name, as a
+                dictionary, a list of them or a table. A row with NaN is an evaluation that failed.
             total_count: Number of trials of Binomial outcomes, where it is not that of the likelihood. Zero tells
-                nothing.
+                nothing. Of several outcomes, a dictionary by name or `(n, o)`.
             noise_variance: Noise of Gaussian outcomes, likewise, if it is known.
         """
         settings = self._settings
@@ -94,6 +94,7 @@ class AbstractLoop(ABC):
             settings.labels,
             X,
             y,
+            names=settings.names,
             total_count=total_count,
             noise_variance=noise_variance,
         )
@@ -241,7 +242,14 @@ class AbstractLoop(ABC):
             else:
                 point = settings.space.show(told.points[row : row + 1])
                 new = read_observations(
-                    settings.space, settings.outcomes, settings.labels, point, y, total_count=None, noise_variance=None
+                    settings.space,
+                    settings.outcomes,
+                    settings.labels,
+                    point,
+                    y,
+                    names=settings.names,
+                    total_count=None,
+                    noise_variance=None,
                 )
                 rows = told.y.clone()
                 rows[row] = new.y[0]
@@ -254,9 +262,7 @@ class AbstractLoop(ABC):
         Args:
             path: The file.
         """
-        rows = self._rows()
-        names = list(rows[0]) if rows else [one.name for one in self._settings.objectives]
-        write_csv(rows, names, path)
+        write_csv(self._rows(), [*self._settings.space.column_names, *self._settings.names], path)
 
     def tell_csv(self, path: str | os.PathLike[str]) -> None:
         """Learn past evaluations from a CSV file with a column for each parameter or input, and for each outcome.
@@ -276,7 +282,8 @@ class AbstractLoop(ABC):
 
     def _rows(self) -> list[dict[str, Any]]:
         told = self._state.observations
-        return observation_rows(self._settings.space.show(told.points), told.y, self._settings.names)
+        space = self._settings.space
+        return observation_rows(space.show(told.points), told.y, space.column_names, self._settings.names)
 
     @property
     def pending(self) -> Any:

@@ -1,6 +1,7 @@
 """What was told: points with their outcomes, and pairs of points that were compared."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -89,6 +90,7 @@ def read_observations(
     X: Any,
     y: Any,
     *,
+    names: Sequence[str],
     total_count: Any,
     noise_variance: Any,
 ) -> Observations:
@@ -99,14 +101,17 @@ def read_observations(
         outcomes: What is observed of each.
         labels: What errors call these.
         X: The user's points.
-        y: Outcomes `(n,)` or `(n, o)`; NaN for an evaluation that failed.
+        y: Outcomes `(n,)` or `(n, o)`, or by name; NaN for an evaluation that failed.
+        names: What the user calls the outcomes.
         total_count: Of Binomial outcomes; None for what the likelihood has.
         noise_variance: Of Gaussian outcomes, likewise.
     """
     points = space.read(X)
-    rows = _read_outcomes(y, labels, num_rows=len(points))
+    rows = _read_outcomes(_columns_of(y, names), labels, num_rows=len(points))
+    given = {"total_count": total_count, "noise_variance": noise_variance}
     columns = [
-        _read_constants(outcome, points, total_count=total_count, noise_variance=noise_variance) for outcome in outcomes
+        _read_constants(outcome, points, {key: _of_outcome(value, names, j, key) for key, value in given.items()})
+        for j, outcome in enumerate(outcomes)
     ]
     if total_count is not None and not any(one.constant == "total_count" for one in outcomes):
         raise OptionError(
@@ -124,6 +129,40 @@ def read_observations(
     for j, outcome in enumerate(outcomes):
         _check_support(outcome, labels[j], points[is_good], rows[is_good, j], constants[is_good, j])
     return Observations(points, rows, constants, points.new_empty(0, 2, *points.shape[1:]))
+
+
+def _columns_of(y: Any, names: Sequence[str]) -> Any:
+    """Outcomes that are given by name as columns; others as they are."""
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(y, pandas.DataFrame) and any(name in y.columns for name in names):
+        y = {name: y[name].to_numpy() for name in y.columns}
+    if isinstance(y, Sequence) and len(y) and all(isinstance(one, Mapping) for one in y):
+        y = {name: [one.get(name) for one in y] for name in names if any(name in one for one in y)}
+        missing = [name for name, values in y.items() if None in values]
+        if missing:
+            raise OptionError(f"Each row of y must have an outcome {missing[0]!r}; NaN for one that failed.")
+    if not isinstance(y, Mapping):
+        return y
+    missing = [name for name in names if name not in y]
+    if missing:
+        raise OptionError(
+            f"y must have an outcome {missing[0]!r}, but has {', '.join(map(repr, y)) or 'none'}. The outcomes are "
+            f"{', '.join(names)}."
+        )
+    return torch.stack([to_double(y[name], name).reshape(-1) for name in names], dim=-1)
+
+
+def _of_outcome(given: Any, names: Sequence[str], output: int, what: str) -> Any:
+    """What is known of one of several outcomes: by name, in a column, or of all alike."""
+    if isinstance(given, Mapping):
+        unknown = [name for name in given if name not in names]
+        if unknown:
+            raise OptionError(f"{what} names the outcome {unknown[0]!r}, but the outcomes are {', '.join(names)}.")
+        return given.get(names[output])
+    if given is None or len(names) == 1:
+        return given
+    values = to_double(given, what)
+    return values[:, output] if values.dim() == 2 and values.shape[-1] == len(names) else values
 
 
 def _read_outcomes(y: Any, labels: Sequence[str], *, num_rows: int) -> Float[Tensor, "n o"]:
@@ -154,13 +193,12 @@ def _check_support(outcome: Outcome, label: str, points: Tensor, y: Tensor, cons
         ) from None
 
 
-def _read_constants(outcome: Outcome, points: Tensor, *, total_count: Any, noise_variance: Any) -> Float[Tensor, " n"]:
+def _read_constants(outcome: Outcome, points: Tensor, known: Mapping[str, Any]) -> Float[Tensor, " n"]:
     likelihood, name = outcome.likelihood, outcome.constant
     if name is None:
         return torch.full((len(points),), torch.nan, dtype=torch.float64)
     likelihood = likelihood.at_rows(points) if points.dim() == 1 else likelihood
-    given = {"total_count": total_count, "noise_variance": noise_variance}.get(name)
-    numbers = _read_numbers(given, getattr(likelihood, name), len(points), name)
+    numbers = _read_numbers(known.get(name), getattr(likelihood, name), len(points), name)
     # The constructors refuse totals that are no counts, and noise that is not positive.
     checked: Tensor = getattr(likelihood.with_row_data(numbers), name)
     return checked

@@ -92,6 +92,20 @@ class ParameterSpace(AbstractSpace):
         """Names of the parameters."""
         return tuple(self.parameters)
 
+    @property
+    def parts(self) -> Mapping[str, slice]:
+        """Columns of each parameter."""
+        return {name: self._columns(name) for name in self.parameters}
+
+    @property
+    def is_product(self) -> bool:
+        """Whether there are no linear constraints."""
+        return not self._polytope
+
+    def is_allowed(self, points: Float[Tensor, "n d"]) -> Bool[Tensor, " n"]:
+        """Which points keep the linear constraints."""
+        return self._polytope.is_kept(points)
+
     def parse(self, rows: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
         """Dictionaries; numbers and categories are found by their texts."""
         return [dict(zip(self.parameters, row, strict=True)) for row in rows]

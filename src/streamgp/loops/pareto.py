@@ -8,7 +8,7 @@ from botorch.utils.multi_objective.pareto import is_non_dominated
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.loops.plots import new_axes
+from streamgp.display import new_axes
 from streamgp.loops.prediction import predict_objective
 from streamgp.loops.settings import LoopSettings
 from streamgp.loops.state import LoopState, current

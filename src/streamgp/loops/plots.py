@@ -7,6 +7,7 @@ from botorch.utils.sampling import manual_seed
 from torch import Tensor
 
 from streamgp.acquisition import AbstractFunctionRule, KnowledgeGradient
+from streamgp.display import new_axes
 from streamgp.errors import ShapeError, UnsupportedError, ValueRangeError
 from streamgp.loops.box import Box
 from streamgp.loops.settings import LoopSettings
@@ -17,7 +18,7 @@ from streamgp.seeds import derived_seed
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["check_drawable", "draw_acquisition", "draw_progress", "draw_region", "is_within_limits", "new_axes"]
+__all__ = ["check_drawable", "draw_acquisition", "draw_progress", "draw_region", "is_within_limits"]
 
 # Points of the picture that are evaluated at a time.
 _CHUNK = 256
@@ -110,12 +111,3 @@ def is_within_limits(y: Tensor, settings: LoopSettings) -> Tensor:
     for j, constraint in enumerate(settings.constraints, start=len(settings.objectives)):
         is_within &= constraint.is_kept(y[:, j])
     return is_within
-
-
-def new_axes(axes: "Axes | None") -> "Axes":
-    """The axes to draw on; of a new figure by default."""
-    import matplotlib.pyplot as plt  # slow to load, and few runs are drawn
-
-    if axes is None:
-        _, axes = plt.subplots(figsize=(5, 3.5), layout="constrained")
-    return axes

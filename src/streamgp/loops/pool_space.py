@@ -18,6 +18,7 @@ from streamgp.checks import check_finite, to_double
 from streamgp.conditioning import SparseGP
 from streamgp.errors import ShapeError, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood
+from streamgp.loops.tables import parse_number
 from streamgp.seeds import seeded
 from streamgp.storage import register
 from streamgp.training.inducing import kmeans_points
@@ -152,7 +153,7 @@ class PoolSpace(AbstractSpace):
 
     def parse(self, rows: Sequence[Sequence[str]]) -> list[int]:
         """Whole numbers."""
-        return [int(text) for (text,) in rows]
+        return [int(parse_number(text, "an index", is_whole=True)) for (text,) in rows]
 
     def show(self, points: Int[Tensor, " k"]) -> Int[Tensor, " k"]:
         """Indices, too."""

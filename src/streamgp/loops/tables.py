@@ -1,6 +1,7 @@
 """What was told as a table, in memory and in files."""
 
 import csv
+import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from streamgp.errors import FileFormatError, UnsupportedError
 
-__all__ = ["observation_rows", "read_csv", "to_frame", "write_csv"]
+__all__ = ["observation_rows", "parse_number", "read_csv", "to_frame", "write_csv"]
 
 
 def to_frame(rows: Any) -> Any:
@@ -24,12 +25,13 @@ def to_frame(rows: Any) -> Any:
     return pandas.DataFrame(rows)
 
 
-def observation_rows(X: Any, y: Tensor, names: Sequence[str]) -> list[dict[str, Any]]:
+def observation_rows(X: Any, y: Tensor, columns: Sequence[str], names: Sequence[str]) -> list[dict[str, Any]]:
     """Points and outcomes, one dictionary for each evaluation.
 
     Args:
         X: Points as the user has them.
         y: Outcomes; NaN for a failure.
+        columns: Names of what is set.
         names: Of the outcomes.
     """
     points = X.tolist() if isinstance(X, Tensor) else X
@@ -37,12 +39,21 @@ def observation_rows(X: Any, y: Tensor, names: Sequence[str]) -> list[dict[str, 
     for point, outcomes in zip(points, y.tolist(), strict=True):
         if isinstance(point, Mapping):
             named = dict(point)
-        elif isinstance(point, list):
-            named = {f"x{j}": value for j, value in enumerate(point)}
         else:
-            named = {"index": point}
+            named = dict(zip(columns, point if isinstance(point, list | tuple) else [point], strict=True))
         rows.append(named | dict(zip(names, outcomes, strict=True)))
     return rows
+
+
+def parse_number(text: str, what: str, *, is_whole: bool = False) -> float:
+    """The number that a text is."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number) or (is_whole and not number.is_integer()):
+        raise FileFormatError(f"The table must have a {'whole ' * is_whole}number for {what}, but has {text!r}.")
+    return number
 
 
 def write_csv(rows: Sequence[Mapping[str, Any]], names: Sequence[str], path: str | os.PathLike[str]) -> None:
@@ -61,8 +72,8 @@ def read_csv(path: str | os.PathLike[str], names: Sequence[str]) -> list[dict[st
         names: Columns that it must have.
     """
     try:
-        with Path(path).open(encoding="utf-8", newline="") as file:
-            table = csv.DictReader(file)
+        with Path(path).open(encoding="utf-8-sig", newline="") as file:  # spreadsheets write a mark in front
+            table = csv.DictReader(file, restval="")
             missing = [name for name in names if name not in (table.fieldnames or ())]
             if missing:
                 raise FileFormatError(

@@ -1,5 +1,6 @@
 """The optimizer that users hold."""
 
+import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, final
@@ -11,7 +12,7 @@ from torch import Tensor
 from streamgp.acquisition import AbstractRule, AbstractSpace, Search
 from streamgp.acquisition.rules.names import OPTIMIZER_RULES, read_rule
 from streamgp.checks import check_count, to_double
-from streamgp.errors import DTypeError, OptionError, StreamGPWarning, UnsupportedError
+from streamgp.errors import DTypeError, OptionError, StreamGPWarning, UnsupportedError, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.loops import (
     AbstractLoop,
@@ -24,11 +25,13 @@ from streamgp.loops import (
     ParameterSpace,
     SurrogateSettings,
 )
+from streamgp.loops.effects import check_free, draw_effect, partial_dependence, slice_through
+from streamgp.loops.importance import Importance, find_importance
 from streamgp.loops.parameters import AbstractParameter
 from streamgp.loops.pareto import ParetoSet, draw_pareto
 from streamgp.loops.plots import check_drawable, draw_acquisition
 from streamgp.loops.settings import check_kernel, read_constraints, read_refit
-from streamgp.loops.state import compare
+from streamgp.loops.state import LoopState, compare
 from streamgp.storage import register
 
 if TYPE_CHECKING:
@@ -133,6 +136,19 @@ class Optimizer(AbstractLoop):
             )
         )
 
+    @classmethod
+    def from_csv(cls, path: str | os.PathLike[str], bounds: Any, **options: Any) -> "Optimizer":
+        """Start with past experiments, which take the place of the initial design as far as they go.
+
+        Args:
+            path: A file with a column for each parameter and each outcome, by name; see `tell_csv`.
+            bounds: As for a new optimizer.
+            options: All other arguments of a new one.
+        """
+        optimizer = cls(bounds, **options)
+        optimizer.tell_csv(path)
+        return optimizer
+
     def tell_comparison(self, winners: Any, losers: Any) -> None:
         """Learn which of two points was preferred, for each pair.
 
@@ -204,6 +220,56 @@ class Optimizer(AbstractLoop):
         with self._lock:
             state = self._refitted()
         return draw_pareto(state, self._settings, axes)
+
+    def plot_slice(
+        self, parameter: str | int, axes: "Axes | None" = None, *, at: Any = None, output: int = 0
+    ) -> "Axes":
+        """Draw the predicted outcome along one parameter, with an interval that holds it with probability 0.95.
+
+        Args:
+            parameter: Name, or number of a dimension.
+            axes: Where to draw; a new figure by default.
+            at: A point with the values of all others; the best evaluated one by default.
+            output: Which outcome, objectives first and then constraints.
+        """
+        state, name = self._inspected(output)
+        effect = slice_through(state, self._settings, parameter, at=at, output=output)
+        return draw_effect(effect, axes, label="expected, 95 %", ylabel=name)
+
+    def plot_partial_dependence(self, parameter: str | int, axes: "Axes | None" = None, *, output: int = 0) -> "Axes":
+        """Draw the predicted outcome against one parameter, on average over all others.
+
+        The band holds 80 % of the curves at other values: where it is wide, others matter for the effect.
+
+        Args:
+            parameter: Name, or number of a dimension.
+            axes: Where to draw; a new figure by default.
+            output: Which outcome, objectives first and then constraints.
+        """
+        check_free(self._settings.space, "Partial dependence")
+        state, name = self._inspected(output)
+        effect = partial_dependence(state, self._settings, parameter, output=output)
+        return draw_effect(effect, axes, label="on average, and 80 % of curves", ylabel=name)
+
+    def importance(self, *, output: int = 0, num_points: int = 1024) -> Importance:
+        """How much each parameter matters: Sobol indices of the expected outcome, over equally likely values.
+
+        Args:
+            output: Which outcome, objectives first and then constraints.
+            num_points: Size of the quasi-random design.
+        """
+        check_free(self._settings.space, "Importance")
+        state, _ = self._inspected(output)
+        check_count(num_points, "num_points", minimum=2)
+        return find_importance(state, self._settings, output=output, num_points=num_points)
+
+    def _inspected(self, output: int) -> tuple[LoopState, str]:
+        """The state with a model, and the name of an outcome."""
+        names = self._settings.names
+        if not 0 <= check_count(output, "output", minimum=0) < len(names):
+            raise ValueRangeError(f"output must be below {len(names)}, the number of outcomes, but is {output}.")
+        with self._lock:
+            return self._refitted(), names[output]
 
     def __repr__(self) -> str:
         settings = self._settings

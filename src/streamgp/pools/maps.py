@@ -7,6 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from streamgp.checks import check_finite, to_double
+from streamgp.display import pyplot
 from streamgp.errors import ShapeError
 from streamgp.loops import ResponsePrediction
 
@@ -38,8 +39,6 @@ def draw_map(
         coordinates: Two numbers for each member; the first two columns of the inputs by default.
         axes: One for each panel; a new figure by default.
     """
-    import matplotlib.pyplot as plt  # slow to load, and few learners are drawn
-
     places = _read_coordinates(coordinates, members)
     panels = [
         (prediction.mean, "viridis", "prediction"),
@@ -49,7 +48,7 @@ def draw_map(
         panels.append((prediction.exceedance, "YlOrRd", "probability above the threshold"))
     if axes is None:
         size = (4.5 * len(panels), 4)
-        _, axes = plt.subplots(1, len(panels), figsize=size, layout="constrained", sharex=True, sharey=True)
+        _, axes = pyplot().subplots(1, len(panels), figsize=size, layout="constrained", sharex=True, sharey=True)
     diameter, drawn_on = min(_LARGEST, _INK / len(places)), tuple(np.ravel(axes))
     if len(drawn_on) != len(panels):
         raise ShapeError(

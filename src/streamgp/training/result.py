@@ -8,6 +8,7 @@ from torch import Tensor
 
 from streamgp.checks import check_inputs
 from streamgp.conditioning import SparseGP
+from streamgp.display import new_axes
 from streamgp.gp import Prediction
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.storage import register, save
@@ -118,10 +119,7 @@ class FitResult:
         Args:
             axes: Where to draw; a new figure by default.
         """
-        import matplotlib.pyplot as plt  # slow to load, and few fits are drawn
-
-        if axes is None:
-            _, axes = plt.subplots(figsize=(5, 3), layout="constrained")
+        axes = new_axes(axes)
         axes.plot(self.info.history, color="tab:blue")
         axes.set_xlabel("iteration")
         axes.set_ylabel("objective")

@@ -95,7 +95,7 @@ def plot(
     ),
     state: _State = None,
 ) -> None:
-    """Draw the results so far and the best of them, or the trade-offs of several objectives."""
+    """Draw the results so far, or the trade-offs of several objectives, and what to expect along each parameter."""
     from streamgp.cli.optimize.running import run_plot
 
     with report_errors():

@@ -22,6 +22,8 @@ __all__ = ["run_ask", "run_best", "run_cancel", "run_init", "run_plot", "run_sho
 
 # Digits of a suggested number.
 _DIGITS = 4
+# Parameters that fit into one picture.
+_MOST_SLICES = 8
 
 
 def run_init(study: Path) -> None:
@@ -152,7 +154,7 @@ def run_cancel(study: Path, state: Path | None) -> None:
 
 
 def run_plot(study: Path, state: Path | None, *, output: Path) -> None:
-    """Draw progress or trade-offs."""
+    """Draw progress or trade-offs, and the expected outcome along each parameter."""
     issue = check_output(output)
     if issue is not None:
         raise OptionError(f"--output: {issue}")
@@ -168,13 +170,20 @@ def run_plot(study: Path, state: Path | None, *, output: Path) -> None:
 def _draw(notebook: Notebook) -> Any:
     from matplotlib.figure import Figure
 
-    optimizer = notebook.optimizer
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axes = figure.subplots()
-    if len(notebook.settings.objectives) > 1:
-        optimizer.plot_pareto(axes)
+    optimizer, is_known = notebook.optimizer, bool(notebook.optimizer.y.isfinite().all(-1).any())
+    sliced = notebook.space.column_names[:_MOST_SLICES] if is_known and notebook.space.is_product else ()
+    num_columns = min(3, 1 + len(sliced))
+    num_rows = math.ceil((1 + len(sliced)) / num_columns)
+    figure = Figure(figsize=(4.8 * num_columns, 3.6 * num_rows), layout="constrained")
+    panels = list(figure.subplots(num_rows, num_columns, squeeze=False).flat)
+    if len(notebook.settings.objectives) > 1 and is_known:
+        optimizer.plot_pareto(panels[0])
     else:
-        optimizer.plot_progress(axes)
+        optimizer.plot_progress(panels[0])
+    for name, panel in zip(sliced, panels[1:], strict=False):
+        optimizer.plot_slice(name, panel)
+    for panel in panels[1 + len(sliced) :]:
+        panel.set_axis_off()
     return figure
 
 

@@ -1,0 +1,97 @@
+"""How objects show themselves: numbers with their uncertainty, small tables for notebooks, and axes."""
+
+import html
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from streamgp.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["draw_band", "html_rows", "html_table", "new_axes", "pyplot", "with_uncertainty"]
+
+# Size of the line under a table, in pixels.
+_WIDTH, _HEIGHT = 220, 36
+# More rows than these are counted and not shown.
+_MOST_ROWS = 20
+_CELL = 'style="text-align:left;padding:1px 8px"'
+
+
+def with_uncertainty(mean: float, std: float) -> str:
+    """A number with its standard deviation, in as many digits as that says: `97.3 ± 0.4`."""
+    if not math.isfinite(mean) or not math.isfinite(std) or std <= 0.0:
+        return f"{mean:.4g}"
+    exponent = math.floor(math.log10(std))
+    decimals = -exponent if std / 10.0**exponent >= 2.0 else 1 - exponent
+    if 0 <= decimals <= 6 and abs(mean) < 1e9:
+        return f"{mean:.{decimals}f} ± {std:.{decimals}f}"
+    return f"{mean:.4g} ± {std:.2g}"
+
+
+def html_table(title: str, facts: Mapping[str, Any], *, line: Sequence[float] = ()) -> str:
+    """A small table of facts by name, for a notebook; without scripts, and with all texts escaped.
+
+    Args:
+        title: What it is.
+        facts: What is known of it.
+        line: Numbers that are drawn as a line under it.
+    """
+    rows = "".join(
+        f"<tr><th {_CELL}>{_text(name)}</th><td {_CELL}>{_text(value)}</td></tr>" for name, value in facts.items()
+    )
+    return f"<div><strong>{_text(title)}</strong><table>{rows}</table>{_sparkline(line)}</div>"
+
+
+def html_rows(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """A table of rows that have the same names, likewise."""
+    names = list(rows[0]) if rows else []
+    head = "".join(f"<th {_CELL}>{_text(name)}</th>" for name in names)
+    body = "".join(
+        f"<tr>{''.join(f'<td {_CELL}>{_text(row[name])}</td>' for name in names)}</tr>" for row in rows[:_MOST_ROWS]
+    )
+    more = f"<p>and {len(rows) - _MOST_ROWS} more</p>" if len(rows) > _MOST_ROWS else ""
+    return f"<div><strong>{_text(title)}</strong><table><tr>{head}</tr>{body}</table>{more}</div>"
+
+
+def new_axes(axes: "Axes | None" = None, *, size: tuple[float, float] = (5.0, 3.5)) -> "Axes":
+    """The axes to draw on; of a new figure by default."""
+    if axes is not None:
+        return axes
+    _, made = pyplot().subplots(figsize=size, layout="constrained")
+    return made
+
+
+def pyplot() -> Any:
+    """The module of matplotlib that makes figures, loaded when something is drawn."""
+    try:
+        import matplotlib.pyplot as plt  # slow to load
+    except ImportError:
+        raise UnsupportedError(
+            "A picture needs matplotlib, which is not installed. Install it with: pip install matplotlib"
+        ) from None
+    return plt
+
+
+def draw_band(axes: "Axes", x: Any, mean: Any, lower: Any, upper: Any, *, label: str) -> None:
+    """Draw a line with a band around it."""
+    axes.fill_between(x, lower, upper, color="tab:blue", alpha=0.2, linewidth=0)
+    axes.plot(x, mean, color="tab:blue", label=label)
+
+
+def _text(value: Any) -> str:
+    return html.escape(f"{value:.4g}" if isinstance(value, float) else str(value))
+
+
+def _sparkline(values: Sequence[float]) -> str:
+    known = [(i, float(value)) for i, value in enumerate(values) if math.isfinite(value)]
+    if len(known) < 2:
+        return ""
+    low, high = min(value for _, value in known), max(value for _, value in known)
+    across, up = (_WIDTH - 4) / max(len(values) - 1, 1), (_HEIGHT - 4) / ((high - low) or 1.0)
+    points = " ".join(f"{2 + i * across:.1f},{_HEIGHT - 2 - (value - low) * up:.1f}" for i, value in known)
+    return (
+        f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-label="line">'
+        f'<polyline points="{points}" fill="none" stroke="currentColor" stroke-width="1.5"/></svg>'
+    )

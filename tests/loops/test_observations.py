@@ -1,0 +1,89 @@
+"""Outcomes are read by position or by name, and so is what is known of each."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+import streamgp as sg
+from streamgp.errors import OptionError
+from streamgp.likelihoods import Gaussian
+
+POINTS = [{"x": 0.1}, {"x": 0.7}]
+Y = torch.tensor([[1.0, 2.0], [3.0, torch.nan]], dtype=torch.float64)
+
+
+@pytest.fixture
+def optimizer():
+    return sg.Optimizer(
+        {"x": sg.Real(0, 1)},
+        objectives=[
+            sg.Objective("yield", likelihood=Gaussian(0.1, is_learned=False)),
+            sg.Objective("waste", maximize=False, likelihood=Gaussian(0.2, is_learned=False)),
+        ],
+    )
+
+
+def frame(rows):
+    return pytest.importorskip("pandas").DataFrame(rows)
+
+
+NAMED = {"waste": [2.0, torch.nan], "yield": [1.0, 3.0]}
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        Y.numpy(),
+        Y.tolist(),
+        NAMED,
+        [{"yield": 1.0, "waste": 2.0}, {"yield": 3.0, "waste": torch.nan, "note": "broke"}],
+        lambda: frame(NAMED),
+    ],
+    ids=["array", "list", "dictionary", "dictionaries", "table"],
+)
+def test_outcomes_by_position_and_by_name_are_the_same(optimizer, y):
+    optimizer.tell(POINTS, y() if callable(y) else y)
+    assert_close(optimizer.y[0], Y[0])
+    assert optimizer.y[1].isnan().all()
+
+
+def test_one_point_takes_one_outcome_of_each_name(optimizer):
+    optimizer.tell({"x": 0.3}, {"yield": 1.0, "waste": 5.0})
+    assert optimizer.y.tolist() == [[1.0, 5.0]]
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [{"waste": [0.5, 0.7]}, torch.tensor([[0.1, 0.5], [0.1, 0.7]], dtype=torch.float64)],
+    ids=["name", "column"],
+)
+def test_each_outcome_may_have_a_noise_of_its_own(optimizer, noise):
+    optimizer.tell(POINTS, [[1.0, 2.0], [3.0, 4.0]], noise_variance=noise)
+    constants = optimizer.to_parts()["state"].observations.constants
+    assert_close(constants, torch.tensor([[0.1, 0.5], [0.1, 0.7]], dtype=torch.float64))
+
+
+def test_noise_that_is_known_counts_in_the_model():
+    likelihood = Gaussian(0.01, is_learned=False)
+    X = torch.linspace(0.0, 1.0, 6, dtype=torch.float64).unsqueeze(-1)
+
+    def predict(noise):
+        optimizer = sg.Optimizer([(0.0, 1.0)], likelihood=likelihood, num_initial=2)
+        optimizer.tell(X, [0.0, 0.0, 5.0, 0.0, 0.0, 0.1], noise_variance=noise)
+        return float(optimizer.predict([[0.4]]).mean)
+
+    assert predict([0.01, 0.01, 100.0, 0.01, 0.01, 0.01]) < 0.3 * predict(0.01)
+
+
+@pytest.mark.parametrize(
+    ("y", "noise", "message"),
+    [
+        ({"yield": 1.0}, None, "y must have an outcome 'waste', but has 'yield'. The outcomes are yield, waste"),
+        ([{"yield": 1.0, "waste": 2.0}, {"waste": 2.0}], None, "Each row of y must have an outcome 'yield'; NaN"),
+        ({"yield": 1.0, "waste": 2.0}, {"wast": 0.1}, "noise_variance names the outcome 'wast', but the outcomes are"),
+    ],
+)
+def test_names_that_are_wrong_are_named(optimizer, y, noise, message):
+    with pytest.raises(OptionError, match=message):
+        optimizer.tell(POINTS, y, noise_variance=noise)
+    assert not len(optimizer.y)

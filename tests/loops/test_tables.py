@@ -1,0 +1,84 @@
+"""Past experiments in files take the place of the initial design as far as they go."""
+
+import pytest
+import torch
+
+import streamgp as sg
+from streamgp.errors import FileFormatError, StreamGPError
+
+SPACE = {"heat": sg.Real(0, 10), "solvent": sg.Categorical(["water", "ethanol"])}
+
+
+def write(path, rows):
+    # As spreadsheets do, with a mark in front and columns of their own.
+    path.write_text("number,solvent,heat,yield\n" + "".join(rows), encoding="utf-8-sig")
+    return path
+
+
+def state_of(optimizer):
+    return optimizer.to_parts()["state"]
+
+
+def past(tmp_path, num_rows):
+    rows = [f"{i},{'water' if i % 2 else 'ethanol'},{i % 10},{'' if i == 2 else i}\n" for i in range(num_rows)]
+    path = write(tmp_path / "past.csv", rows)
+    return sg.Optimizer.from_csv(path, SPACE, objectives=[sg.Objective("yield")], num_initial=6, acquisition="thompson")
+
+
+def test_enough_past_experiments_replace_the_whole_design(tmp_path):
+    optimizer = past(tmp_path, 8)
+    assert optimizer.X[1] == {"heat": 1.0, "solvent": "water"}
+    assert optimizer.y[2].isnan()
+    optimizer.ask()
+    assert state_of(optimizer).num_designed == 0
+    assert state_of(optimizer).surrogate is not None
+
+
+def test_a_few_past_experiments_replace_some_of_it(tmp_path):
+    optimizer = past(tmp_path, 5)  # of which one failed
+    for _ in range(2):
+        point = optimizer.ask()
+        assert state_of(optimizer).surrogate is None
+        optimizer.tell(point, [1.0])
+    optimizer.ask()
+    assert state_of(optimizer).num_designed == 2
+    assert state_of(optimizer).surrogate is not None
+
+
+def test_what_was_exported_is_read_again(tmp_path):
+    optimizer = past(tmp_path, 4)
+    optimizer.export(tmp_path / "runs.csv")
+    again = sg.Optimizer.from_csv(tmp_path / "runs.csv", SPACE, objectives=[sg.Objective("yield")])
+    assert again.X == optimizer.X
+    assert torch.equal(again.y.nan_to_num(-1.0), optimizer.y.nan_to_num(-1.0))
+    empty = sg.Optimizer(SPACE)
+    empty.export(tmp_path / "empty.csv")
+    assert (tmp_path / "empty.csv").read_text().strip() == "heat,solvent,objective"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x0,x1,objective\n1,a,3\n", "The table must have a number for a coordinate, but has 'a'"),
+        ("x0,x1,objective\n1,2\n1\n", "The table must have a number for a coordinate, but has ''"),
+        ("x0,x1,objective\n1,2,high\n", "must be numbers or empty, but one is 'high'"),
+        ("x0,x1\n1,2\n", "must have a column 'objective', but has x0, x1"),
+        ("x0,x1,objective\n1,99,3\n", "X must lie within the bounds"),
+    ],
+)
+def test_tables_that_cannot_be_read_are_refused(tmp_path, text, message):
+    (tmp_path / "bad.csv").write_text(text)
+    with pytest.raises(StreamGPError, match=message):
+        sg.Optimizer.from_csv(tmp_path / "bad.csv", [(0.0, 10.0), (0.0, 10.0)])
+
+
+def test_a_pool_reads_whole_numbers(tmp_path):
+    learner = sg.PoolLearner(torch.rand(5, 2))
+    (tmp_path / "pool.csv").write_text("index,response\n3,1.5\n0.5,2\n")
+    with pytest.raises(FileFormatError, match=r"a whole number for an index, but has '0.5'"):
+        learner.tell_csv(tmp_path / "pool.csv")
+    (tmp_path / "pool.csv").write_text("index,response\n3,1.5\n")
+    learner.tell_csv(tmp_path / "pool.csv")
+    assert learner.X.tolist() == [3]
+    learner.export(tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text().split() == ["index,response", "3,1.5"]
