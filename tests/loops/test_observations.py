@@ -80,7 +80,7 @@ def test_noise_that_is_known_counts_in_the_model():
     [
         ({"yield": 1.0}, None, "y must have an outcome 'waste', but has 'yield'. The outcomes are yield, waste"),
         ([{"yield": 1.0, "waste": 2.0}, {"waste": 2.0}], None, "Each row of y must have an outcome 'yield'; NaN"),
-        ({"yield": 1.0, "waste": 2.0}, {"wast": 0.1}, "noise_variance names the outcome 'wast', but the outcomes are"),
+        (NAMED, {"wast": 0.1}, "noise_variance names the outcome 'wast', but the outcomes are"),
     ],
 )
 def test_names_that_are_wrong_are_named(optimizer, y, noise, message):

@@ -47,10 +47,10 @@ class Importance:
             axes: Where to draw; a new figure by default.
         """
         axes, order = new_axes(axes), self.total.argsort()
-        position = torch.arange(len(order))
-        axes.barh(position, self.total[order], color="lightgray", label="with others")
-        axes.barh(position, self.first_order[order], height=0.5, color="tab:blue", label="by itself")
-        axes.set_yticks(position.tolist(), [self.names[i] for i in order.tolist()])
+        position = list(range(len(order)))
+        axes.barh(position, self.total[order].tolist(), color="lightgray", label="with others")
+        axes.barh(position, self.first_order[order].tolist(), height=0.5, color="tab:blue", label="by itself")
+        axes.set_yticks(position, [self.names[i] for i in order.tolist()])
         axes.set_xlabel("share of the variance")
         axes.legend()
         return axes
