@@ -10,7 +10,7 @@ from streamgp.errors import UnsupportedError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_band", "html_rows", "html_table", "new_axes", "pyplot", "with_uncertainty"]
+__all__ = ["draw_band", "html_rows", "html_table", "new_axes", "pyplot", "shown_point", "with_uncertainty"]
 
 # Size of the line under a table, in pixels.
 _WIDTH, _HEIGHT = 220, 36
@@ -28,6 +28,17 @@ def with_uncertainty(mean: float, std: float) -> str:
     if 0 <= decimals <= 6 and abs(mean) < 1e9:
         return f"{mean:.{decimals}f} ± {std:.{decimals}f}"
     return f"{mean:.4g} ± {std:.2g}"
+
+
+def shown_point(point: Any) -> str:
+    """A point in few digits: values by name, a row of numbers, or whatever else it is."""
+    if isinstance(point, Mapping):
+        return ", ".join(f"{name} {_number(value)}" for name, value in point.items())
+    try:
+        values = point.tolist()
+    except AttributeError:
+        values = point
+    return "[" + ", ".join(_number(value) for value in values) + "]" if isinstance(values, list) else _number(values)
 
 
 def html_table(title: str, facts: Mapping[str, Any], *, line: Sequence[float] = ()) -> str:
@@ -80,8 +91,12 @@ def draw_band(axes: "Axes", x: Any, mean: Any, lower: Any, upper: Any, *, label:
     axes.plot(x, mean, color="tab:blue", label=label)
 
 
+def _number(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
 def _text(value: Any) -> str:
-    return html.escape(f"{value:.4g}" if isinstance(value, float) else str(value))
+    return html.escape(_number(value))
 
 
 def _sparkline(values: Sequence[float]) -> str:

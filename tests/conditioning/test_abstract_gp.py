@@ -1,6 +1,9 @@
 import pytest
 import torch
+from gpytorch.kernels import RBFKernel
+from torch.testing import assert_close
 
+import streamgp as sg
 from streamgp.errors import ShapeError, ValueRangeError
 from streamgp.testing.conditioning_laws import condition
 from streamgp.testing.problems import random_observations, random_sparse_gp
@@ -34,3 +37,34 @@ def test_samples_have_the_leading_axes_of_the_gp(gp, rng):
     assert gp.sample(torch.rand(4, 2, generator=rng, dtype=torch.float64), 3, generator=rng).shape == (3, 2, 4)
     with pytest.raises(ValueRangeError, match="num_samples must be a whole number"):
         gp.sample(torch.zeros(4, 2, dtype=torch.float64), 0)
+
+
+@pytest.fixture(params=[torch.float32, torch.float64])
+def line(request):
+    Z = torch.linspace(0.0, 1.0, 4, dtype=request.param).unsqueeze(-1)
+    return sg.SparseGP.from_prior(RBFKernel().to(request.param), Z)
+
+
+def test_a_picture_has_the_mean_and_two_standard_deviations(line):
+    after = line.condition([[0.5]], [2.0], noise_variance=0.1)
+    axes = after.plot(lower=0.0, upper=2.0, num_points=5)
+    mean = torch.tensor(axes.lines[0].get_ydata()).to(line.inducing_points)
+    expected = after.predict(torch.linspace(0.0, 2.0, 5).unsqueeze(-1).to(line.inducing_points))
+    assert_close(mean, expected.mean)
+    band = axes.collections[0].get_paths()[0].vertices[:, 1]
+    assert band.max() == pytest.approx(float((expected.mean + 2.0 * expected.standard_deviation).max()), rel=1e-5)
+    assert line.plot(axes) is axes
+
+
+def test_only_one_input_can_be_drawn(line):
+    wide = sg.SparseGP.from_prior(RBFKernel(), torch.rand(3, 2))
+    with pytest.raises(ShapeError, match="A GP is drawn over a single input, but this one has 2"):
+        wide.plot()
+    with pytest.raises(ValueRangeError, match="lower must be below upper, but they are 3 and 1"):
+        line.plot(lower=3.0, upper=1.0)
+
+
+def test_notebooks_show_a_small_table(line):
+    assert "<svg" in line._repr_html_()
+    assert "<svg" not in sg.SparseGP.from_prior(RBFKernel(), torch.rand(3, 2))._repr_html_()
+    assert "inducing points" in line.condition([[0.5]], [2.0], noise_variance=0.1)._repr_html_()

@@ -22,7 +22,7 @@ def test_what_was_told_can_be_read():
     assert_close(optimizer.X, expected, **tolerance(torch.float64))
     assert optimizer.y.isnan().squeeze(-1).tolist() == [False, True, True]
     assert optimizer.y[0].item() == 5.0
-    assert "3 told, 2 of them failed, 0 pending" in repr(optimizer)
+    assert "3 outcomes, 2 failed, 0 pending" in repr(optimizer)
 
 
 def test_points_are_pending_until_they_are_told():

@@ -204,10 +204,9 @@ def test_pictures_are_drawn_before_and_after_data():
 
 def test_the_representation_tells_of_the_search():
     shown = repr(advance(turbo(), 2))
-    assert shown == (
-        "TurboOptimizer(maximize over 3 dimensions by LookaheadThompson: 8 told, "
-        "0 of them failed, 0 pending, run 1, length 0.8)"
-    )
+    told = "TurboOptimizer(maximize over 3 dimensions by LookaheadThompson: 8 outcomes, 0 pending, best observed "
+    assert shown.startswith(told)
+    assert shown.endswith(", run 1, length 0.8)")
 
 
 @pytest.mark.parametrize(

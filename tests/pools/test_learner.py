@@ -225,7 +225,7 @@ def test_the_map_shows_places_and_what_was_chosen(country, surveyed):
 
 def test_a_learner_says_what_it_is(country):
     assert repr(country.survey()) == (
-        "PoolLearner(40 members with 2 inputs, by IntegratedVariance: 0 told, 0 of them failed, 0 pending)"
+        "PoolLearner(40 members with 2 inputs, by IntegratedVariance: 0 outcomes, 0 pending)"
     )
 
 

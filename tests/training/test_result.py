@@ -31,3 +31,10 @@ def test_diagnostics_are_frozen(result):
         result.info.bound = 0.0
     assert result.info.seconds > 0
     assert "gained less" in result.info.reason or "iterations" in result.info.reason
+
+
+def test_a_result_says_what_it_is(result):
+    assert repr(result).startswith("FitResult(5 inducing points, Gaussian, bound ")
+    shown = result._repr_html_()
+    assert "<svg" in shown
+    assert "stopped" in shown

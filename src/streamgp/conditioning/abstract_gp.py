@@ -1,14 +1,23 @@
 """What every GP of the public interface can do: predict and be sampled."""
 
 from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from streamgp.checks import ArrayLike, check_count, check_generator, check_inputs
+from streamgp.display import draw_band, html_table, new_axes
+from streamgp.errors import ShapeError, ValueRangeError
 from streamgp.gp import AbstractProcess, Prediction
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 __all__ = ["AbstractGP"]
+
+# Points of the line in a notebook.
+_NUM_SKETCHED = 60
 
 
 class AbstractGP(ABC):
@@ -49,6 +58,61 @@ class AbstractGP(ABC):
         return self.process.sample(
             self._checked(X), check_count(num_samples, "num_samples"), check_generator(generator)
         )
+
+    def plot(
+        self,
+        axes: "Axes | None" = None,
+        *,
+        lower: float | None = None,
+        upper: float | None = None,
+        num_points: int = 200,
+    ) -> "Axes":
+        """Draw the latent function over a single input: its mean, and two standard deviations on each side.
+
+        Args:
+            axes: Where to draw; a new figure by default.
+            lower: Where to begin; a little below the inducing points by default.
+            upper: Where to end, likewise.
+            num_points: How many points to predict.
+        """
+        x = self._line(lower, upper, check_count(num_points, "num_points", minimum=2))
+        mean, variance = (moment.detach().cpu() for moment in self._moments(x))
+        axes, x, deviation = new_axes(axes), x.cpu(), 2.0 * variance.sqrt()
+        draw_band(axes, x, mean, mean - deviation, mean + deviation, label="mean ± 2 standard deviations")
+        Z = self.process.reference.detach().cpu().squeeze(-1)
+        axes.plot(Z, torch.full_like(Z, axes.get_ylim()[0]), "|", color="gray", label="inducing points")
+        axes.set_xlabel("x")
+        axes.set_ylabel("f")
+        axes.legend()
+        return axes
+
+    def _line(self, lower: float | None, upper: float | None, num_points: int) -> Tensor:
+        """Inputs along the only dimension."""
+        Z = self.process.reference.detach()
+        if Z.shape[-1] != 1 or self.process.batch_shape:
+            raise ShapeError(
+                f"A GP is drawn over a single input, but this one has {Z.shape[-1]}, and leading axes "
+                f"{tuple(self.process.batch_shape)}. Draw what predict returns along a line of your own."
+            )
+        low, high = float(Z.min()), float(Z.max())
+        margin = 0.1 * ((high - low) or 1.0)
+        low, high = low - margin if lower is None else lower, high + margin if upper is None else upper
+        if not low < high:
+            raise ValueRangeError(f"lower must be below upper, but they are {low:g} and {high:g}.")
+        return torch.linspace(low, high, num_points, dtype=Z.dtype, device=Z.device)
+
+    def _moments(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        prediction = Prediction(self.process, x.unsqueeze(-1))
+        return prediction.mean, prediction.variance
+
+    def _repr_html_(self) -> str:
+        m, d = self.process.reference.shape[-2:]
+        dtype = str(self.process.reference.dtype).removeprefix("torch.")
+        facts = {"inducing points": m, "inputs": d, "leading axes": tuple(self.process.batch_shape), "type": dtype}
+        line: list[float] = []
+        if d == 1 and not self.process.batch_shape:
+            line = self._moments(self._line(None, None, _NUM_SKETCHED))[0].detach().flatten().tolist()
+        return html_table(type(self).__name__, facts, line=line if len(line) == _NUM_SKETCHED else ())
 
     def _describe(self) -> str:
         """What a reader of a notebook wants to know, instead of all tensors."""

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from streamgp.acquisition import Context
 from streamgp.acquisition.feasible_objective import FeasibleMean
+from streamgp.display import html_rows, shown_point, with_uncertainty
 from streamgp.loops.observations import Observations
 from streamgp.loops.prediction import predict_objective
 from streamgp.loops.settings import LoopSettings
@@ -17,7 +18,7 @@ from streamgp.loops.state import LoopState, current
 from streamgp.loops.suggest import make_context
 from streamgp.seeds import derived_seed
 
-__all__ = ["Best", "find_best", "most_wanted"]
+__all__ = ["Best", "best_evaluated", "find_best", "most_wanted"]
 
 
 # How sure it must be that a point keeps all constraints for it to be called feasible.
@@ -25,7 +26,7 @@ _SURE = 0.9
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Best:
     """The best point, in the user's units: the best of those that were evaluated, with what the model recommends.
 
@@ -46,6 +47,26 @@ class Best:
     probability_feasible: float
     observed: float | None
     recommended: "Best | None" = None
+
+    def __repr__(self) -> str:
+        feasible = "" if self.probability_feasible >= 1.0 else f", feasible with {self.probability_feasible:.2f}"
+        more = "" if self.recommended is None else f", recommended {self.recommended}"
+        return f"Best({shown_point(self.X)}: {with_uncertainty(self.mean, self.std)}{feasible}{more})"
+
+    def _repr_html_(self) -> str:
+        rows = [self._row("best evaluated")]
+        if self.recommended is not None:
+            rows.append(self.recommended._row("recommended"))
+        return html_rows("Best", rows)
+
+    def _row(self, what: str) -> dict[str, Any]:
+        return {
+            "": what,
+            "point": shown_point(self.X),
+            "expected": with_uncertainty(self.mean, self.std),
+            "observed": "" if self.observed is None else self.observed,
+            "probability feasible": self.probability_feasible,
+        }
 
 
 def find_best(state: LoopState, settings: LoopSettings, *, anywhere: bool) -> Best:
@@ -70,8 +91,19 @@ def find_best(state: LoopState, settings: LoopSettings, *, anywhere: bool) -> Be
     return before if is_better else best
 
 
-def _best_of_run(state: LoopState, settings: LoopSettings, *, anywhere: bool) -> Best:
-    context, data = make_context(state, settings), current(state, settings)
+def best_evaluated(state: LoopState, settings: LoopSettings) -> Best:
+    """The best evaluated point of the current run, without a search for a recommendation.
+
+    Args:
+        state: With a model.
+        settings: Of the loop.
+    """
+    return _best_known(state, settings, make_context(state, settings))[0]
+
+
+def _best_known(state: LoopState, settings: LoopSettings, context: Context) -> tuple[Best, Tensor, Observations]:
+    """The best evaluated point, the same as the loop keeps it, and all that tells something."""
+    data = current(state, settings)
     known = data.rows(data.is_informative)
     evaluated = torch.cat([known.points, torch.unique(data.pairs.flatten(0, 1), dim=0)])
     score, chance = _judge(context, settings, evaluated)
@@ -85,9 +117,15 @@ def _best_of_run(state: LoopState, settings: LoopSettings, *, anywhere: bool) ->
             if state.surrogate.is_noise_free(first + j):
                 chance[:, j] = one.is_kept(known.y[:, first + j]).to(chance)
     index = int(most_wanted(score, chance.prod(-1)))
-    best = _describe(state, settings, evaluated[index : index + 1], known, float(chance[index].prod()))
+    point = evaluated[index : index + 1]
+    return _describe(state, settings, point, known, float(chance[index].prod())), point, known
+
+
+def _best_of_run(state: LoopState, settings: LoopSettings, *, anywhere: bool) -> Best:
+    context = make_context(state, settings)
+    best, point, known = _best_known(state, settings, context)
     # The best mean anywhere is at least that of an evaluated point.
-    points = torch.cat([evaluated[index : index + 1], _maximizer(context, settings)])
+    points = torch.cat([point, _maximizer(context, settings)])
     score, chance = _judge(context, settings, points)
     index = int(most_wanted(score, chance.prod(-1)))
     recommended = _describe(state, settings, points[index : index + 1], known, float(chance[index].prod()))

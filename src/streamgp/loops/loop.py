@@ -19,9 +19,10 @@ from streamgp.checks import check_count
 from streamgp.errors import FileFormatError, StreamGPWarning, UnsupportedError, ValueRangeError
 from streamgp.loops.best import Best, find_best
 from streamgp.loops.observations import read_observations
-from streamgp.loops.pareto import ParetoSet, find_pareto
+from streamgp.loops.pareto import ParetoSet, draw_pareto, find_pareto
 from streamgp.loops.plots import draw_progress
 from streamgp.loops.prediction import ResponsePrediction, check_level, predict_objective
+from streamgp.loops.reporting import describe, summarize
 from streamgp.loops.settings import LoopSettings
 from streamgp.loops.state import LoopState, add_pending, cancel, current, observe, refitted, start_state
 from streamgp.loops.suggest import suggest
@@ -316,6 +317,18 @@ class AbstractLoop(ABC):
         """Settings and state, which are all there is."""
         return {"settings": self._settings, "state": self._state}
 
+    def plot(self, axes: "Axes | None" = None) -> "Axes":
+        """Draw the outcomes so far and the best of them, or the trade-offs of several objectives.
+
+        Args:
+            axes: Where to draw; a new figure by default.
+        """
+        if len(self._settings.objectives) == 1:
+            return draw_progress(self._state, self._settings, axes)
+        with self._lock:
+            state = self._refitted()
+        return draw_pareto(state, self._settings, axes)
+
     def plot_progress(self, axes: "Axes | None" = None) -> "Axes":
         """Draw outcomes and the best of them against evaluations.
 
@@ -336,10 +349,10 @@ class AbstractLoop(ABC):
         return self._state
 
     def _summary(self) -> str:
-        told = self._state.observations
-        return (
-            f"{told.num_told} told, {int((~told.is_success).sum())} of them failed, {len(self._state.pending)} pending"
-        )
+        return summarize(self._state, self._settings)
+
+    def _repr_html_(self) -> str:
+        return describe(type(self).__name__, self._state, self._settings)
 
 
 def _number(text: str, name: str) -> float:

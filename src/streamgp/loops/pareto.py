@@ -8,7 +8,7 @@ from botorch.utils.multi_objective.pareto import is_non_dominated
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.display import new_axes
+from streamgp.display import html_rows, new_axes, shown_point, with_uncertainty
 from streamgp.loops.prediction import predict_objective
 from streamgp.loops.settings import LoopSettings
 from streamgp.loops.state import LoopState, current
@@ -24,7 +24,7 @@ _SURE = 0.9
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ParetoSet:
     """Points of which none is better than another in all objectives; in the user's units.
 
@@ -34,6 +34,7 @@ class ParetoSet:
         std: Standard deviation of what is not known of it, without the noise of an observation.
         probability_feasible: Probability that all constraints hold; 1 if there are none.
         observed: Outcomes as they were observed.
+        names: Of the objectives.
     """
 
     X: Any
@@ -41,6 +42,35 @@ class ParetoSet:
     std: Float[Tensor, "n k"]
     probability_feasible: Float[Tensor, " n"]
     observed: Float[Tensor, "n k"]
+    names: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        n, k = self.mean.shape
+        named = f": {', '.join(self.names)}" if self.names else ""
+        return f"ParetoSet({n} {'point' if n == 1 else 'points'} of {k} objectives{named})"
+
+    def _repr_html_(self) -> str:
+        names = self.names or tuple(f"objective {j}" for j in range(self.mean.shape[-1]))
+        rows = []
+        for point, means, stds in zip(self.X, self.mean.tolist(), self.std.tolist(), strict=True):
+            expected = [with_uncertainty(mean, std) for mean, std in zip(means, stds, strict=True)]
+            rows.append({"point": shown_point(point), **dict(zip(names, expected, strict=True))})
+        return html_rows("Pareto set", rows)
+
+    def plot(self, axes: "Axes | None" = None) -> "Axes":
+        """Draw the first two objectives, with two standard deviations.
+
+        Args:
+            axes: Where to draw; a new figure by default.
+        """
+        axes = new_axes(axes)
+        (first, second), (wide, high) = self.mean.T[:2], 2.0 * self.std.T[:2]
+        axes.errorbar(first, second, yerr=high, xerr=wide, fmt="o", color="tab:orange", label="Pareto set")
+        if self.names:
+            axes.set_xlabel(self.names[0], parse_math=False)
+            axes.set_ylabel(self.names[1], parse_math=False)
+        axes.legend()
+        return axes
 
 
 @torch.no_grad()
@@ -77,16 +107,12 @@ def find_pareto(state: LoopState, settings: LoopSettings) -> ParetoSet:
         std=torch.stack([one.std for one in predicted], dim=-1),
         probability_feasible=sure[chosen],
         observed=known.y[chosen, :k],
+        names=tuple(one.name for one in settings.objectives),
     )
 
 
 def draw_pareto(state: LoopState, settings: LoopSettings, axes: "Axes | None") -> "Axes":
     """Draw the first two objectives of all evaluations, and of the Pareto set with two standard deviations."""
-    axes, told, found = new_axes(axes), state.observations, find_pareto(state, settings)
+    axes, told = new_axes(axes), state.observations
     axes.plot(told.y[:, 0], told.y[:, 1], ".", color="lightgray", label="evaluations")
-    (first, second), (wide, high) = found.mean.T[:2], 2.0 * found.std.T[:2]
-    axes.errorbar(first, second, yerr=high, xerr=wide, fmt="o", color="tab:orange", label="Pareto set")
-    axes.set_xlabel(settings.objectives[0].name)
-    axes.set_ylabel(settings.objectives[1].name)
-    axes.legend()
-    return axes
+    return find_pareto(state, settings).plot(axes)

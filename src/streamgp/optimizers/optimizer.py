@@ -272,12 +272,8 @@ class Optimizer(AbstractLoop):
             return self._refitted(), names[output]
 
     def __repr__(self) -> str:
-        settings = self._settings
-        direction = " and ".join("maximize" if one.maximize else "minimize" for one in settings.objectives)
-        return (
-            f"Optimizer({direction} over {settings.space.num_dims} dimensions by {type(settings.rule).__name__}: "
-            f"{self._summary()})"
-        )
+        k = len(self._settings.space.column_names)
+        return f"Optimizer({k} {'parameter' if k == 1 else 'parameters'}, {self._summary()})"
 
     def _evaluate(self, function: Callable[[Any], Any], point: Any) -> Tensor:
         """Outcomes of a point, a row of NaN if the function failed."""

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from streamgp.checks import check_inputs
 from streamgp.conditioning import SparseGP
-from streamgp.display import new_axes
+from streamgp.display import html_table, new_axes
 from streamgp.gp import Prediction
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.storage import register, save
@@ -60,7 +60,7 @@ class FitInfo:
 
 @register
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FitResult:
     """A fitted sparse GP with its likelihood.
 
@@ -108,6 +108,26 @@ class FitResult:
         scaled = self.scaling.targets(y)
         density = self.likelihood.log_predictive_density(prediction.mean, prediction.variance, scaled)
         return density - self.scaling.target_scale.to(density).log()
+
+    def __repr__(self) -> str:
+        info = self.info
+        return (
+            f"FitResult({info.num_inducing} inducing points, {type(self.likelihood).__name__}, bound {info.bound:.4g}, "
+            f"{len(info.history)} iterations in {info.seconds:.2g} s)"
+        )
+
+    def _repr_html_(self) -> str:
+        info = self.info
+        facts = {
+            "inducing points": info.num_inducing,
+            "likelihood": type(self.likelihood).__name__,
+            "bound": info.bound,
+            "iterations": len(info.history),
+            "seconds": info.seconds,
+            "stopped": info.reason,
+            "warnings": "; ".join(info.warnings) or "none",
+        }
+        return html_table("FitResult", facts, line=info.history)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to a file that `streamgp.load` reads: arrays and a JSON description, no pickle; atomically."""
