@@ -16,7 +16,7 @@ from streamgp.acquisition import (
 )
 from streamgp.likelihoods import Binomial
 
-SMALL = Search(num_restarts=2, raw_samples=16, max_iterations=5)
+SMALL = Search(num_restarts=2, raw_samples=16, max_iterations=3)
 BOX = [(0.0, 2.0), (-1.0, 1.0)]
 PLACES = torch.rand(40, 2, generator=torch.Generator().manual_seed(7), dtype=torch.float64)
 pytestmark = pytest.mark.slow
@@ -35,7 +35,7 @@ def prevalence(members):
 
 
 def optimizer(**options):
-    return lambda seed: sg.Optimizer(BOX, search=SMALL, num_initial=4, seed=seed, **options)
+    return lambda seed: sg.Optimizer(BOX, search=SMALL, num_initial=4, refit="never", seed=seed, **options)
 
 
 def turbo(**options):
@@ -85,18 +85,18 @@ def advance(loop, outcomes, num_steps):
 
 def test_the_same_seed_and_calls_give_the_same_suggestions(loop):
     make, outcomes = loop
-    first = advance(make(3), outcomes, 3)
+    first = advance(make(3), outcomes, 2)
     torch.manual_seed(torch.seed() % 2**31)
-    assert torch.equal(advance(make(3), outcomes, 3), first)
-    assert not torch.equal(advance(make(4), outcomes, 3), first)
+    assert torch.equal(advance(make(3), outcomes, 2), first)
+    assert not torch.equal(make(4).ask(5).double(), first[:5])
 
 
 def test_a_saved_loop_goes_on_as_it_would_have(loop, tmp_path):
     make, outcomes = loop
     saved = make(3)
-    advance(saved, outcomes, 2)
+    advance(saved, outcomes, 2)  # with a fitted model, and outcomes that it does not know yet
     saved.save(tmp_path / "loop")
     loaded = type(saved).load(tmp_path / "loop")
     assert repr(loaded) == repr(saved)
     assert repr(sg.load(tmp_path / "loop")) == repr(saved)
-    assert torch.equal(advance(loaded, outcomes, 2), advance(saved, outcomes, 2))
+    assert torch.equal(loaded.ask(2), saved.ask(2))

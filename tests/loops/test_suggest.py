@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -14,8 +16,9 @@ from streamgp.acquisition import (
     UpperConfidenceBound,
 )
 
-SMALL = Search(num_restarts=2, raw_samples=16, max_iterations=10)
+SMALL = Search(num_restarts=2, raw_samples=16, max_iterations=4)
 BOX = [(-5.0, 10.0), (0.0, 15.0)]
+_FITTED = {}
 WIDTH = 15.0
 RULES = [
     KnowledgeGradient(4),
@@ -37,6 +40,11 @@ def told(acquisition, rng, **options):
     optimizer = sg.Optimizer(BOX, acquisition=acquisition, search=SMALL, num_initial=4, **options)
     X = optimizer.ask(10)
     optimizer.tell(X, wave(X) + 0.01 * torch.randn(10, generator=rng, dtype=torch.float64))
+    surrogate = _FITTED.get("surrogate")  # the same data for all rules
+    if surrogate is not None:
+        optimizer._state = replace(optimizer._state, surrogate=surrogate)
+    elif optimizer._settings.rule.needs_model:
+        _FITTED["surrogate"] = optimizer._refitted().surrogate
     return optimizer
 
 

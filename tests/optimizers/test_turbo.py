@@ -47,8 +47,8 @@ def advance(optimizer, num_steps, function=bowl, q=4):
 @pytest.mark.slow
 @pytest.mark.parametrize("options", VARIANTS, ids=str)
 def test_the_peak_of_a_bowl_is_found(options):
-    best = advance(turbo(**options), 10).best()
-    assert best.observed > -0.005
+    best = advance(turbo(**options), 6, q=6).best()
+    assert best.observed > -0.01
     assert best.observed == pytest.approx(float(bowl(best.X.unsqueeze(0))))
 
 
@@ -73,13 +73,13 @@ def test_asking_again_before_telling_does_not_repeat_points():
 @pytest.mark.slow
 @pytest.mark.parametrize("options", VARIANTS[:3], ids=str)
 def test_the_same_seed_gives_the_same_suggestions(options):
-    first, second = (advance(turbo(seed=3, **options), 3).ask(4) for _ in range(2))
+    first, second = (advance(turbo(seed=3, **options), 2).ask(4) for _ in range(2))
     assert torch.equal(first, second)
-    assert not torch.equal(first, advance(turbo(seed=4, **options), 3).ask(4))
+    assert not torch.equal(turbo(seed=3).ask(4), turbo(seed=4).ask(4))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("num_steps", [0, 1, 3])
+@pytest.mark.parametrize("num_steps", [0, 2])
 def test_a_loaded_optimizer_suggests_what_the_saved_one_does(tmp_path, num_steps):
     saved = advance(turbo(), num_steps)
     saved.ask(3)  # so that there is a fitted model, and one ask without tell
@@ -125,7 +125,7 @@ def test_minimising_the_negated_function_gives_the_same_suggestions():
 @pytest.mark.slow
 def test_small_counts_are_found_where_they_are_wanted(rng):
     optimizer = turbo(maximize=False, likelihood="poisson")
-    optimizer = advance(optimizer, 6, lambda X: torch.poisson(torch.exp(2 - 4 * bowl(X)), generator=rng))
+    optimizer = advance(optimizer, 5, lambda X: torch.poisson(torch.exp(2 - 4 * bowl(X)), generator=rng))
     assert bowl(optimizer.X[-8:]).mean() > bowl(optimizer.X[:8]).mean()
 
 
@@ -134,7 +134,7 @@ def test_failed_evaluations_are_left_out_of_the_model_and_do_not_stop_the_search
     def sometimes(X):
         return torch.where(torch.rand(len(X), generator=rng) < 0.3, math.nan, bowl(X))
 
-    optimizer = advance(turbo(), 8, sometimes)
+    optimizer = advance(turbo(), 5, sometimes)
     assert optimizer.y.isnan().any()
     assert optimizer.best().observed > -0.1
     assert len(optimizer.model().gps[0].inducing_points) <= int((~optimizer.y.isnan()).sum())

@@ -76,4 +76,6 @@ class AbstractFunctionRule(AbstractRule):
         """Maximise it, over several points one after the other."""
         with manual_seed(derived_seed(seed, 200)):  # for what BoTorch draws without asking
             function = self.function(context, seed=seed)
-            return context.space.maximize(function, q, context.search, seed=derived_seed(seed, 2))
+            return context.space.maximize(
+                function, q, context.search, seed=derived_seed(seed, 2), centres=context.centres()
+            )

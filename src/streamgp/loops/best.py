@@ -174,4 +174,5 @@ def most_wanted(score: Float[Tensor, " n"], chance: Float[Tensor, " n"]) -> Int[
 
 def _maximizer(context: Context, settings: LoopSettings) -> Tensor:
     function = FeasibleMean(context.model, context.objective)
-    return context.space.maximize(function, 1, settings.search, seed=derived_seed(settings.seed, 1))
+    seed = derived_seed(settings.seed, 1)
+    return context.space.maximize(function, 1, settings.search, seed=seed, centres=context.centres())

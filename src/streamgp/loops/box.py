@@ -13,11 +13,11 @@ from streamgp.acquisition import AbstractSpace, Search
 from streamgp.acquisition.sobol import sobol_points
 from streamgp.checks import check_finite, to_double
 from streamgp.errors import DTypeError, ShapeError, UnsupportedError, ValueRangeError
-from streamgp.loops.maximize import maximize_in_cube
+from streamgp.loops.maximize import candidates_around, maximize_in_cube
 from streamgp.loops.tables import parse_number
 from streamgp.storage import register
 
-__all__ = ["Box", "candidates_around", "separate_points", "without_nearest"]
+__all__ = ["Box", "separate_points", "without_nearest"]
 
 # How far outside the box a point may lie, relative to its width, and still be taken for one on its edge: rounding.
 _ROUNDING = 1e-6
@@ -25,8 +25,6 @@ _ROUNDING = 1e-6
 _SAME = 0.05
 # Two suggestions closer than this, in every coordinate of the unit cube, are taken for the same one.
 _LEAST_DISTANCE = 5e-3
-# Candidates near good points are this far from them at least and at most, and change so many coordinates on average.
-_NEAR, _FAR, _NUM_CHANGED = 0.005, 0.2, 20
 
 
 @register
@@ -155,10 +153,17 @@ class Box(AbstractSpace):
         return candidates_around(centres, num_points, generator=generator)
 
     def maximize(
-        self, function: Any, q: int, search: Search, *, seed: int, starts: Tensor | None = None
+        self,
+        function: Any,
+        q: int,
+        search: Search,
+        *,
+        seed: int,
+        starts: Tensor | None = None,
+        centres: Tensor | None = None,
     ) -> Float[Tensor, "q d"]:
         """By gradients."""
-        return maximize_in_cube(function, q, search, num_dims=self.num_dims, seed=seed, starts=starts)
+        return maximize_in_cube(function, q, search, num_dims=self.num_dims, seed=seed, starts=starts, centres=centres)
 
     def separate(self, points: Tensor, taken: Tensor, *, is_noisy: bool, seed: int) -> Float[Tensor, "q d"]:
         """Points of a Sobol sequence for those that repeat others."""
@@ -167,28 +172,6 @@ class Box(AbstractSpace):
     def still_pending(self, pending: Tensor, told: Tensor) -> Float[Tensor, "r d"]:
         """Without the nearest one to each told point, if it is near."""
         return without_nearest(pending, told, tolerance=_SAME)
-
-
-def candidates_around(
-    centres: Float[Tensor, "c d"], num_points: int, *, generator: torch.Generator
-) -> Float[Tensor, "n d"]:
-    """Candidates, half over the whole cube and half around given points at distances of all sizes.
-
-    Args:
-        centres: Good points; at least one.
-        num_points: Number of candidates.
-        generator: Source of randomness.
-    """
-    d, num_near = centres.shape[-1], num_points // 2
-    seed = int(torch.randint(2**31, (), generator=generator))
-    wide = sobol_points(num_points - num_near, d, seed=seed)
-    index = torch.randint(len(centres), (num_near,), generator=generator)
-    share = torch.rand(num_near, 1, generator=generator, dtype=torch.float64)
-    distance = _NEAR * (_FAR / _NEAR) ** share
-    step = distance * torch.randn(num_near, d, generator=generator, dtype=torch.float64)
-    is_changed = torch.rand(num_near, d, generator=generator) < min(1.0, _NUM_CHANGED / d)
-    near = (centres[index] + torch.where(is_changed, step, 0.0)).clamp(0.0, 1.0)
-    return torch.cat([wide, near])
 
 
 def separate_points(

@@ -2,25 +2,29 @@
 
 import math
 import sys
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, final
 
 import torch
-from botorch.exceptions.warnings import BotorchWarning
-from botorch.generation.gen import gen_candidates_scipy
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from streamgp.acquisition import AbstractSpace, Search
 from streamgp.acquisition.sobol import sobol_points
 from streamgp.errors import DTypeError, OptionError, ShapeError, ValueRangeError
-from streamgp.loops.box import candidates_around, separate_points, without_nearest
+from streamgp.loops.box import separate_points, without_nearest
 from streamgp.loops.linear_constraints import LinearConstraint, Polytope
-from streamgp.loops.maximize import maximize_in_cube
+from streamgp.loops.maximize import (
+    candidates_around,
+    climb,
+    evaluate_in_parts,
+    maximize_in_cube,
+    one_after_the_other,
+)
 from streamgp.loops.parameters import AbstractParameter
+from streamgp.seeds import seeded
 from streamgp.storage import register
 from streamgp.threads import few_threads
 
@@ -265,30 +269,41 @@ class ParameterSpace(AbstractSpace):
         return torch.cat([points[: num_points - num_near], near])
 
     def maximize(
-        self, function: Any, q: int, search: Search, *, seed: int, starts: Tensor | None = None
+        self,
+        function: Any,
+        q: int,
+        search: Search,
+        *,
+        seed: int,
+        starts: Tensor | None = None,
+        centres: Tensor | None = None,
     ) -> Float[Tensor, "q d"]:
         """By gradients over real numbers and moves of the others in turn; small finite spaces are listed."""
         if self.is_continuous:
-            return maximize_in_cube(function, q, search, num_dims=self.num_dims, seed=seed, starts=starts)
-        chosen = self.no_points()
-        before = function.X_pending if q > 1 else None
-        for k in range(q):
-            chosen = torch.cat([chosen, self._maximize_one(function, search, seed=seed + k)])
-            if k < q - 1:
-                function.set_X_pending(chosen if before is None else torch.cat([before, chosen]))
-        return chosen
+            return maximize_in_cube(
+                function, q, search, num_dims=self.num_dims, seed=seed, starts=starts, centres=centres
+            )
+        return one_after_the_other(
+            function, q, lambda k: self._maximize_one(function, search, seed=seed + k, centres=centres)
+        )
 
-    def _maximize_one(self, function: Any, search: Search, *, seed: int) -> Float[Tensor, "1 d"]:
+    def _maximize_one(
+        self, function: Any, search: Search, *, seed: int, centres: Tensor | None
+    ) -> Float[Tensor, "1 d"]:
         if self.num_points <= _MOST_LISTED:
             listed = self.all_points()
-            return listed[_values(function, listed).argmax()].unsqueeze(0)
-        raw = self.design(4 * search.raw_samples, num_initial=0, num_before=0, seed=seed)
-        best = raw[_values(function, raw).topk(search.num_restarts).indices]
+            return listed[evaluate_in_parts(function, listed).argmax()].unsqueeze(0)
+        raw = self.design(2 * search.raw_samples, num_initial=0, num_before=0, seed=seed)
+        best = raw[evaluate_in_parts(function, raw).topk(search.num_restarts - search.num_restarts // 2).indices]
+        if centres is not None and search.num_restarts > 1:
+            near = self.candidates(4 * search.raw_samples, centres=centres, generator=seeded(seed))
+            near = near[len(near) - len(near) // 2 :]
+            best = torch.cat([best, near[evaluate_in_parts(function, near).topk(search.num_restarts // 2).indices]])
         tried = self._polish(function, best, search)
-        point = tried[_values(function, tried).argmax()]
+        point = tried[evaluate_in_parts(function, tried).argmax()]
         for _ in range(_MOST_MOVES):
             others = torch.cat([point.unsqueeze(0), self.neighbors(point)])
-            index = int(_values(function, others).argmax())
+            index = int(evaluate_in_parts(function, others).argmax())
             if index == 0:
                 break
             point = self._polish(function, others[index : index + 1], search).squeeze(0)
@@ -305,20 +320,9 @@ class ParameterSpace(AbstractSpace):
             constraints["inequality_constraints"] = list(self._polytope.at_least)
         if self._polytope.equal:
             constraints["equality_constraints"] = list(self._polytope.equal)
-        with few_threads(), warnings.catch_warnings():
-            # A line search that finds nothing better leaves the point where it is.
-            warnings.simplefilter("ignore", BotorchWarning)
-            warnings.filterwarnings("ignore", "Optimization failed", RuntimeWarning)
-            moved, _ = gen_candidates_scipy(
-                points.unsqueeze(1),
-                function,
-                lower,
-                upper,
-                options={"maxiter": search.max_iterations},
-                use_parallel_mode=False,  # which takes the same bounds for all points
-                **constraints,
-            )
-        moved = moved.detach().squeeze(1).clamp(0.0, 1.0)
+        with few_threads():
+            # Parallel searches would take the same bounds for all points.
+            moved, _ = climb(function, points, search, lower=lower, upper=upper, use_parallel_mode=False, **constraints)
         if not self._polytope:
             return moved
         return torch.where(self._polytope.is_kept(moved).unsqueeze(-1), moved, points)
@@ -356,8 +360,3 @@ class ParameterSpace(AbstractSpace):
 
     def _split(self, X: Float[Tensor, "*b d"]) -> tuple[Tensor, ...]:
         return X.split([one.num_columns for one in self.parameters.values()], dim=-1)
-
-
-@torch.no_grad()
-def _values(function: Any, points: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
-    return torch.cat([function(part.unsqueeze(-2)) for part in points.split(256)])

@@ -1,10 +1,10 @@
-"""Rules of expected improvement and its relatives, by functions of BoTorch."""
+"""Rules of expected improvement and its relatives."""
 
 from dataclasses import dataclass
 from typing import Any, final
 
 import torch
-from botorch.acquisition.logei import qLogExpectedImprovement, qLogNoisyExpectedImprovement
+from botorch.acquisition.logei import qLogExpectedImprovement
 from botorch.acquisition.max_value_entropy_search import qLowerBoundMaxValueEntropy
 from botorch.acquisition.monte_carlo import qSimpleRegret, qUpperConfidenceBound
 from botorch.acquisition.objective import GenericMCObjective
@@ -12,6 +12,7 @@ from botorch.sampling.normal import SobolQMCNormalSampler
 
 from streamgp.acquisition.abstract_rule import AbstractFunctionRule
 from streamgp.acquisition.context import Context
+from streamgp.acquisition.noisy_improvement import NoisyImprovement
 from streamgp.seeds import derived_seed, seeded
 from streamgp.storage import register
 
@@ -31,17 +32,15 @@ class NoisyExpectedImprovement(AbstractFunctionRule):
     """The expected improvement over the best of all known points, whose values are uncertain too; in logarithms.
 
     Attributes:
-        num_samples: Monte Carlo samples.
+        num_samples: Samples of the values of known points; given these, it is in closed form.
     """
 
-    num_samples: int = 128
+    num_samples: int = 64
     knows_constraints = True
 
     def function(self, context: Context, *, seed: int) -> Any:
-        """`qLogNoisyExpectedImprovement`."""
-        return qLogNoisyExpectedImprovement(
-            context.model, context.baseline, constraints=context.objective.constraints, **_sampled(context, self, seed)
-        )
+        """What BoTorch's `qLogNoisyExpectedImprovement` samples."""
+        return NoisyImprovement(context, num_samples=self.num_samples, seed=seed)
 
 
 @register

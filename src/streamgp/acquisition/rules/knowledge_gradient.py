@@ -52,7 +52,8 @@ class KnowledgeGradient(AbstractRule):
             return ExpectedUtilityOfBest().propose(context, q, seed=seed)
         with manual_seed(derived_seed(seed, 200)):
             if not context.space.is_continuous:
-                return context.space.maximize(self.function(context, seed=seed), q, context.search, seed=seed)
+                function, centres = self.function(context, seed=seed), context.centres()
+                return context.space.maximize(function, q, context.search, seed=seed, centres=centres)
             return _propose_lookahead(context, q, [self.num_fantasies], seed=seed)
 
     def function(self, context: Context, *, seed: int) -> Any:

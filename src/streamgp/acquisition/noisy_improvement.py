@@ -1,0 +1,162 @@
+"""Noisy expected improvement in closed form, given values of the points that may be the best so far."""
+
+import math
+from typing import Any, final
+
+import torch
+from botorch.acquisition.acquisition import AcquisitionFunction
+from botorch.utils.sampling import draw_sobol_normal_samples
+from botorch.utils.transforms import t_batch_mode_transform
+from jaxtyping import Float
+from torch import Tensor
+
+from streamgp.acquisition.context import Context
+from streamgp.acquisition.log_improvement import log_expected_improvement, log_probability_between
+from streamgp.gp import SparseProcess
+from streamgp.linalg import cholesky, solve_lower
+from streamgp.models import OnlineGP
+from streamgp.seeds import derived_seed, seeded
+
+__all__ = ["NoisyImprovement"]
+
+# A point that is so many standard deviations below another one is not the best.
+_CERTAIN = 4.0
+# Joint samples of known points, of which those that are the best in some sample are kept, and most points to sample.
+_NUM_DRAWS, _MOST_SAMPLED = 256, 500
+# The least variance beside the prior's: rounding of what is left after the subtraction of all that is known.
+_LEAST_VARIANCE = 1e-12
+
+
+@final
+class NoisyImprovement(AcquisitionFunction):
+    r"""The logarithm of the expected improvement over the best known point, whose value is uncertain.
+
+    Values $f_s$ at known and pending points $P$ are sampled. Given these, the value at $x$ is normal, so that with
+    means $m_s(x)$, the standard deviation $\sigma(x)$, the best feasible sampled value $b_s$ and the probability
+    $p_s(x)$ that all limits are kept
+
+    $$
+    \log \frac1S \sum_s p_s(x) \, \mathbb E[(f(x) - b_s)_+ \mid f_s(P)]
+    $$
+
+    needs no samples at $x$: it is smooth, and for a single $P$ without noise it is expected improvement itself. What is
+    pending counts as known, so that points are chosen one after the other. Where no sampled value is feasible, $b_s$
+    is the worst value that is known.
+
+    Of known points, only those that may be the best count; what others tell is in the model already.
+
+    References:
+        Letham, Karrer, Ottoni, Bakshy (2019), Constrained Bayesian optimization with noisy experiments.
+    """
+
+    def __init__(self, context: Context, *, num_samples: int, seed: int) -> None:
+        """Sample values of what is known.
+
+        Args:
+            context: With an `OnlineGP` of sparse processes.
+            num_samples: Number of samples $S$.
+            seed: Of the samples.
+        """
+        super().__init__(model=context.model)
+        assert isinstance(context.model, OnlineGP)
+        self.objective, self.num_samples, self.seed = context.objective, num_samples, seed
+        self.processes = [_sparse(gp.process) for gp in context.model.gps]
+        self.rivals = self._contenders(context.baseline)
+        self.set_X_pending(context.pending_or_none)
+
+    def set_X_pending(self, X_pending: Tensor | None = None) -> None:  # noqa: N802 # as BoTorch calls it
+        """Take other points for pending."""
+        pending: Any = None if X_pending is None else X_pending.detach().clone()
+        self.X_pending = pending
+        with torch.no_grad():
+            self._sample(self.rivals if pending is None else torch.cat([self.rivals, pending]))
+
+    def _sample(self, P: Float[Tensor, "p d"]) -> None:
+        num_outputs = len(self.processes)
+        base: Tensor = draw_sobol_normal_samples(
+            len(P) * num_outputs, self.num_samples, dtype=P.dtype, device=P.device, seed=derived_seed(self.seed, 0)
+        ).reshape(self.num_samples, num_outputs, len(P))
+        self.outputs = [_Sampled(one, P, base[:, j]) for j, one in enumerate(self.processes)]
+        samples = torch.stack([one.values for one in self.outputs], dim=-1)
+        score = self.objective.score(samples)
+        is_feasible = self.objective.violation(samples) <= 0.0
+        self.best = score.masked_fill(~is_feasible, -self.objective.cost if self.objective.limits else -math.inf).amax(
+            -1
+        )
+
+    @torch.no_grad()
+    def _contenders(self, baseline: Float[Tensor, "n d"]) -> Float[Tensor, "p d"]:
+        """Known points that are the best with a probability that is not negligible."""
+        posterior: Any = self.model.posterior(baseline)
+        mean, deviation = self.objective.score(posterior.mean), posterior.variance[..., 0].sqrt()
+        chance = self.objective.feasibility(posterior.mean, posterior.variance).prod(-1)
+        expected = self.objective.value(posterior)
+        # With limits, the surest of all lower bounds is not that of a point that may not be feasible.
+        surely = (mean - _CERTAIN * deviation).masked_fill(chance < 0.99, -math.inf).max()
+        upper = (mean + _CERTAIN * deviation).masked_fill(chance < 1e-3, -math.inf)
+        upper[expected.argmax()] = math.inf
+        order = upper.argsort(descending=True)[:_MOST_SAMPLED]
+        points = baseline[order[upper[order] >= surely]]
+        generator = seeded(self.seed, 1)
+        samples = torch.stack([one.sample(points, _NUM_DRAWS, generator) for one in self.processes], dim=-1)
+        score = self.objective.score(samples).masked_fill(self.objective.violation(samples) > 0.0, -math.inf)
+        kept = torch.unique(score.argmax(-1)[score.amax(-1) > -math.inf])
+        return points[kept] if len(kept) else points[:1]
+
+    @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type] # BoTorch asks for its base class
+    def forward(self, X: Tensor) -> Tensor:
+        """Evaluate at points `(*b, 1, d)`."""
+        rows = X.reshape(-1, X.shape[-1])
+        mean, deviation = self.outputs[0].moments(rows)
+        u = (self.objective.weights[0] * mean - self.best) / deviation
+        value = deviation.log() + log_expected_improvement(u)
+        for limits, output in zip(self.objective.limits, self.outputs[1:], strict=True):
+            mean, deviation = output.moments(rows)
+            value = value + log_probability_between(mean, deviation, *limits)
+        return (value.logsumexp(-1) - math.log(self.num_samples)).reshape(X.shape[:-2])
+
+
+class _Sampled:
+    r"""A sparse process given sampled values at some points, ready to be evaluated at others.
+
+    With $k_q(P, P) = L_P L_P^\top$, base samples $\varepsilon_s$ and $V(x) = L_P^{-1} k_q(P, x)$, values are
+    $\mu_q(P) + L_P \varepsilon_s$, and given these
+
+    $$
+    m_s(x) = \mu_q(x) + V(x)^\top \varepsilon_s, \qquad \sigma^2(x) = k_q(x, x) - V(x)^\top V(x) .
+    $$
+
+    All of them are linear in $k(x, [Z, P])$ but for squares, by matrices that are made once.
+    """
+
+    def __init__(self, process: SparseProcess, P: Float[Tensor, "p d"], base: Float[Tensor, "s p"]) -> None:
+        phi = process.features(P)
+        reduced = process.variance_reduction @ phi
+        prior = process.prior
+        covariance = prior.covariance(P, P) - phi.mT @ reduced
+        factor, _ = cholesky(covariance, scale=prior.variance(P), name="the covariance of known points")
+        eye = torch.eye(len(P), dtype=P.dtype, device=P.device)
+        root = solve_lower(factor, eye).mT  # of the inverse, by which k_q(x, P) is multiplied for V
+        to_known = torch.cat([-process.cross_weights(reduced) @ root, root])
+        whitening = process.inducing_factor.whitening.mT.to(P)
+        empty = P.new_zeros(len(P), whitening.shape[-1])
+        self.values = process.mean(P) + base @ factor.mT
+        self.prior, self.places = prior, torch.cat([process.inducing_points, P])
+        self.mean_weights = to_known @ base.mT
+        self.mean_weights[: -len(P)] += process.mean_weights.unsqueeze(-1)
+        less = torch.cat([torch.cat([whitening, empty]), to_known], dim=-1)
+        more = torch.cat([whitening @ process.whitened_root, empty])
+        self.squared, self.num_less = torch.cat([less, more], dim=-1), less.shape[-1]
+
+    def moments(self, X: Float[Tensor, "n d"]) -> tuple[Float[Tensor, "n s"], Float[Tensor, "n 1"]]:
+        """Mean of each sample, and the standard deviation, which they share."""
+        K, scale = self.prior.covariance(X, self.places), self.prior.variance(X)
+        mean = self.prior.mean(X).unsqueeze(-1) + K @ self.mean_weights
+        squares = (K @ self.squared).square()
+        variance = scale - squares[:, : self.num_less].sum(-1) + squares[:, self.num_less :].sum(-1)
+        return mean, torch.maximum(variance, _LEAST_VARIANCE * scale).sqrt().unsqueeze(-1)
+
+
+def _sparse(process: Any) -> SparseProcess:
+    assert isinstance(process, SparseProcess)  # as loops keep them
+    return process
