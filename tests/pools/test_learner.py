@@ -5,9 +5,10 @@ import torch
 from torch.testing import assert_close
 
 import streamgp as sg
+from streamgp.acquisition import IntegratedVariance, integrated_variance
 from streamgp.acquisition.rules.names import POOL_RULES
 from streamgp.acquisition.rules.pool_rules import AbstractThresholdRule
-from streamgp.errors import OptionError, ShapeError, SupportError, ValueRangeError
+from streamgp.errors import DTypeError, OptionError, ShapeError, SupportError, UnsupportedError, ValueRangeError
 from streamgp.likelihoods import Binomial, Gaussian
 from streamgp.pools import Training
 
@@ -246,3 +247,53 @@ def test_the_best_member_is_the_told_one_of_largest_mean(country, surveyed):
 def test_without_a_threshold_the_map_has_two_panels(country, surveyed):
     surveyed._settings = replace(surveyed._settings, threshold=None)
     assert len(surveyed.plot_map()) == 2
+
+
+def test_members_go_by_their_names(country, tmp_path):
+    names = [f"V{i:02d}" for i in range(40)]
+    learner, numbers = country.survey(names=names), country.survey()
+    chosen = learner.ask(3)
+    assert chosen == [names[i] for i in numbers.ask(3).tolist()]
+    assert learner.pending == chosen
+    learner.tell(chosen[:2], [3.0, 4.0])
+    learner.tell("V39" if "V39" not in chosen else "V38", 7.0)
+    learner.cancel(chosen[2])
+    assert learner.X[:2] == chosen[:2]
+    assert len(learner.available) == 37
+    assert learner.best().X in names
+    with pytest.raises(ValueRangeError, match=f"Each member is told once, but {chosen[0]} was told before"):
+        learner.tell(chosen[0], 3.0)
+    with pytest.raises(ValueRangeError, match=r"There is no member 'V4' in the pool. Did you mean 'V\d\d'"):
+        learner.tell(["V4"], [3.0])
+    with pytest.raises(DTypeError, match="Members of this pool have numbers and no names"):
+        numbers.tell(["V01"], [3.0])
+    learner.save(tmp_path / "named.zip")
+    again = sg.load(tmp_path / "named.zip")
+    assert (again.X, again.available) == (learner.X, learner.available)
+
+
+def test_gains_are_weighed_by_what_a_visit_costs(country, surveyed):
+    costs = torch.linspace(1.0, 20.0, 40, dtype=torch.float64)
+    surveyed._settings = replace(
+        surveyed._settings, space=replace(surveyed._settings.space, costs=costs), rule=IntegratedVariance()
+    )
+    left = surveyed.available
+    # Gains over members that are not told yet are those of the learner.
+    targets = integrated_variance(surveyed.gp, learner_inputs(country), targets=left, likelihood=Binomial(30))
+    weighed = targets[left] / costs[left]
+    assert surveyed.ask().tolist() == [int(left[weighed.argmax()])]
+
+
+@pytest.mark.parametrize(
+    ("error", "match", "options"),
+    [
+        (ShapeError, "names must have one for each of the 40 members, but has 2", {"names": ["a", "b"]}),
+        (ValueRangeError, "names must be different, but 'a' comes more than once", {"names": ["a"] * 40}),
+        (ShapeError, r"costs must have shape \(40,\)", {"costs": [1.0]}),
+        (ValueRangeError, "costs must be positive, but the least is 0", {"costs": [0.0] * 40}),
+        (UnsupportedError, "does not weigh costs", {"costs": [1.0] * 40, "acquisition": "random"}),
+    ],
+)
+def test_names_and_costs_are_checked(country, error, match, options):
+    with pytest.raises(error, match=match):
+        sg.PoolLearner(country.X, **options)

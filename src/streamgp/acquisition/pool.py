@@ -28,12 +28,14 @@ class Pool:
         likelihood: Of an observation; its constants are numbers, or have one value for each member.
         targets: Members over which gains are summed.
         weights: How much each target counts.
+        costs: What it costs to observe each member; None where all cost the same.
     """
 
     belief: PoolBelief
     likelihood: AbstractLikelihood
     targets: Int[Tensor, " t"]
     weights: Float[Tensor, " t"]
+    costs: Float[Tensor, " n"] | None = None
 
     @classmethod
     def read(cls, gp: Any, pool_X: Any, *, likelihood: Any, targets: Any, weights: Any, pending: Any) -> "Pool":
@@ -102,6 +104,9 @@ def choose_greedily(score: Score, pool: Pool, candidates: Int[Tensor, " c"], q: 
                 f"{int((~scores.isfinite()).sum())} of {len(scores)} scores of members are NaN or infinite, so no "
                 "member can be chosen. Check the scale of inputs and outcomes, and the fitted hyperparameters."
             )
+        if pool.costs is not None:  # what is gained for each unit of cost; a loss weighs more where it costs more
+            costs = pool.costs[candidates].to(scores)
+            scores = torch.where(scores > 0, scores / costs, scores * costs)
         best = int(candidates[scores.argmax()])
         chosen.append(best)
         candidates = candidates[candidates != best]

@@ -208,6 +208,12 @@ def survey(
     target: Annotated[str | None, typer.Option(help="Column of real numbers, instead of positives.")] = None,
     noise: Annotated[str | None, typer.Option(help="Column of standard deviations of the target.")] = None,
     count: Annotated[str | None, typer.Option(help="Column of counts, instead of positives.")] = None,
+    weights: Annotated[
+        str | None, typer.Option(help="Column of how much each place counts, such as how many people live there.")
+    ] = None,
+    costs: Annotated[
+        str | None, typer.Option(help="Column of what a visit costs, such as hours of travel; gains are weighed by it.")
+    ] = None,
     identifier: Annotated[str | None, typer.Option("--id", help="Column of names; row numbers by default.")] = None,
     threshold: Annotated[float | None, typer.Option(help="A prevalence, value or rate that matters.")] = None,
     acquisition: Annotated[
@@ -242,6 +248,8 @@ def survey(
                 target=target,
                 noise=noise,
                 count=count,
+                weights=weights,
+                costs=costs,
                 identifier=identifier,
                 threshold=threshold,
                 acquisition=acquisition,

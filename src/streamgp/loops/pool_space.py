@@ -1,7 +1,9 @@
 """A finite pool as a space: its points are the indices of members."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, final
 
@@ -16,7 +18,7 @@ from streamgp.acquisition.pool import Pool
 from streamgp.acquisition.pool_belief import PoolBelief
 from streamgp.checks import check_finite, to_double
 from streamgp.conditioning import SparseGP
-from streamgp.errors import ShapeError, ValueRangeError
+from streamgp.errors import DTypeError, ShapeError, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.loops.tables import parse_number
 from streamgp.seeds import seeded
@@ -46,6 +48,8 @@ class PoolSpace(AbstractSpace):
         given_targets: Members over which gains are summed; None for those that are not known yet.
         is_standardized: Whether the model sees inputs of zero mean and unit variance over the pool.
         seed: Of the targets of a large pool.
+        names: What users call the members, instead of numbers; None for numbers.
+        costs: What it costs to observe each; None where all cost the same.
     """
 
     members: Float[Tensor, "n d"]
@@ -54,9 +58,21 @@ class PoolSpace(AbstractSpace):
     given_targets: Int[Tensor, " t"] | None = None
     is_standardized: bool = True
     seed: int = 0
+    names: tuple[str, ...] | None = None
+    costs: Float[Tensor, " n"] | None = None
 
     @classmethod
-    def from_inputs(cls, pool_X: Any, *, weights: Any, targets: Any, is_standardized: bool, seed: int) -> "PoolSpace":
+    def from_inputs(
+        cls,
+        pool_X: Any,
+        *,
+        weights: Any,
+        targets: Any,
+        is_standardized: bool,
+        seed: int,
+        names: Any = None,
+        costs: Any = None,
+    ) -> "PoolSpace":
         """Check what a user has of a pool."""
         X = to_double(pool_X, "pool_X")
         if X.dim() != 2 or 0 in X.shape:
@@ -65,7 +81,8 @@ class PoolSpace(AbstractSpace):
                 f"shape {tuple(X.shape)}. A single column is pool_X.reshape(-1, 1)."
             )
         n = len(check_finite(X, "pool_X"))
-        chosen = None if targets is None else read_indices(targets, n, "targets")
+        called = None if names is None else _read_names(names, n)
+        chosen = None if targets is None else read_indices(_positions(targets, called), n, "targets")
         if chosen is not None and not len(chosen):
             raise ValueRangeError("targets must name at least one member of the pool, but is empty. Pass None for all.")
         return cls(
@@ -75,6 +92,8 @@ class PoolSpace(AbstractSpace):
             chosen,
             is_standardized,
             seed,
+            called,
+            None if costs is None else _read_costs(costs, n),
         )
 
     @cached_property
@@ -119,7 +138,7 @@ class PoolSpace(AbstractSpace):
         if targets is None:
             targets = self._default_targets[~torch.isin(self._default_targets, told)]
             targets = targets if len(targets) else self.all_points()
-        pool = Pool(PoolBelief.of(gp, self.scaled), likelihood, targets, self.weights[targets])
+        pool = Pool(PoolBelief.of(gp, self.scaled), likelihood, targets, self.weights[targets], self.costs)
         for index in pending.tolist():
             pool = pool.awaiting(index)
         return pool
@@ -130,9 +149,9 @@ class PoolSpace(AbstractSpace):
         return self.members.shape[-1]
 
     def read(self, X: Any, name: str = "indices") -> Int[Tensor, " k"]:
-        """Check indices of distinct members; a single one may be a number."""
-        value = [X] if isinstance(X, int) and not isinstance(X, bool) else X
-        return read_indices(value, len(self.members), "indices" if name == "X" else name)
+        """Check indices or names of distinct members; a single one may be given as it is."""
+        value = [X] if isinstance(X, int | str) and not isinstance(X, bool) else X
+        return read_indices(_positions(value, self.names), len(self.members), "indices" if name == "X" else name)
 
     def read_inputs(self, X: Any) -> Float[Tensor, "n d"]:
         """Inputs of any places, which need not be members."""
@@ -148,16 +167,18 @@ class PoolSpace(AbstractSpace):
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """The index alone."""
-        return ("index",)
+        """The index or the name alone."""
+        return ("index",) if self.names is None else ("name",)
 
-    def parse(self, rows: Sequence[Sequence[str]]) -> list[int]:
-        """Whole numbers."""
+    def parse(self, rows: Sequence[Sequence[str]]) -> list[int] | list[str]:
+        """Whole numbers or names."""
+        if self.names is not None:
+            return [text for (text,) in rows]
         return [int(parse_number(text, "an index", is_whole=True)) for (text,) in rows]
 
-    def show(self, points: Int[Tensor, " k"]) -> Int[Tensor, " k"]:
-        """Indices, too."""
-        return points.clone()
+    def show(self, points: Int[Tensor, " k"]) -> Int[Tensor, " k"] | list[str]:
+        """Indices, too, or names if members have them."""
+        return points.clone() if self.names is None else [self.names[i] for i in points.tolist()]
 
     def no_points(self) -> Int[Tensor, " 0"]:
         """None."""
@@ -255,3 +276,43 @@ class PoolSpace(AbstractSpace):
     def still_pending(self, pending: Tensor, told: Tensor) -> Int[Tensor, " r"]:
         """Without members that were told."""
         return pending[~torch.isin(pending, told)]
+
+
+def _read_names(names: Any, num_members: int) -> tuple[str, ...]:
+    called = tuple(str(name) for name in names)
+    if len(called) != num_members:
+        raise ShapeError(f"names must have one for each of the {num_members} members, but has {len(called)}.")
+    repeated = [name for name, count in Counter(called).items() if count > 1]
+    if repeated:
+        raise ValueRangeError(f"names must be different, but {repeated[0]!r} comes more than once. Number them.")
+    return called
+
+
+def _read_costs(costs: Any, num_members: int) -> Float[Tensor, " n"]:
+    values = to_double(costs, "costs")
+    if values.shape != (num_members,):
+        raise ShapeError(
+            f"costs must have shape ({num_members},), one for each member of the pool, but has {tuple(values.shape)}."
+        )
+    if not bool((check_finite(values, "costs") > 0).all()):
+        raise ValueRangeError(f"costs must be positive, but the least is {float(values.min()):g}.")
+    return values
+
+
+def _positions(value: Any, names: tuple[str, ...] | None) -> Any:
+    """Indices of members that are given by name; others as they are."""
+    given = list(value) if not isinstance(value, Tensor) and isinstance(value, Iterable) else []
+    if not given or not all(isinstance(one, str) for one in given):
+        return value
+    if names is None:
+        raise DTypeError(
+            f"Members of this pool have numbers and no names, but {given[0]!r} came. Pass names=... first."
+        )
+    place = {name: i for i, name in enumerate(names)}
+    for name in given:
+        if name not in place:
+            near = get_close_matches(name, names, n=1)
+            raise ValueRangeError(
+                f"There is no member {name!r} in the pool.{f' Did you mean {near[0]!r}?' if near else ''}"
+            )
+    return [place[name] for name in given]

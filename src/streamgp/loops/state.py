@@ -67,7 +67,7 @@ def observe(state: LoopState, settings: LoopSettings, new: Observations) -> Loop
     """Add evaluations that were told together."""
     rule = settings.rule
     if isinstance(settings.space, PoolSpace):
-        _check_new_members(state, new)
+        _check_new_members(state, settings, new)
     y, objective = new.y[:, 0], settings.objectives[0]
     memory = rule.remember(
         state.memory,
@@ -150,10 +150,11 @@ def refitted(state: LoopState, settings: LoopSettings) -> LoopState:
     return replace(state, surrogate=absorbed)
 
 
-def _check_new_members(state: LoopState, new: Observations) -> None:
+def _check_new_members(state: LoopState, settings: LoopSettings, new: Observations) -> None:
     is_repeated = torch.isin(new.points, state.observations.points)
     if is_repeated.any():
+        member = settings.space.show(new.points[is_repeated])[0]
         raise ValueRangeError(
-            f"Each member is told once, but {int(new.points[is_repeated][0])} was told before. Leave it out, or make "
-            "several outcomes of one member into one before telling it."
+            f"Each member is told once, but {int(member) if isinstance(member, Tensor) else member} was told before. "
+            "Leave it out, or make several outcomes of one member into one before telling it."
         )

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any, final
 
 import torch
 from gpytorch.kernels import Kernel
-from torch import Tensor
 
 from streamgp.acquisition import AbstractRule, HotspotEntropy, Search
 from streamgp.acquisition.response import latent_threshold
@@ -13,7 +12,7 @@ from streamgp.acquisition.rules.names import POOL_RULES, read_rule
 from streamgp.acquisition.rules.pool_rules import AbstractPoolRule, AbstractThresholdRule
 from streamgp.checks import check_count
 from streamgp.conditioning import SparseGP
-from streamgp.errors import DTypeError
+from streamgp.errors import DTypeError, UnsupportedError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.loops import (
     AbstractLoop,
@@ -60,6 +59,8 @@ class PoolLearner(AbstractLoop):
         threshold: float | None = None,
         is_clipped: bool = True,
         weights: Any = None,
+        costs: Any = None,
+        names: Any = None,
         targets: Any = None,
         kernel: Kernel | None = None,
         num_initial: int | None = None,
@@ -84,9 +85,12 @@ class PoolLearner(AbstractLoop):
             threshold: On the scale of the response: a prevalence, a rate, or a value.
             is_clipped: For hotspot entropy: whether outcomes that raise the entropy count as zero, without which little
                 is left of the score.
-            weights: How much each member counts in sums over the pool, `(n,)`.
-            targets: Indices of the members over which gains are summed; by default those that were not told yet, or
-                2000 drawn at random if the pool has more than 5000.
+            weights: How much each member counts in sums over the pool, `(n,)`: the people who live there.
+            costs: What it costs to observe each member, `(n,)`: hours of travel. Members are then chosen by what is
+                gained for each unit of cost.
+            names: What the members are called, one for each. Members are then proposed and told by name.
+            targets: Indices or names of the members over which gains are summed; by default those that were not told
+                yet, or 2000 drawn at random if the pool has more than 5000.
             kernel: GPyTorch kernel of inputs in the units of the model; by default a scaled Matérn-5/2 with a
                 lengthscale for each dimension.
             num_initial: Number of outcomes before the model is asked; up to then, members near centres of clusters of
@@ -107,8 +111,22 @@ class PoolLearner(AbstractLoop):
                 "Write training=Training(beta=0.1)."
             )
         check_count(seed, "seed", minimum=0)
-        space = PoolSpace.from_inputs(pool_X, weights=weights, targets=targets, is_standardized=standardize, seed=seed)
+        space = PoolSpace.from_inputs(
+            pool_X,
+            weights=weights,
+            targets=targets,
+            is_standardized=standardize,
+            seed=seed,
+            names=names,
+            costs=costs,
+        )
         n, d = space.members.shape
+        rule = read_rule(acquisition, POOL_RULES)
+        if costs is not None and not isinstance(rule, AbstractPoolRule):
+            raise UnsupportedError(
+                f"The rule {type(rule).__name__} does not weigh costs. Those that score members do, such as "
+                "'integrated_variance'."
+            )
         objective = Objective("response", likelihood=likelihood)
         objective.outcome.check_constants(n)
         checked = objective.outcome.likelihood
@@ -121,7 +139,7 @@ class PoolLearner(AbstractLoop):
                 space=space,
                 objectives=(objective,),
                 constraints=(),
-                rule=_read_rule(acquisition, threshold, checked, is_clipped=is_clipped),
+                rule=_with_options(rule, threshold, checked, is_clipped=is_clipped),
                 surrogate=SurrogateSettings(
                     kernel=check_kernel(kernel),
                     num_inducing=check_count(num_inducing, "num_inducing"),
@@ -152,12 +170,12 @@ class PoolLearner(AbstractLoop):
         return self.fit_result.gp
 
     @property
-    def available(self) -> Tensor:
-        """Indices of members that may still be proposed."""
+    def available(self) -> Any:
+        """Indices or names of members that may still be proposed."""
         with self._lock:
             state = self._state
         taken = torch.cat([state.observations.points, state.pending])
-        return self._space.without(taken).all_points()
+        return self._space.show(self._space.without(taken).all_points())
 
     def plot_map(self, coordinates: Any = None, *, axes: Any = None, level: float = 0.95) -> "tuple[Axes, ...]":
         """Draw prediction and uncertainty at the places of all members, and which were told or are pending.
@@ -193,13 +211,14 @@ class PoolLearner(AbstractLoop):
         return space
 
 
-def _read_rule(acquisition: Any, threshold: Any, likelihood: AbstractLikelihood, *, is_clipped: Any) -> AbstractRule:
+def _with_options(
+    rule: AbstractRule, threshold: Any, likelihood: AbstractLikelihood, *, is_clipped: Any
+) -> AbstractRule:
     """The rule, with the learner's threshold where it has none of its own."""
     if not isinstance(is_clipped, bool):
         raise DTypeError(f"is_clipped must be True or False, but is {is_clipped!r}.")
     if threshold is not None:
         latent_threshold(likelihood, threshold)
-    rule = read_rule(acquisition, POOL_RULES)
     if isinstance(rule, AbstractThresholdRule):
         rule = rule.with_threshold(None if threshold is None else float(threshold))
     if isinstance(rule, HotspotEntropy) and not is_clipped:

@@ -139,3 +139,14 @@ def test_more_places_than_are_left_are_refused(num_surveyed, sentence):
 def test_a_threshold_that_is_no_prevalence_is_refused():
     with pytest.raises(ValueRangeError, match="must be a prevalence between 0 and 1, but is 10"):
         make_learner(pool_of("prevalence", Outcome(1.0, 2.0)), options(**TESTS, threshold=10.0))
+
+
+def test_weights_and_costs_reach_the_pool():
+    places = [Place(i, str(i), (float(i), 0.0), weight=float(i), cost=2.0 * i) for i in range(1, 5)]
+    pool = make_pool(places, "value")
+    space = make_learner(pool, options(target="y", weights="people", costs="hours")).to_parts()["settings"].space
+    assert space.weights.tolist() == [1.0, 2.0, 3.0, 4.0]
+    assert space.costs.tolist() == [2.0, 4.0, 6.0, 8.0]
+    assert make_learner(pool, options(target="y")).to_parts()["settings"].space.costs is None
+    with pytest.raises(OptionError, match="random does not weigh --costs"):
+        options(target="y", costs="hours", acquisition="random")

@@ -86,3 +86,15 @@ def test_a_source_without_places_is_refused():
 def test_a_covariate_without_values_has_no_median():
     with pytest.raises(FileFormatError, match="covariate 'rain' has no values"):
         read(tuple((*row[:3], "", *row[4:]) for row in GOOD), imputation="median")
+
+
+def test_weights_and_costs_are_columns_of_numbers():
+    places = read(GOOD, weights="height", costs="rain").places
+    assert [(place.weight, place.cost) for place in places] == [(10.0, 3.0), (20.0, 5.0), (30.0, 9.0)]
+    with pytest.raises(FileFormatError, match="the weight 'cases' is missing"):
+        read(GOOD, count=None, target="rain", weights="cases")
+    free = (GOOD[0], ("B", "2", "2", "0", "-1", ""))
+    with pytest.raises(
+        FileFormatError, match="the weight 'height' is -1, but must not be negative, the cost 'rain' is 0"
+    ):
+        read(free, weights="height", costs="rain")

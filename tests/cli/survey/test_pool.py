@@ -69,3 +69,10 @@ def test_rows_with_nobody_tested_are_reported():
     pool = make_pool(places((HERE, Outcome(is_empty_survey=True)), (THERE, Outcome(1.0, 2.0))), "prevalence")
     assert pool.is_surveyed.tolist() == [False, True]
     assert pool.notes == ("Rows with nobody tested count as not surveyed: 1.",)
+
+
+def test_people_of_equal_places_are_added_and_the_shortest_way_is_taken():
+    rows = [Place(1, "1", HERE, weight=10.0, cost=4.0), Place(2, "2", THERE), Place(3, "3", HERE, weight=5.0, cost=3.0)]
+    pool = make_pool(rows, "prevalence")
+    assert pool.weights.tolist() == [15.0, 1.0]
+    assert pool.costs.tolist() == [3.0, 1.0]

@@ -70,6 +70,8 @@ def _named(options: SurveyOptions) -> list[tuple[str, str]]:
         "--target": options.target,
         "--noise": options.noise,
         "--count": options.count,
+        "--weights": options.weights,
+        "--costs": options.costs,
         "--id": options.identifier,
     }
     return [

@@ -30,6 +30,8 @@ def make_learner(pool: SurveyPool, options: SurveyOptions) -> PoolLearner:
         likelihood=_make_likelihood(pool, options),
         acquisition=choose_acquisition(pool, options),
         threshold=options.threshold,
+        weights=None if options.weights is None else pool.weights,
+        costs=None if options.costs is None else pool.costs,
         num_initial=1 if is_predictable(pool, options) else len(surveyed) + options.number,
         seed=options.seed,
     )

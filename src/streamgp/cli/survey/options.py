@@ -29,6 +29,8 @@ class SurveyOptions:
         target: Column of real numbers.
         noise: Column of standard deviations of the target, or None if they are to be learned.
         count: Column of counts.
+        weights: Column of how much each place counts, such as how many people live there.
+        costs: Column of what a visit costs.
         identifier: Column that names a place; its row number if None.
         threshold: A prevalence, a value, or a rate.
         acquisition: One of `POOL_RULES`; None for what suits the columns.
@@ -51,6 +53,8 @@ class SurveyOptions:
     target: str | None = None
     noise: str | None = None
     count: str | None = None
+    weights: str | None = None
+    costs: str | None = None
     identifier: str | None = None
     threshold: float | None = None
     acquisition: str | None = None
@@ -113,6 +117,8 @@ class SurveyOptions:
         if self.acquisition is None:
             return
         check_choice(self.acquisition, tuple(POOL_RULES), "acquisition")
+        if self.acquisition == "random" and self.costs is not None:
+            raise OptionError("--acquisition random does not weigh --costs. Leave one of them out.")
         if self.acquisition in _THRESHOLDED and self.threshold is None:
             raise OptionError(f"--acquisition {self.acquisition} needs a --threshold, for example 0.1.")
         if self.acquisition == "hotspot_entropy" and self.positives is None:

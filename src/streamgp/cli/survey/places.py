@@ -24,12 +24,16 @@ class Place(NamedTuple):
         name: What the user calls it; its number if there is no such column.
         inputs: Coordinates and covariates; None where a covariate is missing.
         outcome: What was measured.
+        weight: How much it counts.
+        cost: What a visit costs.
     """
 
     row: int
     name: str
     inputs: tuple[float | None, ...]
     outcome: Outcome = NOTHING
+    weight: float = 1.0
+    cost: float = 1.0
 
 
 @final
@@ -101,10 +105,24 @@ def _read_place(
     if isinstance(outcome, str):
         complaints.append(outcome)
         outcome = NOTHING
-    if complaints:
+    weight, cost = _read_positive(fields, options.weights, "weight"), _read_positive(fields, options.costs, "cost")
+    complaints.extend(value for value in (weight, cost) if isinstance(value, str))
+    if isinstance(weight, str) or isinstance(cost, str) or complaints:
         return None, [*complaints, *missing]
-    place = Place(row, _name(fields, row, options), tuple(inputs), outcome)
+    place = Place(row, _name(fields, row, options), tuple(inputs), outcome, weight, cost)
     return place, [] if options.imputation is not None else missing
+
+
+def _read_positive(fields: Mapping[str, Any], column: str | None, role: str) -> float | str:
+    """A weight, which may be zero, or a cost, which may not; one where there is no such column."""
+    if column is None:
+        return 1.0
+    value = read_number(fields, column, role)
+    if isinstance(value, float) and (value < 0 or (role == "cost" and value == 0)):
+        return (
+            f"the {role} {column!r} is {value:g}, but must {'not be negative' if role == 'weight' else 'be positive'}"
+        )
+    return value
 
 
 def _name(fields: Mapping[str, Any], row: int, options: SurveyOptions) -> str:

@@ -26,6 +26,8 @@ class SurveyPool:
         constants: Number of tests, variance of the noise, or number of counts that were added; NaN where unknown.
         first: The first place of each member.
         member: The member of each place.
+        weights: How much each member counts, the sum over its places.
+        costs: What a visit costs, the least of its places.
         notes: What was merged.
     """
 
@@ -34,6 +36,8 @@ class SurveyPool:
     constants: Float[Tensor, " n"]
     first: Int[Tensor, " n"]
     member: Int[Tensor, " p"]
+    weights: Float[Tensor, " n"]
+    costs: Float[Tensor, " n"]
     notes: tuple[str, ...]
 
     @property
@@ -65,6 +69,8 @@ def make_pool(places: Sequence[Place], response: str) -> SurveyPool:
         constants=_to_tensor([outcome.constant for outcome in merged]),
         first=torch.tensor([group[0] for group in groups.values()]),
         member=member,
+        weights=_to_tensor([sum(places[index].weight for index in group) for group in groups.values()]),
+        costs=_to_tensor([min(places[index].cost for index in group) for group in groups.values()]),
         notes=(*_describe_merged(places, list(groups.values()), response), *_describe_others(places, list(groups))),
     )
 
