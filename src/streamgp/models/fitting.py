@@ -19,7 +19,7 @@ from streamgp.training import fit
 if TYPE_CHECKING:
     from streamgp.models.frozen_model import AbstractFrozenModel
 
-__all__ = ["Fitted", "fit_outputs"]
+__all__ = ["Fitted", "check_training_data", "fit_outputs"]
 
 
 class Fitted(NamedTuple):
@@ -55,7 +55,7 @@ def fit_outputs(
         start: A fitted model whose GPs are the start, and whose transforms take the place of the default ones.
         options: Of `streamgp.fit`.
     """
-    _check_training_data(train_X, train_Y)
+    check_training_data(train_X, train_Y)
     likelihoods = read_likelihoods(likelihood, train_Y.shape[-1])
     starts: Sequence[Any] = (None,) * len(likelihoods)
     if start is not None:
@@ -77,7 +77,7 @@ def fit_outputs(
     )
 
 
-def _check_training_data(train_X: Tensor, train_Y: Tensor) -> None:
+def check_training_data(train_X: Tensor, train_Y: Tensor) -> None:
     """Refuse data that is not `(n, d)` and `(n, o)`."""
     X, Y = check_finite(check_float(train_X, "train_X"), "train_X"), check_float(train_Y, "train_Y")
     check_matches(Y, X, "train_Y")

@@ -35,7 +35,7 @@ SCALES = ("latent", "response")
 Own = TypeVar("Own", bound="AbstractFrozenModel")
 
 
-class AbstractFrozenModel(GPyTorchModel, FantasizeMixin, ABC):
+class AbstractFrozenModel(GPyTorchModel, FantasizeMixin, ABC):  # type: ignore[misc] # BoTorch's two differ in a method
     """Independent outputs behind transforms that do not change, with a complete `state_dict`.
 
     Attributes:
@@ -51,6 +51,8 @@ class AbstractFrozenModel(GPyTorchModel, FantasizeMixin, ABC):
     scale: str
     absorb_info: tuple[AbsorbInfo, ...] | None
     fit_info: tuple[Any, ...] | None
+    input_transform: Any  # present only where there is one, as in BoTorch
+    outcome_transform: Any
 
     @property
     def num_outputs(self) -> int:

@@ -83,7 +83,7 @@ def read_study(path: Path) -> Optimizer:
         }
         objectives = [_read_objective(name, table) for name, table in _tables(content, "objectives")]
         constraints = [_read_constraint(name, table) for name, table in _tables(content, "constraints")]
-        outcomes = [one.name for one in (*objectives, *constraints)]
+        outcomes = [*(one.name for one in objectives), *(one.name for one in constraints)]
         repeated = [name for name in outcomes if name in parameters or outcomes.count(name) > 1]
         if repeated:
             raise OptionError(f"{repeated[0]!r} is the name of several parameters and outcomes. Rename all but one.")
