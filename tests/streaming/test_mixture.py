@@ -50,3 +50,12 @@ def test_log_densities_are_those_of_scipy(degrees):
     law = stats.norm(scale=1.5) if math.isinf(degrees) else stats.t(degrees, scale=1.5)
     expected = torch.from_numpy(law.logpdf(error.numpy()))
     assert_close(student_log_density(error, torch.tensor(2.25, dtype=torch.float64), degrees), expected)
+
+
+def test_intervals_of_plain_noise_cover_what_they_promise_and_follow_noise_that_grows():
+    squares = torch.randn(200, 1, 340, generator=torch.Generator().manual_seed(0), dtype=torch.float64).square()
+    still = Mixture.even(200, 1).calibrated(squares[..., :300])
+    coverage = 2.0 * stats.norm.cdf(stats.t(still.degrees).ppf(0.95) * still.scale.sqrt().numpy()) - 1.0
+    assert ((coverage > 0.85) & (coverage < 0.95)).mean() > 0.98
+    grown = still.calibrated(4.0 * squares[..., 300:])
+    assert float(grown.scale.mean()) > 2.2

@@ -188,10 +188,11 @@ class Bank:
         $T = L^{-1} k_\theta(Z, Z') L'^{-\top}$, the rest stays:
 
         $$
-        \Lambda \leftarrow T \Lambda T^\top, \qquad \lambda \leftarrow T \lambda .
+        \Lambda \leftarrow T \Lambda T^\top, \qquad \lambda \leftarrow T (\lambda + \Lambda \eta) ,
         $$
 
-        As no state is wider than its prior, $\Lambda$ is positive, whatever the kernels.
+        where $\eta$ makes up in the state for the change of the constant, so that the function stays where it is. As no
+        state is wider than its prior, $\Lambda$ is positive, whatever the kernels.
         """
         Z, Z_old = other.inducing_points, self.inducing_points
         K = other.process.prior.covariance(Z_old, Z)
@@ -199,14 +200,26 @@ class Bank:
         T = torch.block_diag(T, torch.eye(Z.shape[-1] + 1, dtype=T.dtype))
         L, _ = cholesky(self.covariance, name="the covariance of the carried state")
         half = solve_lower(L, torch.eye(L.shape[-1], dtype=T.dtype).expand_as(L))
-        pull = T @ (half.mT @ (half @ self.mean.unsqueeze(-1)))
-        site = T @ (half.mT @ half - _without_level(L.shape[-1])) @ T.mT
-        values, vectors = symmetric_eigen(site, name="the site of the carried state")
+        site = half.mT @ half - _without_level(L.shape[-1])
+        pull = half.mT @ (half @ self.mean.unsqueeze(-1)) + site @ self._shift(other.constant).unsqueeze(-1)
+        pull = T @ pull
+        values, vectors = symmetric_eigen(T @ site @ T.mT, name="the site of the carried state")
         precision = _without_level(len(T)) + (vectors * values.clamp_min(0.0).unsqueeze(-2)) @ vectors.mT
         L_P, _ = cholesky(precision, name="the precision of the carried state")
         root = solve_lower(L_P, torch.eye(len(T), dtype=T.dtype).expand_as(L_P))
         mean = (root.mT @ (root @ pull)).squeeze(-1)
         return replace(other, mean=mean, covariance=root.mT @ root)._sharing(other)
+
+    def _shift(self, constant: Float[Tensor, " c"]) -> Float[Tensor, "e c k"]:
+        """By how much the state moves where another constant is subtracted: the level, or else the inducing values."""
+        change = self.constant - constant
+        shift = torch.zeros_like(self.mean)
+        shift[..., -1] = self._has_level.squeeze(-1) * change
+        is_function = (self.experts.has_level == 0.0) & (self.experts.amplitudes > 0.0)
+        inverse_roots = torch.where(is_function, self.experts.amplitudes, math.inf).rsqrt()
+        ones = self.process.inducing_factor.whitening.sum(-1)
+        shift[..., : self.num_inducing] = inverse_roots[:, None, None] * change.unsqueeze(-1) * ones
+        return shift
 
     def _sharing(self, other: "Bank") -> "Bank":
         """Share what was derived from the experts."""

@@ -19,8 +19,8 @@ _SLACK_TOLERANCE = 0.02
 _COPY = 1e-6
 # A point may go when none of the latest rows, so many for each point, would have missed it.
 _UNUSED = 1.0
-# Most points that are exchanged for one block of rows.
-_MOST_MOVES = 8
+# A point that the others explain but for this share of the noise may go, whoever uses it: little is lost.
+_REDUNDANT = 0.25
 
 
 @final
@@ -68,9 +68,10 @@ def follow(
 ) -> tuple[Bank, Usage, Seen, int]:
     """Let inputs become inducing points where the points leave too much of them open.
 
-    While there is room, an input joins. After that it takes the place of a point that no row used of late, however much
-    it holds: that which was used longest ago. So rows that were just learned are represented, points that are used
-    stay, and while there are points enough none goes.
+    While there is room, an input joins. After that it takes the place of the point that the others explain best, if
+    they do so but for a share of the noise, and for less than they explain the input: while points suffice, nothing
+    that was learned is lost. Where they do not suffice, it takes the place of a point that no row used of late, however
+    much it holds: that which was used longest ago. So rows that were just learned are represented.
 
     Args:
         bank: The beliefs.
@@ -83,10 +84,11 @@ def follow(
     Returns:
         Bank, usage and what is then seen of the rows; the number of new points.
     """
-    needed = _SLACK_TOLERANCE * bank.level_noise / float(bank.experts.amplitudes.max())
+    noise = bank.level_noise / float(bank.experts.amplitudes.max())
+    needed = _SLACK_TOLERANCE * noise
     usage = usage.add(_losses(bank, seen) > needed)
     num_moves = 0
-    while num_moves < _MOST_MOVES:
+    while num_moves < len(X):
         slack, index = seen.slack.max(-1)
         x = X[int(index)].unsqueeze(0)
         variance = float(bank.process.prior.variance(x))
@@ -95,13 +97,21 @@ def follow(
         if bank.num_inducing < most:
             bank, usage = _joined(bank, x), usage.joined()
         else:
-            if not bool(usage.is_unused.any()):
+            leaving = _leaving(bank, usage, min(_REDUNDANT * noise, 0.5 * float(slack)))
+            if leaving is None:
                 break
-            oldest = int(usage.last_rows.argmin())
-            bank, usage = _exchanged(bank, x, oldest), usage.exchanged(oldest)
+            bank, usage = _exchanged(bank, x, leaving), usage.exchanged(leaving)
         seen = bank.see(X)
         num_moves += 1
     return bank, usage, seen, num_moves
+
+
+def _leaving(bank: Bank, usage: Usage, redundant: float) -> int | None:
+    """Which point may go: the most redundant one, or that which was used longest ago; None if all are needed."""
+    left, index = bank.process.inducing_factor.leave_one_out.min(-1)
+    if float(left) < redundant:
+        return int(index)
+    return int(usage.last_rows.argmin()) if bool(usage.is_unused.any()) else None
 
 
 def _losses(bank: Bank, seen: Seen) -> Float[Tensor, "m n"]:

@@ -37,8 +37,9 @@ _LATEST_OF_POINT = 3
 # Hyperparameters are learned from as many of the latest rows as the experts' half-lives say, but at least these.
 _LEAST_WINDOW = 200
 _FIT_ITERATIONS = 30
-# For a number of points that is to be found: the least, and what they may leave of the prior variance beside the noise.
-_LEAST_POINTS, _AUTO_SLACK = 16, 0.05
+# For a number of points that is to be found: the least. What points that suffice may leave of the prior variance beside
+# the noise.
+_LEAST_POINTS, _ENOUGH_SLACK = 16, 0.05
 
 
 @final
@@ -234,28 +235,34 @@ def _fitted(rows: Rows, settings: StreamSettings, kernel: object) -> _Learned:
 def _points(
     kernel: Kernel, inputs: Float[Tensor, "n d"], anchor: Bank | None, settings: StreamSettings, noise: float
 ) -> Float[Tensor, "m d"]:
-    """Inducing points: half of them for all inputs and what was believed before, half for the latest ones."""
-    generator = torch.Generator().manual_seed(settings.seed)
+    """Inducing points for the inputs and for what was believed before.
+
+    Greedily, where so many suffice for all of it. Otherwise half are for all of them, and half for the latest inputs.
+    """
     candidates = inputs if anchor is None else torch.cat([inputs, anchor.inducing_points])
     most = settings.most_inducing
-    if settings.num_inducing == "auto":
-        return _enough_points(kernel, candidates, most, noise)
-    if len(candidates) <= most:
-        return kmeans_points(kernel, candidates, most, generator=generator)
+    least = min(_LEAST_POINTS, most) if settings.num_inducing == "auto" else most
+    greedy, is_enough = _greedy_points(kernel, candidates, least, most, _ENOUGH_SLACK * noise)
+    if is_enough or settings.num_inducing == "auto":
+        return greedy
+    generator = torch.Generator().manual_seed(settings.seed)
     everywhere = kmeans_points(kernel, candidates, most - most // 2, generator=generator)
     return extend_points(kernel, everywhere, inputs[-_LATEST_OF_POINT * most :], most, generator=generator)
 
 
-def _enough_points(kernel: Kernel, inputs: Float[Tensor, "n d"], most: int, noise: float) -> Float[Tensor, "m d"]:
-    """As many points, chosen greedily, as leave little of the prior variance beside the noise."""
+def _greedy_points(
+    kernel: Kernel, inputs: Float[Tensor, "n d"], least: int, most: int, tolerance: float
+) -> tuple[Float[Tensor, "m d"], bool]:
+    """Points chosen greedily until little of the prior variance is left, on average; whether that was reached."""
     function = read_kernel(kernel)
     with torch.no_grad():
         variance = function.diagonal(inputs).expand(len(inputs)).contiguous()
-        size = min(_LEAST_POINTS, most)
+        size = least
         while True:
             chosen = pivoted_cholesky(function.matrix, inputs, size, variance=variance)
-            if float(chosen.residual.mean()) <= _AUTO_SLACK * noise or size >= min(most, len(inputs)):
-                return inputs[chosen.pivots]
+            is_enough = float(chosen.residual.mean()) <= tolerance
+            if is_enough or size >= min(most, len(inputs)):
+                return inputs[chosen.pivots], is_enough
             size = min(2 * size, most)
 
 
