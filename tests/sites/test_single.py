@@ -17,7 +17,8 @@ from streamgp.likelihoods import (
     Volatility,
     from_gpytorch,
 )
-from streamgp.sites import DenseBelief, FactoredBelief, SiteRule, find_sites
+from streamgp.sites import DenseBelief, FactoredBelief, SiteRule, Sites, find_sites
+from streamgp.sites.single import find_single_site
 from streamgp.testing.conditioning_laws import DTYPES
 from streamgp.testing.tolerances import tolerance
 
@@ -69,6 +70,43 @@ def test_the_site_of_one_equals_that_of_the_vectorised_iteration(name, rule, dty
         assert moments[0][1] == pytest.approx(moments[1][1], rel=APART[dtype])
 
 
+HOSTILE = {
+    "logit": (Bernoulli(), (0.0, 1.0)),
+    "binomial of 100": (Binomial(100.0), (0.0, 50.0, 100.0)),
+    "binomial of 10 000": (Binomial(1e4), (30.0, 9999.0)),
+    "poisson": (Poisson(), (0.0, 3.0, 1e5)),
+    "negative binomial": (NegativeBinomial(0.1), (0.0, 200.0)),
+    "preference": (Preference(0.2), (1.0,)),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*did not converge")
+@pytest.mark.parametrize("rule", ["variational", "laplace"])
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_log_concave_site_is_found_from_any_belief_and_is_the_fixed_point_of_the_iteration(name, rule):
+    """Wide and distant beliefs, where the iteration takes hundreds of steps or gives up."""
+    likelihood, outcomes = HOSTILE[name]
+    tight = SiteRule(rule, tolerance=1e-10)
+    points = [(y, m, v) for y in outcomes for m in (-8.0, 5.0) for v in (1e-6, 1.0, 50.0)]
+    found = [
+        find_single_site(likelihood, y, tight, mean=m, variance=v, slack=0.1, dtype=torch.float64) for y, m, v in points
+    ]
+    assert all(each.is_converged for each in found)
+    y, mean, variance = (each.unsqueeze(-1) for each in torch.tensor(points, dtype=torch.float64).T)
+    slack = torch.full_like(mean, 0.1)
+    many, info = find_sites(DenseBelief(mean, variance.unsqueeze(-1), slack), likelihood, y, tight)
+    agree = 0
+    for i, (_, m, v) in enumerate(points):
+        if not info.is_converged[i]:
+            continue
+        agree += 1
+        one = found[i]
+        after, width = moments_after(m, v, Sites(many.targets[i], many.variance[i]))
+        assert abs(m + one.shift - after) <= 1e-8 * math.sqrt(width)
+        assert abs(v / (1.0 + one.precision * v) - width) <= 1e-8 * width
+    assert agree >= len(points) / 3
+
+
 def moments_after(mean, variance, sites):
     """Mean and variance of a latent value after the first of some sites, by Kalman's formula."""
     target, noise = sites.targets.flatten()[0].item(), sites.variance.flatten()[0].item()
@@ -76,19 +114,31 @@ def moments_after(mean, variance, sites):
     return mean + gain * (target - mean), (1.0 - gain) * variance
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", LIKELIHOODS)
-def test_expected_derivatives_of_one_are_those_of_tensors(name, dtype):
+def test_expected_derivatives_of_one_are_those_of_tensors(name):
     likelihood, outcomes = LIKELIHOODS[name]
     for outcome in outcomes:
-        y = torch.tensor([outcome], dtype=dtype)
+        y = torch.tensor([outcome], dtype=torch.float64)
         for mean, variance in ((0.2, 0.5), (-3.0, 4.0), (1.5, 0.0)):
-            numbers = likelihood.expected_derivatives_of_one(mean, variance, y)
+            numbers = likelihood.expected_derivatives_of_one(mean, variance, outcome)
             tensors = likelihood.expected_derivatives(
-                torch.tensor([mean], dtype=torch.float64), torch.tensor([variance], dtype=torch.float64), y.double()
+                torch.tensor([mean], dtype=torch.float64), torch.tensor([variance], dtype=torch.float64), y
             )
             assert all(isinstance(number, float) for number in numbers)
             assert_close(torch.tensor(numbers, dtype=torch.float64), torch.cat(tensors), **tolerance(torch.float64))
+
+
+@pytest.mark.parametrize("name", LIKELIHOODS)
+def test_the_expected_log_density_of_one_is_that_of_tensors_up_to_a_constant(name):
+    likelihood, outcomes = LIKELIHOODS[name]
+    points = [(0.2, 0.5), (-3.0, 4.0), (1.5, 0.0)]
+    mean, variance = torch.tensor(points, dtype=torch.float64).T
+    for outcome in outcomes:
+        tensors = likelihood.expected_log_density(mean, variance, torch.full_like(mean, outcome))
+        numbers = [likelihood.expected_log_density_of_one(*point, outcome) for point in points]
+        excess = torch.tensor(numbers, dtype=torch.float64) - tensors
+        scale = max(1.0, tensors.abs().max().item(), *map(abs, numbers))
+        assert_close(excess, excess[:1].expand_as(excess), **tolerance(torch.float64, scale=scale))
 
 
 def test_a_gaussian_site_is_the_observation(rng):

@@ -59,8 +59,11 @@ class MixedLikelihood(AbstractLikelihood):
         first, second = self._by_kind(lambda part, *values: part.expected_derivatives(*values), mean, variance, y)
         return first, second
 
-    def expected_derivatives_of_one(self, mean: float, variance: float, y: Tensor) -> tuple[float, float]:
+    def expected_derivatives_of_one(self, mean: float, variance: float, y: float) -> tuple[float, float]:
         return self.parts[int(self.kinds[0])].expected_derivatives_of_one(mean, variance, y)
+
+    def expected_log_density_of_one(self, mean: float, variance: float, y: float) -> float:
+        return self.parts[int(self.kinds[0])].expected_log_density_of_one(mean, variance, y)
 
     def sample(self, f: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
         return self._by_kind(lambda part, *values: (part.sample(*values, generator=generator),), f)[0]

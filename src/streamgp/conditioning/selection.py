@@ -99,10 +99,10 @@ def input_precision(observation: Observation, seen: NystromPredictive | None, pr
     assert seen is not None
     likelihood = observation.likelihood
     if X.shape[-2] == 1 and y.numel() <= _FEW and H is None and not likelihood.has_row_constants:
-        moments = zip(seen.mean.flatten().tolist(), seen.variance().flatten().tolist(), strict=True)
+        moments = (each.reshape(-1).tolist() for each in (seen.mean, seen.variance(), y))
         numbers = [
             max(-likelihood.expected_derivatives_of_one(m, v, one)[1], _LEAST_CURVATURE)
-            for (m, v), one in zip(moments, y.reshape(-1).split(1), strict=True)
+            for m, v, one in zip(*moments, strict=True)
         ]
         return y.new_tensor(numbers).view(y.shape)
     _, curvature = likelihood.expected_derivatives(seen.mean, seen.variance(), y)

@@ -4,6 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, ClassVar, TypeVar, final
 
 import torch
@@ -116,9 +117,10 @@ class AbstractLikelihood(ABC):
     @final
     def constants(self) -> dict[str, Tensor]:
         """Return the fields that may have a value for each observation, by name."""
-        return {name: value for name, value in vars(self).items() if name in self._broadcast_fields()}
+        names = self._broadcast_fields()
+        return {name: value for name, value in vars(self).items() if name in names}
 
-    @property
+    @cached_property
     def has_row_constants(self) -> bool:
         """Whether some constant has more than one value, so that observations differ in their likelihood."""
         return any(value.numel() > 1 for value in self.constants().values())
@@ -251,7 +253,7 @@ class AbstractLikelihood(ABC):
         first, second = self.derivatives(f, y)
         return torch.tensordot(weights, first, dims=1), torch.tensordot(weights, second, dims=1)
 
-    def expected_derivatives_of_one(self, mean: float, variance: float, y: Tensor) -> tuple[float, float]:
+    def expected_derivatives_of_one(self, mean: float, variance: float, y: float) -> tuple[float, float]:
         """Evaluate `expected_derivatives` of one observation, in numbers of double precision.
 
         The site of a single observation is found through this, in a few calls. Override it where numbers or fewer
@@ -260,11 +262,19 @@ class AbstractLikelihood(ABC):
         Args:
             mean: Mean of the latent value.
             variance: Its variance.
-            y: The observation: one element with any axes.
+            y: The observation.
         """
-        point = torch.tensor([mean, variance], dtype=torch.float64, device=y.device)
-        first, second = self.expected_derivatives(point[:1], point[1:], y.double())
+        with torch.no_grad():
+            first, second = self.expected_derivatives(*torch.tensor([[mean], [variance], [y]], dtype=torch.float64))
         return float(first), float(second)
+
+    def expected_log_density_of_one(self, mean: float, variance: float, y: float) -> float:
+        """Evaluate `expected_log_density` of one observation in numbers, up to what depends on the observation alone.
+
+        It judges steps towards the site of a single observation; override it likewise.
+        """
+        with torch.no_grad():
+            return float(self.expected_log_density(*torch.tensor([[mean], [variance], [y]], dtype=torch.float64)))
 
     def expected_curvature(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         r"""Evaluate the precision with which an observation to come is expected to tell of its latent value.

@@ -14,6 +14,7 @@ from streamgp.errors import ValueRangeError
 from streamgp.likelihoods.base import AbstractLikelihood
 from streamgp.likelihoods.logistic import (
     expected_logistic_derivatives,
+    expected_logistic_log_density,
     expected_sigmoid,
     log_beta,
     logistic_derivatives,
@@ -100,12 +101,15 @@ class Binomial(AbstractLikelihood):
         y = y.to(f)
         return logistic_derivatives(f, y, self.total_count.to(f) - y)
 
-    def expected_derivatives_of_one(self, mean: float, variance: float, y: Tensor) -> tuple[float, float]:
+    def expected_derivatives_of_one(self, mean: float, variance: float, y: float) -> tuple[float, float]:
         """Evaluate the expectations of both derivatives in numbers."""
-        successes, total = float(y), float(self.total_count)
-        return expected_logistic_derivatives(
-            mean, variance, successes=successes, failures=total - successes, num_nodes=self.num_nodes
-        )
+        failures = float(self.total_count) - y
+        return expected_logistic_derivatives(mean, variance, successes=y, failures=failures, num_nodes=self.num_nodes)
+
+    def expected_log_density_of_one(self, mean: float, variance: float, y: float) -> float:
+        """Evaluate the expected log density in numbers, without the binomial coefficient."""
+        failures = float(self.total_count) - y
+        return expected_logistic_log_density(mean, variance, successes=y, failures=failures, num_nodes=self.num_nodes)
 
     def predictive_mean(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         r"""Evaluate $N \, \mathbb{E}[\sigma(f)]$."""

@@ -11,6 +11,7 @@ from streamgp.likelihoods.quadrature import gauss_hermite_pairs
 
 __all__ = [
     "expected_logistic_derivatives",
+    "expected_logistic_log_density",
     "expected_sigmoid",
     "log_beta",
     "logistic_derivatives",
@@ -90,6 +91,21 @@ def expected_logistic_derivatives(
         square += weight * t * t
     total = successes + failures
     return 0.5 * (successes - failures - total * average), -0.25 * total * (1.0 - square)
+
+
+def expected_logistic_log_density(
+    mean: float, variance: float, *, successes: float, failures: float, num_nodes: int
+) -> float:
+    r"""Evaluate the expectation of $a \log \sigma(f) + b \log \sigma(-f)$ in numbers.
+
+    In $h = f / 2$ it is that of $(a - b) h - (a + b) \log(e^h + e^{-h})$.
+    """
+    center, deviation = 0.5 * mean, 0.5 * math.sqrt(variance)
+    average = 0.0
+    for node, weight in gauss_hermite_pairs(num_nodes):
+        size = abs(center + deviation * node)
+        average += weight * (size + math.log1p(math.exp(-2.0 * size)))
+    return (successes - failures) * center - (successes + failures) * average
 
 
 def expected_sigmoid(mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:

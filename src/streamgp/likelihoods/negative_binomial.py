@@ -13,6 +13,7 @@ from streamgp.checks import check_count
 from streamgp.likelihoods.base import AbstractLikelihood
 from streamgp.likelihoods.logistic import (
     expected_logistic_derivatives,
+    expected_logistic_log_density,
     log_beta,
     logistic_derivatives,
     logistic_log_density,
@@ -86,11 +87,18 @@ class NegativeBinomial(AbstractLikelihood):
         r = self.dispersion.to(f)
         return logistic_derivatives(f - r.log(), y.to(f), r)
 
-    def expected_derivatives_of_one(self, mean: float, variance: float, y: Tensor) -> tuple[float, float]:
+    def expected_derivatives_of_one(self, mean: float, variance: float, y: float) -> tuple[float, float]:
         """Evaluate the expectations of both derivatives in numbers."""
         r = float(self.dispersion)
         return expected_logistic_derivatives(
-            mean - math.log(r), variance, successes=float(y), failures=r, num_nodes=self.num_nodes
+            mean - math.log(r), variance, successes=y, failures=r, num_nodes=self.num_nodes
+        )
+
+    def expected_log_density_of_one(self, mean: float, variance: float, y: float) -> float:
+        """Evaluate the expected log density in numbers, without what depends on count and dispersion alone."""
+        r = float(self.dispersion)
+        return expected_logistic_log_density(
+            mean - math.log(r), variance, successes=y, failures=r, num_nodes=self.num_nodes
         )
 
     def predictive_mean(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:

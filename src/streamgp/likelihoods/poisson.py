@@ -24,6 +24,7 @@ __all__ = ["Poisson", "check_counts", "sample_counts"]
 
 # torch.poisson counts in 64-bit integers, which end at 9.2e18.
 _LARGEST_SAMPLED_RATE = 1e18
+_LARGEST_EXPONENT = largest_exponent(torch.float64)
 
 
 @final
@@ -106,12 +107,17 @@ class Poisson(AbstractLikelihood):
         excess = reference.to(mean) * growth
         return (count - reference).to(mean) - excess, -(reference.to(mean) + excess)
 
-    def expected_derivatives_of_one(self, mean: float, variance: float, y: Tensor) -> tuple[float, float]:
+    def expected_derivatives_of_one(self, mean: float, variance: float, y: float) -> tuple[float, float]:
         """Evaluate the same in numbers, where rounding needs no reference count."""
-        count = float(y)
-        exponent = mean + 0.5 * variance + math.log(float(self.exposure))
-        rate = math.exp(min(exponent, largest_exponent(torch.float64)))
-        return count - rate, -rate
+        rate = self._expected_rate_of_one(mean, variance)
+        return y - rate, -rate
+
+    def expected_log_density_of_one(self, mean: float, variance: float, y: float) -> float:
+        r"""Evaluate $y m - e \exp(m + v / 2)$ in numbers."""
+        return y * mean - self._expected_rate_of_one(mean, variance)
+
+    def _expected_rate_of_one(self, mean: float, variance: float) -> float:
+        return math.exp(min(mean + 0.5 * variance + math.log(float(self.exposure)), _LARGEST_EXPONENT))
 
     def predictive_mean(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         r"""Evaluate $M = e \exp(m + v / 2)$."""
@@ -164,6 +170,8 @@ class Poisson(AbstractLikelihood):
 
 def check_counts(y: Tensor, name: str) -> Tensor:
     """Return `y` if all of it are whole numbers that are not negative."""
+    if y.numel() == 1 and 0.0 <= (one := float(y)) < math.inf and one == round(one):
+        return y  # one row of a stream, for which tensors take ten times as long
     return check_support(
         y,
         torch.isfinite(y) & (y >= 0) & (y == y.round()),

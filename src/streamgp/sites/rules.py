@@ -93,7 +93,8 @@ def find_sites(
     """
     is_tracked = torch.is_grad_enabled() and _requires_grad(belief, likelihood, y)
     shape = broadcast_shapes(y.shape, belief.mean.shape)
-    if not is_tracked and shape[-1] == 1 and shape.numel() <= _FEW and not likelihood.has_row_constants:
+    is_few = shape[-1] == 1 and shape.numel() <= _FEW and y.device.type == "cpu"
+    if is_few and not is_tracked and not likelihood.has_row_constants:
         return _find_singles(belief, likelihood, y, rule)
     state, ending = _iterate(belief, likelihood, y, rule)
     if is_tracked:
@@ -111,13 +112,11 @@ def _find_singles(
 ) -> tuple[Sites, SiteInfo]:
     """The same for a few single observations, each of whose fixed points is one of two numbers."""
     shape = broadcast_shapes(y.shape, belief.mean.shape)
-    slack = torch.zeros_like(belief.mean) if belief.slack is None else belief.slack
-    mean, variance, slacks = (
-        each.detach().expand(shape).flatten().tolist() for each in (belief.mean, belief.variance(), slack)
-    )
+    mean, variance, outcomes = (_numbers(each, shape) for each in (belief.mean, belief.variance(), y))
+    slacks = [0.0] * len(mean) if belief.slack is None else _numbers(belief.slack, shape)
     found = [
-        find_single_site(likelihood, one, rule, mean=mean[i], variance=variance[i], slack=slacks[i])
-        for i, one in enumerate(y.detach().expand(shape).reshape(-1).split(1))
+        find_single_site(likelihood, one, rule, mean=mean[i], variance=variance[i], slack=slacks[i], dtype=y.dtype)
+        for i, one in enumerate(outcomes)
     ]
     is_paper = rule.rule == "paper"
     values = [
@@ -135,6 +134,11 @@ def _find_singles(
         residual.squeeze(-1),
         sum(each.is_negative for each in found),
     )
+
+
+def _numbers(values: Tensor, shape: torch.Size) -> list[float]:
+    """A tensor as numbers, one for each member of a batch."""
+    return (values if values.shape == shape else values.expand(shape)).reshape(-1).tolist()
 
 
 class _Step(NamedTuple):
