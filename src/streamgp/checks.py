@@ -28,6 +28,7 @@ __all__ = [
     "check_share",
     "check_targets",
     "to_double",
+    "to_form",
     "to_tensor",
 ]
 
@@ -86,6 +87,11 @@ def _to_array(value: Any, name: str) -> NDArray[Any]:
 def to_double(value: Any, name: str) -> Tensor:
     """A tensor, array, list or number as a tensor of double precision of its own."""
     return to_tensor(value, name).detach().to(device="cpu", dtype=torch.float64, copy=True)
+
+
+def to_form(values: Tensor, *, is_numpy: bool) -> Any:
+    """Results in the form in which the data came: an array of NumPy, or the tensor itself."""
+    return values.detach().cpu().numpy() if is_numpy else values
 
 
 def check_float(value: object, name: str, *, like: Tensor | None = None) -> Tensor:

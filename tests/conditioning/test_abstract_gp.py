@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 from gpytorch.kernels import RBFKernel
@@ -68,3 +69,28 @@ def test_notebooks_show_a_small_table(line):
     assert "<svg" in line._repr_html_()
     assert "<svg" not in sg.SparseGP.from_prior(RBFKernel(), torch.rand(3, 2))._repr_html_()
     assert "inducing points" in line.condition([[0.5]], [2.0], noise_variance=0.1)._repr_html_()
+
+
+@pytest.mark.parametrize("is_joint", [False, True])
+def test_what_comes_in_as_numpy_goes_out_as_numpy(line, is_joint):
+    after = line.condition(np.array([[0.5]]), np.array([2.0]), noise_variance=np.array([0.1]))
+    X = torch.linspace(0.0, 1.0, 3).unsqueeze(-1).to(line.inducing_points)
+    arrays, tensors = after.predict(X.numpy(), covariance=is_joint), after.predict(X, covariance=is_joint)
+    for name in ("mean", "variance", "standard_deviation", "std", "covariance"):
+        array, tensor = getattr(arrays, name), getattr(tensors, name)
+        assert isinstance(array, np.ndarray)
+        assert isinstance(tensor, torch.Tensor)
+        assert_close(torch.from_numpy(np.ascontiguousarray(array)), tensor)
+    seeds = [torch.Generator().manual_seed(0) for _ in range(2)]
+    sampled = after.sample(X.numpy(), 2, generator=seeds[0])
+    assert_close(torch.from_numpy(sampled), after.sample(X, 2, generator=seeds[1]))
+
+
+def test_counts_may_be_arrays_and_likelihoods_names(line):
+    X, counts = np.array([[0.2], [0.8]]), np.array([3, 0])
+    named = line.condition(X, counts, likelihood="poisson").predict(X).mean
+    built = line.condition(X, counts.tolist(), likelihood=sg.likelihoods.Poisson(np.ones(2))).predict(X).mean
+    assert_close(torch.from_numpy(named), torch.from_numpy(built))
+    total = line.condition(X, counts, likelihood=sg.likelihoods.Binomial(np.array([5, 9])))
+    assert total.num_observations == 2
+    assert line.condition(X, np.array([True, False]), likelihood="bernoulli").num_observations == 2

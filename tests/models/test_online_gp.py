@@ -277,3 +277,20 @@ def test_models_of_comparisons_are_conditioned_on_pairs(rng):
         (model.absorb(pairs, choices), model.gps[0].absorb(pairs, choices[:, 0], likelihood=likelihood)[0]),
     ):
         assert_close(after.posterior(pairs).mean.squeeze(-1), gp.predict(pairs).mean)
+
+
+def test_arrays_lists_and_names_do_as_tensors_and_objects(rng):
+    model = sg.OnlineGP([sparse_gp(0), sparse_gp(1)], ["poisson", Gaussian(0.1)])
+    assert isinstance(model.likelihoods[0], Poisson)
+    X, Y = uniform(rng, 3, 2), torch.tensor([[2.0, 0.3], [0.0, 0.1], [1.0, -0.2]], dtype=FLOAT64)
+    expected = model.condition_on_observations(X, Y).posterior(X).mean
+    assert_close(model.condition_on_observations(X.numpy(), Y.tolist()).posterior(X.tolist()).mean, expected)
+    assert_close(model.absorb(X.tolist(), Y.numpy()).posterior(X).mean, model.absorb(X, Y).posterior(X).mean)
+
+
+def test_a_model_is_fitted_to_arrays_and_by_the_name_of_its_likelihood(rng):
+    X, counts = uniform(rng, 8, 1), torch.arange(8.0, dtype=FLOAT64).unsqueeze(-1)
+    options = {"num_inducing": 3, "max_iterations": 2}
+    fitted = sg.OnlineGP.fit(X.numpy(), counts.numpy(), likelihood="poisson", **options)
+    same = sg.OnlineGP.fit(X, counts, likelihood=Poisson(), **options)
+    assert_close(fitted.posterior(X).mean, same.posterior(X).mean)

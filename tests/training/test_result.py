@@ -1,6 +1,8 @@
 import matplotlib as mpl
+import numpy as np
 import pytest
 import torch
+from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.errors import ShapeError
@@ -38,3 +40,13 @@ def test_a_result_says_what_it_is(result):
     shown = result._repr_html_()
     assert "<svg" in shown
     assert "stopped" in shown
+
+
+def test_arrays_go_in_and_out(result, rng):
+    X = torch.rand(4, 2, generator=rng, dtype=torch.float64)
+    prediction, y = result.predict(X.numpy()), X.sum(-1)
+    assert isinstance(prediction.std, np.ndarray)
+    assert_close(torch.from_numpy(prediction.mean), result.predict(X).mean)
+    density = result.log_predictive_density(X.numpy(), y.numpy())
+    assert isinstance(density, np.ndarray)
+    assert_close(torch.from_numpy(density), result.log_predictive_density(X, y))

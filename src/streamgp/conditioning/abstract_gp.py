@@ -1,12 +1,13 @@
 """What every GP of the public interface can do: predict and be sampled."""
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from streamgp.checks import ArrayLike, check_count, check_generator, check_inputs
+from streamgp.checks import ArrayLike, check_count, check_generator, check_inputs, to_form
 from streamgp.display import draw_band, html_table, new_axes
 from streamgp.errors import ShapeError, ValueRangeError
 from streamgp.gp import AbstractProcess, Prediction
@@ -37,14 +38,14 @@ class AbstractGP(ABC):
                 is computed when it is first read.
 
         Returns:
-            A prediction with `mean`, `variance` and `covariance`.
+            A prediction with `mean`, `variance`, `std` and `covariance`: tensors, or arrays of NumPy if `X` was one.
         """
-        prediction = Prediction(self.process, self._checked(X))
+        prediction = Prediction(self.process, self._checked(X), isinstance(X, np.ndarray))
         if covariance:
             _ = prediction.covariance
         return prediction
 
-    def sample(self, X: ArrayLike, num_samples: int = 1, *, generator: torch.Generator | None = None) -> Tensor:
+    def sample(self, X: ArrayLike, num_samples: int = 1, *, generator: torch.Generator | None = None) -> Any:
         """Draw joint samples of the latent function.
 
         Args:
@@ -53,11 +54,12 @@ class AbstractGP(ABC):
             generator: Source of randomness.
 
         Returns:
-            Samples `(s, *b, n)`.
+            Samples `(s, *b, n)`: a tensor, or an array of NumPy if `X` was one.
         """
-        return self.process.sample(
+        samples = self.process.sample(
             self._checked(X), check_count(num_samples, "num_samples"), check_generator(generator)
         )
+        return to_form(samples, is_numpy=isinstance(X, np.ndarray))
 
     def plot(
         self,

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
+import numpy as np
 import torch
 from gpytorch.kernels import Kernel
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.checks import ArrayLike, check_float, check_inputs
+from streamgp.checks import ArrayLike, check_float, check_inputs, to_form
 from streamgp.conditioning.absorb import AbsorbInfo
 from streamgp.conditioning.conditioned_gp import ConditionedGP
 from streamgp.conditioning.outcomes import Outcomes
@@ -41,25 +42,37 @@ class MultiOutputPrediction:
     Attributes:
         rows: The prediction, one row for each input and output; outputs vary fastest.
         num_outputs: Number of outputs that are predicted.
+        is_numpy: Whether moments are arrays of NumPy, as the inputs were, and not tensors.
     """
 
     rows: Prediction
     num_outputs: int
+    is_numpy: bool = False
 
     @property
-    def mean(self) -> Float[Tensor, "*b n o"]:
-        """Means."""
-        return _columns(self.rows.mean, self.num_outputs)
+    def mean(self) -> Any:
+        """Means, `(*b, n, o)`."""
+        return to_form(_columns(self.rows.mean, self.num_outputs), is_numpy=self.is_numpy)
 
     @property
-    def variance(self) -> Float[Tensor, "*b n o"]:
-        """Marginal variances, never negative."""
-        return _columns(self.rows.variance, self.num_outputs)
+    def variance(self) -> Any:
+        """Marginal variances, `(*b, n, o)`, never negative."""
+        return to_form(_columns(self.rows.variance, self.num_outputs), is_numpy=self.is_numpy)
 
     @property
-    def covariance(self) -> Float[Tensor, "*b k k"]:
-        """Joint covariance of all inputs and outputs; outputs vary fastest."""
-        return self.rows.covariance
+    def standard_deviation(self) -> Any:
+        """Square root of the variance, `(*b, n, o)`."""
+        return self.variance**0.5
+
+    @property
+    def std(self) -> Any:
+        """The standard deviation, for short."""
+        return self.standard_deviation
+
+    @property
+    def covariance(self) -> Any:
+        """Joint covariance `(*b, k, k)` of all inputs and outputs; outputs vary fastest."""
+        return to_form(self.rows.covariance, is_numpy=self.is_numpy)
 
 
 class AbstractMultiOutputGP(ABC):
@@ -93,13 +106,13 @@ class AbstractMultiOutputGP(ABC):
         Returns:
             A prediction with `mean` and `variance` of shape `(*b, n, o)`, and `covariance`.
         """
-        outputs = self._read_outputs(output)
+        outputs, is_numpy = self._read_outputs(output), isinstance(X, np.ndarray)
         X = self._checked(X)
         rows = output_rows(X, self.num_outputs).unflatten(-2, (X.shape[-2], self.num_outputs))
         prediction = Prediction(self.row_gp.process, rows[..., outputs, :].flatten(-3, -2))
         if covariance:
             _ = prediction.covariance
-        return MultiOutputPrediction(prediction, len(outputs))
+        return MultiOutputPrediction(prediction, len(outputs), is_numpy)
 
     def sample(
         self, X: ArrayLike, num_samples: int = 1, *, generator: torch.Generator | None = None

@@ -4,12 +4,13 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import final
+from typing import Any, final
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from streamgp.checks import to_form
 from streamgp.errors import NumericalError
 from streamgp.linalg import cholesky
 from streamgp.shapes import broadcast_shapes
@@ -66,35 +67,46 @@ class Prediction:
     Attributes:
         process: The process that predicts.
         inputs: Where.
+        is_numpy: Whether moments are arrays of NumPy, as the inputs were, and not tensors.
     """
 
     process: AbstractProcess
     inputs: Float[Tensor, "*b n d"]
+    is_numpy: bool = False
 
     @cached_property
-    def mean(self) -> Float[Tensor, "*c n"]:
-        """Mean; costs one dot product for each input."""
-        return _finite(self.process.mean(self.inputs), "mean")
+    def mean(self) -> Any:
+        """Mean, `(*c, n)`; costs one dot product for each input."""
+        return self._shown(_finite(self.process.mean(self.inputs), "mean"))
 
     @cached_property
-    def variance(self) -> Float[Tensor, "*c n"]:
-        """Marginal variances, never negative; read off the covariance if that is there already."""
+    def variance(self) -> Any:
+        """Marginal variances, `(*c, n)`, never negative; read off the covariance if that is there already."""
         if "covariance" in self.__dict__:
-            return self.covariance.diagonal(dim1=-2, dim2=-1).clamp_min(0.0)
-        return _finite(self.process.variance(self.inputs), "variance").clamp_min(0.0)
+            joint = torch.as_tensor(self.covariance)
+            return self._shown(joint.diagonal(dim1=-2, dim2=-1).clamp_min(0.0))
+        return self._shown(_finite(self.process.variance(self.inputs), "variance").clamp_min(0.0))
 
     @cached_property
-    def covariance(self) -> Float[Tensor, "*c n n"]:
-        """Joint covariance, whose diagonal is never negative."""
+    def covariance(self) -> Any:
+        """Joint covariance, `(*c, n, n)`, whose diagonal is never negative."""
         covariance = _finite(self.process.covariance(self.inputs), "covariance")
         below = covariance.detach().diagonal(dim1=-2, dim2=-1).clamp_max(0.0)
         # Rounding can leave variances of known values slightly negative; rarely, so look before paying for a copy.
-        return covariance - torch.diag_embed(below) if below.any() else covariance
+        return self._shown(covariance - torch.diag_embed(below) if below.any() else covariance)
 
     @property
-    def standard_deviation(self) -> Float[Tensor, "*c n"]:
-        """Square root of the variance."""
-        return self.variance.sqrt()
+    def standard_deviation(self) -> Any:
+        """Square root of the variance, `(*c, n)`."""
+        return self.variance**0.5
+
+    @property
+    def std(self) -> Any:
+        """The standard deviation, for short."""
+        return self.standard_deviation
+
+    def _shown(self, moment: Tensor) -> Any:
+        return to_form(moment, is_numpy=self.is_numpy)
 
 
 def _finite(values: Tensor, name: str) -> Tensor:

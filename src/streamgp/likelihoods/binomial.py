@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.checks import check_count
+from streamgp.checks import ArrayLike, check_count
 from streamgp.errors import ValueRangeError
 from streamgp.likelihoods.base import AbstractLikelihood
 from streamgp.likelihoods.logistic import (
@@ -48,7 +48,7 @@ class Binomial(AbstractLikelihood):
     total_count: Float[Tensor, "..."]
     num_nodes: int
 
-    def __init__(self, total_count: Tensor | float, *, num_nodes: int = 32) -> None:
+    def __init__(self, total_count: ArrayLike, *, num_nodes: int = 32) -> None:
         """Check and keep the number of trials."""
         total = to_parameter(total_count, "total_count")
         is_count = (total >= 0) & (total == total.round())

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from streamgp.checks import ArrayLike
 from streamgp.likelihoods.base import AbstractLikelihood
 from streamgp.likelihoods.parameters import (
     check_broadcasts,
@@ -45,7 +46,7 @@ class Gaussian(AbstractLikelihood):
     noise_variance: Float[Tensor, "..."]
     is_learned: bool
 
-    def __init__(self, noise_variance: Tensor | float = 0.1, *, is_learned: bool = True) -> None:
+    def __init__(self, noise_variance: ArrayLike = 0.1, *, is_learned: bool = True) -> None:
         r"""Check and keep the noise.
 
         Args:

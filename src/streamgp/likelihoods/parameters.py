@@ -3,10 +3,12 @@
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from streamgp.errors import DTypeError, ShapeError, SupportError, ValueRangeError
+from streamgp.checks import ArrayLike, to_tensor
+from streamgp.errors import ShapeError, SupportError, ValueRangeError
 from streamgp.shapes import is_broadcastable
 
 __all__ = [
@@ -24,11 +26,11 @@ __all__ = [
 _EXPONENT_MARGIN = 10.0
 
 
-def to_parameter(value: Tensor | float, name: str, *, above: float = -math.inf, below: float = math.inf) -> Tensor:
+def to_parameter(value: ArrayLike, name: str, *, above: float = -math.inf, below: float = math.inf) -> Tensor:
     """Convert a number or tensor to a floating-point tensor with every value in an open interval.
 
     Args:
-        value: A number, which becomes float64, or a tensor, which keeps its gradient.
+        value: A number, which becomes float64, an array, or a tensor, which keeps its gradient.
         name: What an error calls the parameter.
         above: Lower end of the interval; not itself allowed.
         below: Upper end of the interval; not itself allowed.
@@ -48,15 +50,14 @@ def to_parameter(value: Tensor | float, name: str, *, above: float = -math.inf, 
 
 
 def to_float(value: object, name: str) -> Tensor:
-    """Convert a number or tensor to a float32 or float64 tensor; whole numbers become float64."""
+    """Convert numbers to a float32 or float64 tensor; whole numbers become float64."""
     if isinstance(value, Tensor):
         return value if value.dtype in (torch.float32, torch.float64) else value.to(torch.float64)
     if isinstance(value, int | float):
         return torch.tensor(float(value), dtype=torch.float64)
-    raise DTypeError(
-        f"{name} must be a number or a torch.Tensor, but is a {type(value).__name__}. "
-        f"Convert it with torch.as_tensor({name}, dtype=torch.float64)."
-    )
+    if isinstance(value, np.ndarray) and value.dtype == np.bool_:
+        value = value.astype(np.float64)
+    return to_tensor(value, name)
 
 
 def to_probabilities(probabilities: Sequence[float] | Tensor, like: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from streamgp.checks import ArrayLike
 from streamgp.likelihoods.base import AbstractLikelihood
 from streamgp.likelihoods.parameters import (
     check_broadcasts,
@@ -49,7 +50,7 @@ class Poisson(AbstractLikelihood):
 
     exposure: Float[Tensor, "..."]
 
-    def __init__(self, exposure: Tensor | float = 1.0) -> None:
+    def __init__(self, exposure: ArrayLike = 1.0) -> None:
         """Check and keep the exposure, which must be positive."""
         self._freeze(exposure=to_parameter(exposure, "exposure", above=0.0))
 

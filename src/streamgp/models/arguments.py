@@ -8,7 +8,7 @@ from torch import Tensor
 
 from streamgp.conditioning import ConditionedGP, SparseGP
 from streamgp.errors import DTypeError, OptionError, ShapeError
-from streamgp.likelihoods import AbstractLikelihood
+from streamgp.likelihoods import AbstractLikelihood, read_likelihood
 from streamgp.models.output import Output
 from streamgp.shapes import broadcast_shapes
 
@@ -51,10 +51,12 @@ def read_gps(gp: GP | Sequence[GP]) -> tuple[GP, ...]:
 
 
 def read_likelihoods(
-    likelihood: AbstractLikelihood | Sequence[AbstractLikelihood | None] | None, num_outputs: int
+    likelihood: str | AbstractLikelihood | Sequence[str | AbstractLikelihood | None] | None, num_outputs: int
 ) -> tuple[AbstractLikelihood | None, ...]:
-    """One likelihood for each output."""
-    likelihoods = tuple(likelihood) if isinstance(likelihood, Sequence) else (likelihood,) * num_outputs
+    """One likelihood for each output, by name or object."""
+    is_one = isinstance(likelihood, str) or not isinstance(likelihood, Sequence)
+    given: Sequence[Any] = (likelihood,) * num_outputs if is_one else tuple(likelihood or ())
+    likelihoods = tuple(read_likelihood(one) if isinstance(one, str) else one for one in given)
     if len(likelihoods) != num_outputs:
         raise OptionError(
             f"likelihood must be one for all outputs or one for each of the {num_outputs}, but there are "

@@ -9,7 +9,7 @@ from botorch.models.transforms.input import InputTransform, Normalize
 from botorch.models.transforms.outcome import OutcomeTransform, Standardize
 from torch import Tensor
 
-from streamgp.checks import check_finite, check_float, check_matches
+from streamgp.checks import ArrayLike, check_finite, check_float, check_matches, to_tensor
 from streamgp.conditioning import SparseGP
 from streamgp.errors import OptionError, ShapeError, UnsupportedError
 from streamgp.likelihoods import AbstractLikelihood, Gaussian
@@ -33,11 +33,11 @@ class Fitted(NamedTuple):
 
 
 def fit_outputs(
-    train_X: Tensor,
-    train_Y: Tensor,
-    train_Yvar: Tensor | None,
+    train_X: ArrayLike,
+    train_Y: ArrayLike,
+    train_Yvar: ArrayLike | None,
     *,
-    likelihood: AbstractLikelihood | Sequence[AbstractLikelihood | None] | None,
+    likelihood: str | AbstractLikelihood | Sequence[str | AbstractLikelihood | None] | None,
     input_transform: torch.nn.Module | str | None,
     outcome_transform: torch.nn.Module | str | None,
     start: "AbstractFrozenModel | None",
@@ -55,6 +55,9 @@ def fit_outputs(
         start: A fitted model whose GPs are the start, and whose transforms take the place of the default ones.
         options: Of `streamgp.fit`.
     """
+    train_X = to_tensor(train_X, "train_X")
+    train_Y = to_tensor(train_Y, "train_Y", like=train_X)
+    train_Yvar = None if train_Yvar is None else to_tensor(train_Yvar, "train_Yvar", like=train_X)
     check_training_data(train_X, train_Y)
     likelihoods = read_likelihoods(likelihood, train_Y.shape[-1])
     starts: Sequence[Any] = (None,) * len(likelihoods)

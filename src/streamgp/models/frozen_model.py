@@ -13,9 +13,9 @@ from botorch.posteriors.transformed import TransformedPosterior
 from gpytorch.distributions import MultivariateNormal
 from torch import Tensor
 
-from streamgp.checks import check_choice, check_inputs
+from streamgp.checks import ArrayLike, check_choice, check_inputs, to_tensor
 from streamgp.conditioning import AbsorbInfo
-from streamgp.errors import DTypeError, ShapeError, UnsupportedError
+from streamgp.errors import ShapeError, UnsupportedError
 from streamgp.gp import Prediction
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.models.arguments import GP, aligned, noise_column, read_indices
@@ -66,7 +66,7 @@ class AbstractFrozenModel(GPyTorchModel, FantasizeMixin, ABC):  # type: ignore[m
 
     def posterior(  # type: ignore[override] # BoTorch's own models differ in it
         self,
-        X: Tensor,
+        X: ArrayLike,
         output_indices: Sequence[int] | None = None,
         observation_noise: bool | Tensor = False,
         posterior_transform: PosteriorTransform | Callable[..., Any] | None = None,
@@ -208,20 +208,18 @@ class AbstractFrozenModel(GPyTorchModel, FantasizeMixin, ABC):  # type: ignore[m
         other._modules.update(self._modules)
         return other
 
-    def _read_inputs(self, X: Tensor) -> Tensor:
-        X = check_inputs(X, num_dims=X.shape[-1] if isinstance(X, Tensor) and X.dim() else 1, like=self._reference)
+    def _read_inputs(self, X: ArrayLike) -> Tensor:
+        X = to_tensor(X, "X", like=self._reference)
+        X = check_inputs(X, num_dims=X.shape[-1] if X.dim() else 1, like=self._reference)
         inputs = self.transform_inputs(X)
         return check_inputs(inputs, num_dims=self._reference.shape[-1], like=self._reference)
 
-    def _transformed_inputs(self, X: Tensor) -> Tensor:
+    def _transformed_inputs(self, X: ArrayLike) -> Tensor:
         """Transform inputs that the GPs will check."""
-        return self.transform_inputs(X) if isinstance(X, Tensor) else X
+        return self.transform_inputs(to_tensor(X, "X", like=self._reference))
 
-    def _transformed_outcomes(self, Y: Tensor, inputs: Tensor) -> Tensor:
-        if not isinstance(Y, Tensor):
-            raise DTypeError(
-                f"Y must be a torch.Tensor, but is a {type(Y).__name__}. Convert it with torch.as_tensor(Y)."
-            )
+    def _transformed_outcomes(self, Y: ArrayLike, inputs: Tensor) -> Tensor:
+        Y = to_tensor(Y, "Y", like=self._reference)
         if Y.dim() < 2 or Y.shape[-1] != self.num_outputs:
             hint = "Add the output axis with Y.unsqueeze(-1)." if self.num_outputs == 1 else "Give one column for each."
             raise ShapeError(

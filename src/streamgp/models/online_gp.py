@@ -13,7 +13,7 @@ from gpytorch.kernels import Kernel
 from gpytorch.means import Mean
 from torch import Tensor
 
-from streamgp.checks import check_choice
+from streamgp.checks import ArrayLike, check_choice, to_tensor
 from streamgp.conditioning import SparseGP
 from streamgp.errors import UnsupportedError
 from streamgp.likelihoods import AbstractLikelihood
@@ -55,7 +55,7 @@ class OnlineGP(AbstractFrozenModel):
     def __init__(
         self,
         gp: GP | Sequence[GP],
-        likelihood: AbstractLikelihood | Sequence[AbstractLikelihood | None] | None = None,
+        likelihood: str | AbstractLikelihood | Sequence[str | AbstractLikelihood | None] | None = None,
         *,
         input_transform: torch.nn.Module | None = None,
         outcome_transform: torch.nn.Module | None = None,
@@ -65,8 +65,8 @@ class OnlineGP(AbstractFrozenModel):
 
         Args:
             gp: A `SparseGP` or `ConditionedGP`, or one for each output, in the units of the transforms.
-            likelihood: One of `streamgp.likelihoods` for all outputs, or one for each. None if noise will always be
-                passed.
+            likelihood: One of `streamgp.likelihoods` or its name, for all outputs, or one for each. None if noise will
+                always be passed.
             input_transform: A fitted input transform of BoTorch, copied; applied to every input.
             outcome_transform: A fitted outcome transform of BoTorch, copied; applied to outcomes, undone in posteriors.
             scale: `"latent"`, or `"response"` for posteriors of expected responses (rates, probabilities).
@@ -87,11 +87,11 @@ class OnlineGP(AbstractFrozenModel):
     @classmethod
     def fit(
         cls,
-        train_X: Tensor,
-        train_Y: Tensor,
+        train_X: ArrayLike,
+        train_Y: ArrayLike,
         *,
-        likelihood: AbstractLikelihood | Sequence[AbstractLikelihood | None] | None = None,
-        train_Yvar: Tensor | None = None,
+        likelihood: str | AbstractLikelihood | Sequence[str | AbstractLikelihood | None] | None = None,
+        train_Yvar: ArrayLike | None = None,
         num_inducing: int | str = 100,
         input_transform: torch.nn.Module | str | None = "default",
         outcome_transform: torch.nn.Module | str | None = "default",
@@ -104,7 +104,7 @@ class OnlineGP(AbstractFrozenModel):
         Args:
             train_X: Inputs `(n, d)`.
             train_Y: Outcomes `(n, o)`.
-            likelihood: One for all outputs, or one for each; Gaussian with learned noise by default.
+            likelihood: One or its name for all outputs, or one for each; Gaussian with learned noise by default.
             train_Yvar: Known noise variances `(n, o)` of Gaussian outcomes, in the units of `train_Y`.
             num_inducing: Number of inducing points of each output, or `"auto"`.
             input_transform: A transform, which is fitted if it learns from data; `"default"` normalises inputs to the
@@ -139,7 +139,7 @@ class OnlineGP(AbstractFrozenModel):
         return model
 
     def condition_on_observations(  # type: ignore[override] # takes no arguments that it would not read
-        self, X: Tensor, Y: Tensor, noise: Tensor | None = None, *, propagate_grads: bool = True
+        self, X: ArrayLike, Y: ArrayLike, noise: ArrayLike | None = None, *, propagate_grads: bool = True
     ) -> "OnlineGP":
         """Condition on observations, exactly, or through sites where the likelihood is not Gaussian.
 
@@ -203,7 +203,7 @@ class OnlineGP(AbstractFrozenModel):
         ]
         return self._with(fantasies.gaussian(noises))
 
-    def absorb(self, X: Tensor, Y: Tensor, noise: Tensor | None = None, **options: Any) -> "OnlineGP":
+    def absorb(self, X: ArrayLike, Y: ArrayLike, noise: ArrayLike | None = None, **options: Any) -> "OnlineGP":
         """Learn from observations in constant size.
 
         Args:
@@ -254,9 +254,10 @@ class OnlineGP(AbstractFrozenModel):
         """Read what `save` wrote; the options are those of `streamgp.load`."""
         return load(path, kernel=kernel, mean=mean, device=device, kind=cls)
 
-    def _observation(self, j: int, noise: Tensor | None, *, y: Tensor, inputs: Tensor) -> dict[str, Any]:
+    def _observation(self, j: int, noise: ArrayLike | None, *, y: Tensor, inputs: Tensor) -> dict[str, Any]:
         """How output `j` was observed, as keyword arguments of `condition`."""
         if noise is not None:
+            noise = to_tensor(noise, "noise", like=self._reference)
             return {"noise_variance": known_noise(noise, j, self.num_outputs, y=y, inputs=inputs)}
         return observation_by(self.likelihoods[j], j, like=self._reference)
 

@@ -2,11 +2,12 @@
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
+import numpy as np
 from torch import Tensor
 
-from streamgp.checks import check_inputs
+from streamgp.checks import ArrayLike, check_inputs, to_form, to_tensor
 from streamgp.conditioning import SparseGP
 from streamgp.display import html_table, new_axes
 from streamgp.gp import Prediction
@@ -78,28 +79,33 @@ class FitResult:
     scaling: Scaling | None = None
     frozen: tuple[str, ...] = ()
 
-    def predict(self, X: Tensor, *, covariance: bool = False) -> Prediction:
+    def predict(self, X: ArrayLike, *, covariance: bool = False) -> Prediction:
         """Predict the latent function in the user's units.
 
         Args:
-            X: Inputs `(*b, n, d)`.
+            X: Inputs `(*b, n, d)`; the moments are arrays of NumPy if they are one.
             covariance: Compute the joint covariance at once, so that variances are read off it.
         """
-        X = check_inputs(X, num_dims=self.gp.inducing_points.shape[-1], like=self.gp.inducing_points)
         if self.scaling is None:
             return self.gp.predict(X, covariance=covariance)
-        prediction = Prediction(RescaledProcess(self.gp.process, self.scaling), X)
+        inputs = check_inputs(X, num_dims=self.gp.inducing_points.shape[-1], like=self.gp.inducing_points)
+        process = RescaledProcess(self.gp.process, self.scaling)
+        prediction = Prediction(process, inputs, isinstance(X, np.ndarray))
         if covariance:
             _ = prediction.covariance
         return prediction
 
-    def log_predictive_density(self, X: Tensor, y: Tensor) -> Tensor:
+    def log_predictive_density(self, X: ArrayLike, y: ArrayLike) -> Any:
         """Log predictive density of targets, one for each, in the user's units.
 
         Args:
             X: Inputs `(n, d)`.
-            y: Targets `(n,)`.
+            y: Targets `(n,)`; the densities are an array of NumPy if they are one.
         """
+        density = self._log_density(X, to_tensor(y, "y", like=self.gp.inducing_points))
+        return to_form(density, is_numpy=isinstance(y, np.ndarray))
+
+    def _log_density(self, X: ArrayLike, y: Tensor) -> Tensor:
         X = check_inputs(X, num_dims=self.gp.inducing_points.shape[-1], like=self.gp.inducing_points)
         if self.scaling is None:
             prediction = self.gp.predict(X)
