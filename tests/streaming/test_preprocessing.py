@@ -6,6 +6,7 @@ import pytest
 import streamgp as sg
 from streamgp.errors import DTypeError, OptionError, ShapeError
 from streamgp.storage import save
+from streamgp.streaming.columns import Preprocessing
 from streamgp.streaming.preprocessing import StreamPreprocessor
 
 ROWS = [
@@ -60,6 +61,19 @@ def test_kinds_can_be_said_and_columns_left_out():
     assert list(StreamPreprocessor(exclude=["zip"]).fit(rows).get_feature_names_out()) == ["x"]
     few = StreamPreprocessor(max_categories=1).fit([{"c": "a"}, {"c": "b"}, {"c": "b"}])
     assert list(few.get_feature_names_out()) == ["c=b", "c=other"]
+
+
+def test_a_mistake_among_numbers_or_dates_does_not_make_them_texts():
+    rows = [{"x": str(i), "when": f"{1 + i}/03/2024", "name": f"n{i}"} for i in range(30)]
+    rows[4] = {"x": "oops", "when": "?!", "name": "n4"}
+    kinds = {column.name: (column.kind, column.format) for column in StreamPreprocessor().fit(rows).columns_}
+    assert kinds == {"x": ("number", ""), "when": ("date", "%d/%m/%Y"), "name": ("text", "")}
+
+
+def test_before_the_first_value_a_missing_one_is_the_mean_of_the_first_rows():
+    state = Preprocessing.from_records([{"x": None}, {"x": 1000.0}, {"x": 1010.0}])
+    assert state.transform([{"x": None}]).tolist() == [[1005.0, 1.0]]
+    assert state.learned([{"x": 1000.0}]).transform([{}]).tolist() == [[1000.0, 1.0]]
 
 
 def test_frames_and_arrays_are_rows_too():

@@ -125,13 +125,23 @@ def stream(
     source: Annotated[str, typer.Argument(help="CSV or JSON lines, also compressed by gzip; - for standard input.")],
     target: Annotated[str, typer.Option(help="Column to predict.")],
     features: Annotated[
-        str | None, typer.Option(help="Columns to predict from, separated by commas; all others by default.")
+        str | None,
+        typer.Option(
+            "--features", "--include", help="Columns to predict from, separated by commas; all others by default."
+        ),
     ] = None,
+    exclude: Annotated[str | None, typer.Option(help="Columns to leave out, separated by commas.")] = None,
+    dates: Annotated[str | None, typer.Option(help="Columns of dates; found by themselves in most cases.")] = None,
+    categories: Annotated[str | None, typer.Option(help="Columns of categories; texts are by themselves.")] = None,
+    numbers: Annotated[str | None, typer.Option(help="Columns of numbers; what is none then is a bad row.")] = None,
+    first_rows: Annotated[
+        int, typer.Option(min=1, help="Rows that say what columns and target are, before the first is predicted.")
+    ] = 100,
     likelihood: Annotated[
         str,
         typer.Option(
             help="What the target is: gaussian or student_t (real numbers), poisson or negative_binomial (counts), "
-            "binomial (successes out of --totals), classes; auto looks at the first 100 rows."
+            "binomial (successes out of --totals), classes; auto looks at the first rows."
         ),
     ] = "auto",
     totals: Annotated[str | None, typer.Option(help="Column of numbers of trials, for binomial targets.")] = None,
@@ -150,13 +160,24 @@ def stream(
         typer.Option(help="Rows after which half of what was known is lost; auto finds out, none forgets nothing."),
     ] = "auto",
     seed: Annotated[int, typer.Option(help="Seed of training.")] = 0,
+    drift_detector: Annotated[
+        str | None,
+        typer.Option(
+            help="A detector of river: adwin, kswin, page_hinkley; for classes also ddm, eddm, fhddm, hddm_a, hddm_w."
+        ),
+    ] = None,
+    on_drift: Annotated[
+        str, typer.Option(help="When it finds that errors have grown: rewarm begins anew, reset keeps hyperparameters.")
+    ] = "rewarm",
     checkpoint: Annotated[Path | None, typer.Option(help="Where to keep all that a later run needs to go on.")] = None,
     checkpoint_every: Annotated[int, typer.Option(min=1, help="Rows between two checkpoints.")] = 1000,
     is_resumed: Annotated[
         bool | None,
         typer.Option("--resume/--fresh", help="Go on from the checkpoint, if there is one; or replace it."),
     ] = None,
-    picture: Annotated[Path | None, typer.Option(help="Draw the running metrics into this file.")] = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="Draw the latest predictions and the running metrics into this file.")
+    ] = None,
     is_bad_skipped: Annotated[bool, typer.Option("--skip-bad", help="Leave bad rows out instead of stopping.")] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many rows of the stream.")] = None,
     format: Annotated[str, typer.Option(help="csv, jsonl, or auto.")] = "auto",
@@ -172,6 +193,9 @@ def stream(
                 source=source,
                 target=target,
                 features=_words(features),
+                exclude=_words(exclude) or (),
+                kinds=_kinds(number=numbers, date=dates, category=categories),
+                first_rows=first_rows,
                 totals=totals,
                 format=format,
                 likelihood=likelihood,
@@ -182,6 +206,8 @@ def stream(
                 refit=_number_or_word(refit),
                 half_life=_half_life(half_life),
                 seed=seed,
+                drift_detector=drift_detector,
+                on_drift=on_drift,
                 checkpoint=checkpoint,
                 checkpoint_every=checkpoint_every,
                 is_resumed=is_resumed,
@@ -361,6 +387,11 @@ def report(
 
 def _words(text: str | None) -> tuple[str, ...] | None:
     return None if text is None else tuple(word.strip() for word in text.split(","))
+
+
+def _kinds(**columns: str | None) -> dict[str, str]:
+    """What columns are, by name."""
+    return {name: kind for kind, names in columns.items() for name in _words(names) or ()}
 
 
 def _half_life(text: str) -> float | str | None:

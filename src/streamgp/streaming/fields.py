@@ -7,7 +7,7 @@ from datetime import date, datetime
 __all__ = ["date_format", "is_missing", "to_date", "to_number"]
 
 _MISSING = ("", "na", "n/a", "nan", "nat", "null", "none", "?")
-# Tried in this order, each on all values: where several fit, the first is taken.
+# Tried in this order, each on all values: where several fit as many, the first is taken.
 _FORMATS = (
     "iso",
     "%Y/%m/%d",
@@ -44,9 +44,11 @@ def to_number(value: object) -> float | None:
         return math.inf
 
 
-def date_format(values: Sequence[object]) -> str | None:
-    """The format in which all values are dates; None if there is none."""
-    return next((each for each in _FORMATS if values and all(to_date(v, each) is not None for v in values)), None)
+def date_format(values: Sequence[object], *, share: float = 1.0) -> str | None:
+    """The format in which most values are dates, at least a share of them; None if there is none."""
+    counts = {each: sum(to_date(value, each) is not None for value in values) for each in _FORMATS}
+    best = max(counts, key=counts.__getitem__)
+    return best if values and counts[best] >= share * len(values) else None
 
 
 def to_date(value: object, format: str) -> datetime | None:

@@ -7,14 +7,23 @@ from typing import NamedTuple, final
 
 from streamgp.errors import NumericalError, OptionError
 
-__all__ = ["CLASS_MEASURES", "VALUE_MEASURES", "MetricsPoint", "StreamMetrics"]
+__all__ = ["CLASS_MEASURES", "VALUE_MEASURES", "MetricsPoint", "StreamMetrics", "coverage_warning"]
 
-# What is measured of each row: for values and counts, and for classes.
-VALUE_MEASURES = ("squared_error", "absolute_error", "negative_log_density", "is_covered")
-CLASS_MEASURES = ("is_correct", "brier", "negative_log_density")
+# What is measured of each row: for values and counts, and for classes. The last two are those of baselines.
+VALUE_MEASURES = (
+    "squared_error",
+    "absolute_error",
+    "negative_log_density",
+    "is_covered",
+    "last_value_error",
+    "running_mean_error",
+)
+CLASS_MEASURES = ("is_correct", "brier", "negative_log_density", "is_most_frequent", "is_last")
 
 # Twice as fine as the eye can tell apart in a picture.
 _MOST_POINTS = 512
+# With fewer rows nothing is said of coverage.
+_ENOUGH_ROWS = 50
 
 
 class MetricsPoint(NamedTuple):
@@ -67,15 +76,23 @@ class StreamMetrics:
         return self.totals[self.measures.index(measure)] / self.num_rows if self.num_rows else math.nan
 
     def summary(self) -> dict[str, float]:
-        """The metrics by the names that people use: RMSE, MAE, accuracy, Brier score, NLPD, coverage."""
+        """The metrics by the names that people use: RMSE, MAE, accuracy, Brier score, NLPD, coverage, baselines."""
         nlpd = {"NLPD": self.mean("negative_log_density")}
         if "is_correct" in self.measures:
-            return {"accuracy": self.mean("is_correct"), "Brier": self.mean("brier"), **nlpd}
+            return {
+                "accuracy": self.mean("is_correct"),
+                "Brier": self.mean("brier"),
+                **nlpd,
+                "accuracy of the most frequent class": self.mean("is_most_frequent"),
+                "accuracy of the last class": self.mean("is_last"),
+            }
         return {
             "RMSE": math.sqrt(self.mean("squared_error")),
             "MAE": self.mean("absolute_error"),
             **nlpd,
             "coverage of 90 %": self.mean("is_covered"),
+            "MAE of the last value": self.mean("last_value_error"),
+            "MAE of the running mean": self.mean("running_mean_error"),
         }
 
     def _add_row(self, row: tuple[float, ...]) -> "StreamMetrics":
@@ -92,3 +109,17 @@ class StreamMetrics:
         if len(history) > _MOST_POINTS:
             history, spacing = history[1::2], 2 * spacing
         return replace(self, num_rows=num_rows, totals=totals, history=history, spacing=spacing)
+
+
+def coverage_warning(metrics: StreamMetrics, *, is_discrete: bool = False) -> str | None:
+    """A sentence where 90 % intervals hold far more or far fewer targets than that; None if they do not.
+
+    Far is five per cent beyond two standard errors. Intervals of counts must hold more.
+    """
+    if "is_covered" not in metrics.measures or metrics.num_rows < _ENOUGH_ROWS:
+        return None
+    share = metrics.mean("is_covered")
+    if abs(share - 0.9) <= 0.05 + 2.0 * math.sqrt(0.09 / metrics.num_rows) or (is_discrete and share > 0.9):
+        return None
+    advice = "wider than needed" if share > 0.9 else "too narrow, so do not rely on them"
+    return f"90 % intervals held {share:.0%} of {metrics.num_rows} targets: they are {advice}."

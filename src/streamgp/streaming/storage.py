@@ -3,6 +3,9 @@
 from streamgp.sites import SiteRule
 from streamgp.storage import register
 from streamgp.streaming.bank import Bank
+from streamgp.streaming.baselines import ClassBaseline, ValueBaseline
+from streamgp.streaming.calibration import Calibration
+from streamgp.streaming.columns import Column, Preprocessing
 from streamgp.streaming.experts import Expert, Experts
 from streamgp.streaming.hyperparameters import LearnedKernel
 from streamgp.streaming.learner import Halfway, StreamLearner
@@ -13,6 +16,7 @@ from streamgp.streaming.one_vs_rest import OneVsRest
 from streamgp.streaming.points import Usage
 from streamgp.streaming.refitting import RefitReport
 from streamgp.streaming.rows import Rows
+from streamgp.streaming.scoring import ClassScore, ValueScore
 from streamgp.streaming.settings import StreamSettings
 from streamgp.streaming.units import Units
 
@@ -20,6 +24,10 @@ __all__ = ["STORED"]
 
 STORED = (
     Bank,
+    Calibration,
+    ClassBaseline,
+    ClassScore,
+    Column,
     Expert,
     Experts,
     Halfway,
@@ -27,6 +35,7 @@ STORED = (
     MetricsPoint,
     Mixture,
     OneVsRest,
+    Preprocessing,
     RefitReport,
     Rows,
     StreamLearner,
@@ -35,6 +44,8 @@ STORED = (
     StreamSettings,
     Units,
     Usage,
+    ValueBaseline,
+    ValueScore,
 )
 
 for _cls in STORED:

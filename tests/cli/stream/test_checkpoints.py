@@ -11,14 +11,33 @@ from streamgp.cli.stream.checkpoints import (
     remove_checkpoint,
     save_checkpoint,
 )
+from streamgp.cli.stream.drift import DriftLog
+from streamgp.cli.stream.scoring import Recent
 from streamgp.errors import FileFormatError, OptionError
 from streamgp.streaming import StreamLearner, StreamSettings
+from streamgp.streaming.columns import Column, Preprocessing
 from streamgp.streaming.metrics import VALUE_MEASURES, StreamMetrics
+from streamgp.streaming.scoring import ValueScore
+
+
+def test_only_the_latest_predictions_are_remembered():
+    assert [each.row for each in progress(1).with_recent([Recent(i, 0.0, 0.0, 0.0, 0.0) for i in range(400)]).recent][
+        ::299
+    ] == [100, 399]
 
 
 def progress(num_rows):
     metrics = StreamMetrics(VALUE_MEASURES).add({name: [0.1 * num_rows] for name in VALUE_MEASURES})
-    start = Progress(StreamLearner(StreamSettings()), metrics, num_rows=num_rows, num_bytes=7, num_refits=2)
+    start = Progress(
+        StreamLearner(StreamSettings()),
+        ValueScore(metrics),
+        Preprocessing((Column("x", "date", format="iso", mean=3.5, num_values=2),)),
+        num_rows=num_rows,
+        num_bytes=7,
+        num_refits=2,
+        drift=DriftLog((0.1, 0.2), 3),
+        recent=(Recent(1, None, 1.0, 0.5, 1.5),),
+    )
     return start.skip(3, "the target 'y' is missing", Position(num_rows, 99))
 
 
@@ -33,7 +52,10 @@ def test_a_checkpoint_is_read_as_it_was_written(tmp_path):
     assert (loaded.num_rows, loaded.num_bytes, loaded.num_skipped, loaded.num_refits) == (5, 7, 1, 2)
     assert loaded.skipped == ((3, "the target 'y' is missing"),)
     assert loaded.position == Position(5, 99)
-    assert loaded.metrics == progress(5).metrics
+    assert loaded.score == progress(5).score
+    assert loaded.preprocessing == progress(5).preprocessing
+    assert loaded.drift == progress(5).drift
+    assert loaded.recent == progress(5).recent
     assert (identity, note) == ({"seed": 0}, None)
 
 

@@ -39,6 +39,16 @@ def forked_kills(*jobs):
     return json.loads(done.stdout)
 
 
+def write_table(path, num_rows):
+    """A date, a text, a number that may be missing, and a target `y` that may be."""
+    lines = ["when,city,load,y"]
+    for i in range(num_rows):
+        when, city = f"2024-03-{1 + i // 4:02d} {6 * (i % 4):02d}:00", ("Oslo", "Bergen")[i % 2]
+        lines.append(f"{when},{city},{'' if i % 7 == 3 else i % 5},{'' if i % 9 == 8 else i % 5 - i % 2}")
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
 NUMBERS = {
     "target": "y",
     "features": ["x", "z"],
@@ -46,6 +56,15 @@ NUMBERS = {
     "warmup": 8,
     "refit": 50,
     "checkpoint_every": 3,
+}
+TABLE = {
+    "target": "y",
+    "block": 2,
+    "num_inducing": 4,
+    "warmup": 6,
+    "refit": "never",
+    "drift_detector": "page_hinkley",
+    "checkpoint_every": 4,
 }
 CLASSES = {
     "target": "kind",
@@ -60,12 +79,13 @@ CLASSES = {
 
 
 def jobs_of_all_sources(directory, num_kills):
-    """A file, compressed classes with bad rows, and standard input."""
+    """A table with dates, texts and a detector of changes, compressed classes with bad rows, and standard input."""
     numbers, classes = write_lines(directory / "numbers.jsonl", 90), directory / "classes.gz"
     lines = write_lines(directory / "classes.jsonl", 50).read_text(encoding="utf-8").splitlines()
-    lines[20:20] = ["{", '{"x": null}']
+    lines[20:20] = ["{", '{"x": [null]}']
     classes.write_bytes(gzip.compress("\n".join(lines).encode()))
-    jobs = (numbers, NUMBERS), (classes, CLASSES), ("-", NUMBERS | {"standard_input": str(numbers)})
+    table = write_table(directory / "table.csv", 40)
+    jobs = (table, TABLE), (classes, CLASSES), ("-", NUMBERS | {"standard_input": str(numbers)})
     for i, (source, options) in enumerate(jobs):
         (directory / str(i)).mkdir()
         yield source, directory / str(i), num_kills, options
@@ -73,14 +93,18 @@ def jobs_of_all_sources(directory, num_kills):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
-@pytest.mark.parametrize("num_kills", [3, pytest.param(34, marks=pytest.mark.thorough)])
-def test_streams_killed_at_random_moments_end_as_ones_that_were_not(tmp_path, num_kills):
-    counted = forked_kills(*jobs_of_all_sources(tmp_path, num_kills))
-    assert len(counted) == 3
+@pytest.mark.parametrize(
+    ("num_jobs", "num_kills"), [(1, 2), pytest.param(3, 34, marks=pytest.mark.thorough)], ids=["a table", "all sources"]
+)
+def test_streams_killed_at_random_moments_end_as_ones_that_were_not(tmp_path, num_jobs, num_kills):
+    pytest.importorskip("river")
+    counted = forked_kills(*list(jobs_of_all_sources(tmp_path, num_kills))[:num_jobs])
+    assert len(counted) == num_jobs
     assert min(counted) >= num_kills
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_the_command_itself_survives_a_kill_with_standard_input(tmp_path):
     source = write_lines(tmp_path / "data.jsonl", 40)
     options = [

@@ -4,9 +4,11 @@ from streamgp.cli.reading.lines import Position
 from streamgp.cli.reading.records import Record
 from streamgp.cli.stream.rows import Columns, Row, choose_columns, choose_likelihood, read_row
 from streamgp.errors import OptionError
+from streamgp.streaming.columns import Column
 
 COLUMNS = Columns(("a", "b"), "y", None)
 TRIALS = Columns(("a",), "y", "n")
+NUMBERS = (Column("a", "number"), Column("b", "number"))
 
 
 def record(**fields):
@@ -16,6 +18,7 @@ def record(**fields):
 def test_columns_are_all_but_the_target():
     assert choose_columns(["a", "y", "b"], "y", None) == COLUMNS
     assert choose_columns(["a", "n", "y", "b"], "y", ["b"], totals="n") == Columns(("b",), "y", "n")
+    assert choose_columns(["a", "c", "y", "b"], "y", None, exclude=["c"]) == COLUMNS
 
 
 @pytest.mark.parametrize(
@@ -36,52 +39,67 @@ def test_wrong_columns_are_refused(arguments, sentence):
     "fields", [{"a": "1", "b": " -2e3 ", "y": "0.5"}, {"a": 1, "b": -2000.0, "y": 0.5, "c": "more"}]
 )
 def test_numbers_are_read(fields):
-    assert read_row(record(**fields), COLUMNS, "gaussian") == Row(7, Position(7, 1), (1.0, -2000.0), 0.5)
+    given = {name: fields[name] for name in "ab"}
+    assert read_row(record(**fields), COLUMNS, "gaussian", NUMBERS) == Row(7, Position(7, 1), given, 0.5)
 
 
 @pytest.mark.parametrize(("value", "label"), [(" cat ", "cat"), (1, "1"), (True, "true"), ("1", "1"), (2.5, "2.5")])
 def test_labels_are_texts(value, label):
-    assert read_row(record(a=1, b=2, y=value), COLUMNS, "classes").target == label
+    assert read_row(record(a=1, b=2, y=value), COLUMNS, "classes", NUMBERS).target == label
 
 
 @pytest.mark.parametrize(
     ("fields", "issue"),
     [
-        ({"a": "", "b": 1, "y": 1}, "the feature 'a' is missing"),
-        ({"a": 1, "y": 1}, "the feature 'b' is missing"),
-        ({"a": "NaN", "b": 1, "y": 1}, "the feature 'a' is missing"),
-        ({"a": float("nan"), "b": 1, "y": 1}, "the feature 'a' is missing"),
         ({"a": 1, "b": "red", "y": 1}, "the feature 'b' is 'red' and not a number"),
         ({"a": 1, "b": "1_0", "y": 1}, "the feature 'b' is '1_0' and not a number"),
         ({"a": 1, "b": [1], "y": 1}, "the feature 'b' is [1] and not a number"),
         ({"a": "inf", "b": 1, "y": 1}, "the feature 'a' is not finite"),
         ({"a": 10**400, "b": 1, "y": 1}, "the feature 'a' is not finite"),
-        ({"a": 1, "b": 1, "y": None}, "the target 'y' is missing"),
         ({"a": 1, "b": 1, "y": "high"}, "the target 'y' is 'high' and not a number"),
         ({"a": 1, "b": 1, "y": "-inf"}, "the target 'y' is not finite"),
     ],
 )
 def test_a_bad_value_is_named(fields, issue):
-    assert read_row(record(**fields), COLUMNS, "gaussian") == issue
+    assert read_row(record(**fields), COLUMNS, "gaussian", NUMBERS) == issue
 
 
-@pytest.mark.parametrize("value", [None, "", "null", [1]])
-def test_a_missing_label_is_told(value):
-    assert read_row(record(a=1, b=1, y=value), COLUMNS, "classes") == "the target 'y' is missing"
+@pytest.mark.parametrize("value", ["", "NaN", float("nan"), None])
+def test_a_missing_feature_is_left_to_the_preprocessing(value):
+    assert read_row(record(a=value, y=1), COLUMNS, "gaussian", NUMBERS).fields["b"] is None
+
+
+@pytest.mark.parametrize(("likelihood", "value"), [("classes", "null"), ("classes", [1]), ("gaussian", None)])
+def test_a_missing_target_is_none(likelihood, value):
+    assert read_row(record(a=1, b=1, y=value), COLUMNS, likelihood, NUMBERS).target is None
+
+
+def test_dates_and_categories_are_read_as_such():
+    columns = (Column("a", "date", format="iso"), Column("b", "category", categories=("x",)))
+    assert isinstance(read_row(record(a="2024-03-01", b="new", y=1), COLUMNS, "gaussian", columns), Row)
+    issue = read_row(record(a="soon", b="x", y=1), COLUMNS, "gaussian", columns)
+    assert issue == "the feature 'a' is 'soon' and not a date like those before it"
+    issue = read_row(record(a="2024-03-01", b=[1], y=1), COLUMNS, "gaussian", columns)
+    assert issue == "the feature 'b' is [1] and not a category"
 
 
 @pytest.mark.parametrize("likelihood", ["poisson", "negative_binomial"])
 @pytest.mark.parametrize("value", [-1, 0.5])
 def test_counts_are_whole_and_not_negative(likelihood, value):
     issue = f"the count 'y' is {value:g}, but must be a whole number that is not negative"
-    assert read_row(record(a=1, b=1, y=value), COLUMNS, likelihood) == issue
+    assert read_row(record(a=1, b=1, y=value), COLUMNS, likelihood, NUMBERS) == issue
 
 
 def test_successes_are_at_most_the_trials():
-    assert read_row(record(a=1, y=2, n=3), TRIALS, "binomial") == Row(7, Position(7, 1), (1.0,), 2.0, 3.0)
-    assert read_row(record(a=1, y=4, n=3), TRIALS, "binomial") == "the target 'y' is 4, more than its 3 trials"
-    assert "the count 'n' is 2.5" in read_row(record(a=1, y=1, n=2.5), TRIALS, "binomial")
-    assert read_row(record(a=1, y=1), TRIALS, "binomial") == "the column of totals 'n' is missing"
+    assert read_row(record(a=1, y=2, n=3), TRIALS, "binomial", NUMBERS[:1]) == Row(
+        7, Position(7, 1), {"a": 1}, 2.0, 3.0
+    )
+    assert (
+        read_row(record(a=1, y=4, n=3), TRIALS, "binomial", NUMBERS[:1])
+        == "the target 'y' is 4, more than its 3 trials"
+    )
+    assert "the count 'n' is 2.5" in read_row(record(a=1, y=1, n=2.5), TRIALS, "binomial", NUMBERS[:1])
+    assert read_row(record(a=1, y=1), TRIALS, "binomial", NUMBERS[:1]) == "the column of totals 'n' is missing"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+import streamgp as sg
 from streamgp.cli.app import app
 from streamgp.cli.stream.checkpoints import Checkpoint
 from streamgp.storage import load
@@ -121,7 +122,6 @@ def test_the_metrics_are_drawn(tmp_path):
 BAD = {
     4: ("1,oops,2", "the feature 'z' is 'oops' and not a number"),
     6: ("1,2", "it has 2 fields, but the header has 3"),
-    7: ("1,,3", "the feature 'z' is missing"),
     9: ("inf,1,3", "the feature 'x' is not finite"),
 }
 
@@ -249,7 +249,11 @@ def test_a_fresh_run_replaces_the_checkpoint(tmp_path, kept):
         ("x,y\n", ("--target", "y"), "has no rows that could be learned, and 0 bad ones"),
         ("", ("--target", "y"), "has no rows. Pass CSV with a header, or JSON lines."),
         ("x,y\n1,2\n", ("--target", "y", "--likelihood", "cauchy"), "likelihood must be one of 'auto', 'gaussian', "),
-        ("x,y\na,2\n", ("--target", "y"), "Line 2 of the stream cannot be used: the feature 'x' is 'a' and not a"),
+        ("x,y\na,2\n", ("--target", "y", "--numbers", "x"), "Line 2 .* the feature 'x' is 'a' and not a number"),
+        ("x,y\n1,2\n", ("--target", "y", "--exclude", "x"), "There are no features"),
+        ("x,y\n1,2\n", ("--target", "y", "--dates", "q"), "There is no column 'q' for the date"),
+        ("x,y\n1,2\n", ("--target", "y", "--drift-detector", "ddm"), "looks at labels only"),
+        ("x,y\n1,2\n", ("--target", "y", "--drift-detector", "nose"), "drift-detector must be one of 'adwin'"),
         ("x,y\n1\n", ("--target", "y"), "Line 2 of the stream cannot be used: it has 1 fields, but the header has 2"),
         ("x,y\n1,inf\n", ("--target", "y"), "Line 2 of the stream cannot be used: the target 'y' is not finite"),
         ("x,y\n1,-1\n", ("--target", "y", "--likelihood", "poisson"), "Line 2 .* the count 'y' is -1, but must be"),
@@ -286,47 +290,102 @@ def test_a_missing_source_is_named(tmp_path):
 
 def test_an_unbalanced_quote_stops_the_stream_or_costs_one_row(tmp_path):
     path = tmp_path / "rows.csv"
-    write_csv(path, make_rows(40))
+    write_csv(path, make_rows(12))
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    lines[20] = '"' + lines[20]
+    lines[6] = '"' + lines[6]
     path.write_text("".join(lines), encoding="utf-8")
     result = run(str(path), "--target", "y", *SMALL)
     assert result.exit_code == 1
-    assert "Line 21 of the stream cannot be used: a quote is opened in it and not closed" in result.stderr
+    assert "Line 7 of the stream cannot be used: a quote is opened in it and not closed" in result.stderr
     result = run(str(path), "--target", "y", *SMALL, "--skip-bad")
     assert result.exit_code == 0
-    assert len(predictions(tmp_path / "rows.predictions.jsonl")) == 39
+    assert len(predictions(tmp_path / "rows.predictions.jsonl")) == 11
 
 
 def test_the_unfinished_last_line_of_a_growing_file_is_left_for_a_later_run(tmp_path):
     path, checkpoint = tmp_path / "rows.csv", tmp_path / "c"
-    write_csv(path, make_rows(30))
+    write_csv(path, make_rows(9))
     whole = path.read_text(encoding="utf-8")
     lines = whole.splitlines(keepends=True)
-    path.write_text("".join(lines[:20]) + lines[20][:-4], encoding="utf-8")
+    path.write_text("".join(lines[:7]) + lines[7][:-4], encoding="utf-8")
     common = (str(path), "--target", "y", *SMALL, "--likelihood", "gaussian")
     assert run(*common, "--checkpoint", str(checkpoint)).exit_code == 0
-    assert len(predictions(tmp_path / "rows.predictions.jsonl")) == 19
+    assert len(predictions(tmp_path / "rows.predictions.jsonl")) == 6
     path.write_text(whole, encoding="utf-8")
     assert run(*common, "--checkpoint", str(checkpoint), "--resume").exit_code == 0
-    assert [each["row"] for each in predictions(tmp_path / "rows.predictions.jsonl")] == list(range(1, 31))
+    assert [each["row"] for each in predictions(tmp_path / "rows.predictions.jsonl")] == list(range(1, 10))
 
 
 def test_numbers_that_are_too_large_are_bad_rows(tmp_path):
     path = tmp_path / "rows.csv"
-    write_csv(path, [*make_rows(30), {"x": 1e308, "z": 1, "y": -1e308}, *make_rows(5, seed=1)])
+    write_csv(path, [*make_rows(8), {"x": 1e308, "z": 1, "y": -1e308}, *make_rows(2, seed=1)])
     common = (str(path), "--target", "y", *SMALL)
     result = run(*common)
     assert result.exit_code == 1
-    assert "Line 32 of the stream cannot be used: the feature 'x' is 1e+308, and numbers beyond" in result.stderr
+    assert "Line 10 of the stream cannot be used: the feature 'x' is 1e+308, and numbers beyond" in result.stderr
     assert run(*common, "--skip-bad").exit_code == 0
-    assert len(predictions(tmp_path / "rows.predictions.jsonl")) == 35
+    assert len(predictions(tmp_path / "rows.predictions.jsonl")) == 10
 
 
 def test_half_of_a_pair_of_surrogates_is_a_label_as_others(tmp_path):
     path = tmp_path / "rows.jsonl"
     labels = ["a", "\ud800"]
-    path.write_text("".join(json.dumps({"x": i % 7, "y": labels[i % 2]}) + "\n" for i in range(24)), encoding="utf-8")
-    result = run(str(path), "--target", "y", *SMALL)
+    path.write_text("".join(json.dumps({"x": i % 7, "y": labels[i % 2]}) + "\n" for i in range(12)), encoding="utf-8")
+    result = run(str(path), "--target", "y", *SMALL, "--block", 4)
     assert result.exit_code == 0, result.output
     assert {each["target"] for each in predictions(tmp_path / "rows.predictions.jsonl")} == set(labels)
+
+
+def write_table(path, num_rows=24):
+    """A table as they are: an identifier, dates, texts, missing features, and a target that is missing at the end."""
+    lines = ["id,when,city,load,y"]
+    for i in range(num_rows):
+        load = "" if i % 7 == 3 else str(i % 5)
+        y = "" if i % 9 == 8 else str((i % 5) + 3.0 * (i % 2))
+        lines.append(
+            f"machine {i},2024-03-{1 + i // 4:02d} {6 * (i % 4):02d}:00,{('Oslo', 'Bergen')[i % 2]},{load},{y}"
+        )
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.slow
+def test_an_ordinary_table_is_learned_and_its_checkpoint_predicts_in_python(tmp_path):
+    source = write_table(tmp_path / "data.csv")
+    options = (source, "--target", "y", *SMALL, "--block", 6, "--checkpoint", tmp_path / "keep", "--drift-detector")
+    result = run(*options, "adwin")
+    assert result.exit_code == 0, result.output
+    assert "Columns are taken as dates: when; categories: city." in result.output
+    assert "Not used, as most of their texts are different: id." in result.output
+    for name in ("MAE of the last value", "MAE of the running mean", "rows without a target"):
+        assert f"│ {name}" in result.output
+    written = predictions(tmp_path / "data.predictions.jsonl")
+    assert [each["row"] for each in written if each["target"] is None] == [9, 18]
+    assert all(math.isfinite(each["prediction"]) for each in written[6:])
+    checkpoint = sg.load(tmp_path / "keep")
+    assert checkpoint.progress.learner.num_seen == 22
+    rows = [{"when": "2024-03-07 00:00", "city": city, "load": "2"} for city in ("Oslo", "Bergen", "Paris")]
+    mean = checkpoint.predict(rows).mean
+    assert mean.shape == (3,)
+    assert torch.isfinite(mean).all()
+
+
+@pytest.mark.slow
+def test_the_preprocessing_and_the_drift_detector_go_on_from_a_checkpoint(tmp_path):
+    source = write_table(tmp_path / "data.csv")
+    options = (source, "--target", "y", *SMALL, "--block", 4, "--drift-detector", "page_hinkley", "--exclude", "id")
+    assert run(*options, "--output", tmp_path / "whole", "--checkpoint", tmp_path / "one").exit_code == 0
+    parts = (*options, "--output", tmp_path / "parts", "--checkpoint", tmp_path / "two")
+    assert run(*parts, "--limit", 12).exit_code == 0
+    result = run(*parts, "--resume")
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "parts").read_bytes() == (tmp_path / "whole").read_bytes()
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+def test_columns_that_hold_only_names_are_no_features(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("id,y\n" + "".join(f"n{i},{i}\n" for i in range(25)), encoding="utf-8")
+    result = run(path, "--target", "y")
+    assert result.exit_code == 1
+    assert "Name those that are categories with --categories." in result.output

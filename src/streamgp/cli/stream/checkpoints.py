@@ -1,24 +1,34 @@
 """Checkpoints of `streamgp stream`: all that a later run needs to go on as if there had been no end."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
+import torch
+
 from streamgp.cli.reading.lines import Position
-from streamgp.cli.stream.scoring import Learner
+from streamgp.cli.stream.drift import DriftLog
+from streamgp.cli.stream.scoring import Learner, Recent, Score
 from streamgp.errors import FileFormatError, OptionError
 from streamgp.storage import load, reads_version_1, register, save
+from streamgp.streaming.columns import Preprocessing
 from streamgp.streaming.metrics import StreamMetrics
+from streamgp.streaming.one_vs_rest import OneVsRest
+from streamgp.streaming.prediction import StreamPrediction
 
 __all__ = ["Progress", "check_identity", "has_checkpoint", "load_checkpoint", "remove_checkpoint", "save_checkpoint"]
 
-_START = Position()
+_START, _NOTHING = Position(), DriftLog()
 # Bad rows that are remembered one by one.
 _MOST_SKIPPED = 20
+# Predictions that a picture shows.
+_MOST_RECENT = 300
 
 
 register(Position)
+register(Recent)
+register(DriftLog)
 
 
 @register
@@ -29,25 +39,42 @@ class Progress:
 
     Attributes:
         learner: What is known.
-        metrics: How good predictions were.
+        score: How good predictions were.
+        preprocessing: What the columns of features are.
         position: How far the source has been read.
-        num_rows: Rows that were predicted and learned.
+        num_rows: Rows that were predicted.
+        num_unlabeled: Those of them without a target, which were not learned.
         num_bytes: Length of the predictions until then.
         num_skipped: Bad rows that were left out.
         skipped: Line and issue of the first of them.
         num_refits: How often hyperparameters were learned after the warm-up.
         num_undone: How often that was undone.
+        drift: What a detector of changes has seen.
+        recent: The latest predictions.
     """
 
     learner: Learner
-    metrics: StreamMetrics
+    score: Score
+    preprocessing: Preprocessing
     position: Position = _START
     num_rows: int = 0
+    num_unlabeled: int = 0
     num_bytes: int = 0
     num_skipped: int = 0
     skipped: tuple[tuple[int, str], ...] = ()
     num_refits: int = 0
     num_undone: int = 0
+    drift: DriftLog = _NOTHING
+    recent: tuple[Recent, ...] = ()
+
+    @property
+    def metrics(self) -> StreamMetrics:
+        """Sums over rows that were predicted."""
+        return self.score.metrics
+
+    def with_recent(self, predictions: Sequence[Recent]) -> "Progress":
+        """Remember predictions, the latest ones only."""
+        return replace(self, recent=(*self.recent, *predictions)[-_MOST_RECENT:])
 
     def skip(self, line: int, issue: str, position: Position) -> "Progress":
         """Leave out a bad row."""
@@ -61,6 +88,11 @@ class Progress:
 class Checkpoint:
     """What a checkpoint's file holds.
 
+    ```python
+    checkpoint = streamgp.load("sensor.checkpoint")
+    checkpoint.predict([{"when": "2024-03-01 10:00", "city": "Oslo"}]).mean
+    ```
+
     Attributes:
         identity: What must be the same in the run that goes on.
         progress: How far the stream was.
@@ -68,6 +100,23 @@ class Checkpoint:
 
     identity: Mapping[str, Any]
     progress: Progress
+
+    def predict(self, rows: Sequence[Mapping[str, Any]], *, totals: Sequence[float] | None = None) -> Any:
+        """Predict rows of the table that the stream was read from.
+
+        Args:
+            rows: Their fields by name; what is absent is missing.
+            totals: Numbers of trials, for binomial targets.
+
+        Returns:
+            A `StreamPrediction` for numbers; for classes, the probabilities of each row by label.
+        """
+        X = torch.from_numpy(self.progress.preprocessing.transform(rows))
+        learner = self.progress.learner
+        if isinstance(learner, OneVsRest):
+            return [dict(zip(learner.classes, each, strict=True)) for each in learner.predict(X).tolist()]
+        prediction: StreamPrediction = learner.predict(X, None if totals is None else torch.tensor(totals))
+        return prediction
 
 
 def save_checkpoint(path: Path, progress: Progress, identity: Mapping[str, Any]) -> None:

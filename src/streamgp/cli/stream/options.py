@@ -1,12 +1,13 @@
 """Options of `streamgp stream`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final
 
 from streamgp.checks import check_choice, check_count
 from streamgp.cli.outputs import check_output_paths
+from streamgp.cli.stream.drift import DETECTORS
 from streamgp.cli.stream.rows import LIKELIHOODS
 from streamgp.errors import OptionError
 from streamgp.streaming import StreamSettings
@@ -23,6 +24,9 @@ class StreamOptions:
         source: A file, or `-` for standard input.
         target: Column that is predicted.
         features: Columns to predict from; all others if None.
+        exclude: Columns that are left out.
+        kinds: What columns are, by name, where it should not be guessed: as in `Preprocessing`.
+        first_rows: Number of rows that tell what columns and target are, before the first is predicted.
         totals: Column of numbers of trials, for binomial targets.
         format: `"csv"`, `"jsonl"` or `"auto"`.
         likelihood: One of `LIKELIHOODS`, or `"auto"`.
@@ -33,6 +37,8 @@ class StreamOptions:
         refit: See there.
         half_life: See there.
         seed: See there.
+        drift_detector: Name of a detector of river, or None; see `DETECTORS`.
+        on_drift: What to do when it finds that errors have grown: `"rewarm"` or `"reset"`.
         checkpoint: Where checkpoints go, or None.
         checkpoint_every: Number of rows between them.
         is_resumed: Whether to go on from a checkpoint (True), or to replace it (False); None if there should be none.
@@ -45,6 +51,9 @@ class StreamOptions:
     source: str
     target: str
     features: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] = ()
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    first_rows: int = 100
     totals: str | None = None
     format: str = "auto"
     likelihood: str = "auto"
@@ -55,6 +64,8 @@ class StreamOptions:
     refit: int | str = "auto"
     half_life: float | str | None = "auto"
     seed: int = 0
+    drift_detector: str | None = None
+    on_drift: str = "rewarm"
     checkpoint: Path | None = None
     checkpoint_every: int = 1000
     is_resumed: bool | None = None
@@ -67,6 +78,10 @@ class StreamOptions:
         """Check the options that need no data."""
         check_choice(self.likelihood, ("auto", *LIKELIHOODS), "likelihood")
         check_count(self.block, "block")
+        check_count(self.first_rows, "first-rows")
+        check_choice(self.on_drift, ("rewarm", "reset"), "on-drift")
+        if self.drift_detector is not None:
+            check_choice(self.drift_detector, tuple(DETECTORS), "drift-detector")
         check_count(self.checkpoint_every, "checkpoint-every")
         if self.limit is not None:
             check_count(self.limit, "limit")
@@ -108,6 +123,8 @@ class StreamOptions:
         return {
             "target": self.target,
             "features": list(features),
+            "kinds": dict(self.kinds),
+            "first-rows": self.first_rows,
             "totals": self.totals,
             "likelihood": likelihood,
             "block": self.block,
@@ -116,5 +133,7 @@ class StreamOptions:
             "refit": self.refit,
             "half-life": self.half_life,
             "seed": self.seed,
+            "drift-detector": self.drift_detector,
+            "on-drift": self.on_drift,
             "output": "standard output" if self.output_path is None else "a file",
         }

@@ -14,6 +14,7 @@ from streamgp.cli.error_handling import printable
 from streamgp.cli.stream.checkpoints import Progress
 from streamgp.cli.stream.scoring import num_inducing
 from streamgp.errors import StreamGPWarning
+from streamgp.streaming.metrics import coverage_warning
 
 __all__ = ["StreamReport"]
 
@@ -95,12 +96,20 @@ class StreamReport:
         table.add_row("rows per second", f"{self._rate(progress):.1f}")
         for name, value in progress.metrics.summary().items():
             table.add_row(name, f"{value:.5g}")
+        if progress.num_unlabeled:
+            table.add_row("rows without a target", str(progress.num_unlabeled))
+        if progress.drift.num_drifts:
+            table.add_row("changes found", str(progress.drift.num_drifts))
         table.add_row("inducing points", str(num_inducing(progress.learner)))
         table.add_row("refits (undone)", f"{progress.num_refits} ({progress.num_undone})")
         table.add_row("inputs far outside", str(progress.learner.num_outside))
         table.add_row("bad rows left out", str(progress.num_skipped))
         table.add_row("warnings", str(self._num_warnings))
         self._console.print(table)
+        is_discrete = progress.learner.settings.starting_likelihood.outcome_kind != "real"
+        warning = coverage_warning(progress.metrics, is_discrete=is_discrete)
+        if warning is not None:
+            self.say(f"Warning: {warning}")
         for line, issue in progress.skipped:
             self.say(f"Line {line} was left out: {issue}.")
         if progress.num_skipped > len(progress.skipped):

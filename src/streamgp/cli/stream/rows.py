@@ -8,6 +8,7 @@ from streamgp.cli.reading.lines import Position
 from streamgp.cli.reading.records import Record
 from streamgp.cli.reading.values import is_missing, read_number, to_number
 from streamgp.errors import OptionError
+from streamgp.streaming.columns import Column
 
 __all__ = [
     "LIKELIHOODS",
@@ -30,15 +31,15 @@ class Row(NamedTuple):
     Attributes:
         line: Number of its line.
         position: How far the source was read after it.
-        inputs: Features.
-        target: A number, or a label as text.
+        fields: Features by name, as they were given.
+        target: A number, a label as text, or None where it is missing: such a row is predicted and not learned.
         total: Number of trials, for binomial targets.
     """
 
     line: int
     position: Position
-    inputs: tuple[float, ...]
-    target: float | str
+    fields: Mapping[str, Any]
+    target: float | str | None
     total: float | None = None
 
 
@@ -59,7 +60,13 @@ class Columns:
 
 
 def choose_columns(
-    names: Sequence[str], target: str, features: Sequence[str] | None, *, totals: str | None = None
+    names: Sequence[str],
+    target: str,
+    features: Sequence[str] | None,
+    *,
+    exclude: Sequence[str] = (),
+    kinds: Mapping[str, str] | None = None,
+    totals: str | None = None,
 ) -> Columns:
     """Check names of columns against those that there are.
 
@@ -67,13 +74,18 @@ def choose_columns(
         names: All names.
         target: The target's.
         features: The inputs'; all others if None.
+        exclude: Those that are left out.
+        kinds: What features are, by name, where it was said.
         totals: Name of the numbers of trials, or None.
     """
     known = ", ".join(map(repr, names))
-    for role, name in (("target", target), ("totals", totals), *(("feature", each) for each in features or ())):
+    roles = [("target", target), ("totals", totals), *(("feature", each) for each in features or ())]
+    roles += [("exclusion", each) for each in exclude] + [(kind, name) for name, kind in (kinds or {}).items()]
+    for role, name in roles:
         if name is not None and name not in names:
             raise OptionError(f"There is no column {name!r} for the {role}. The columns are {known}.")
-    chosen = tuple(name for name in names if name not in (target, totals)) if features is None else tuple(features)
+    others = tuple(name for name in names if name not in (target, totals)) if features is None else tuple(features)
+    chosen = tuple(name for name in others if name not in exclude)
     if not chosen:
         raise OptionError(f"There are no features: the columns are {known}, and the target is {target!r}.")
     used = [*chosen, target] if totals is None else [*chosen, target, totals]
@@ -101,21 +113,50 @@ def choose_likelihood(records: Iterable[Record], columns: Columns) -> str:
     return "classes" if is_whole and len(set(numbers)) <= 2 and len(numbers) >= _ENOUGH_ROWS else "gaussian"
 
 
-def read_row(record: Record, columns: Columns, likelihood: str) -> Row | str:
-    """Read a row from a record, or say what is wrong with it."""
+def read_row(record: Record, columns: Columns, likelihood: str, features: Sequence[Column]) -> Row | str:
+    """Read a row from a record, or say what is wrong with it.
+
+    Args:
+        record: The record.
+        columns: Which of its fields are what.
+        likelihood: What the target is.
+        features: What is known of the features.
+    """
     fields = record.fields
     if fields is None:
         return record.issue
-    inputs = [read_number(fields, name, "feature") for name in columns.features]
+    for column in features:
+        issue = _feature_issue(column, fields)
+        if issue:
+            return issue
     total = None if columns.totals is None else read_number(fields, columns.totals, "column of totals")
-    target = _read_label(fields, columns) if likelihood == "classes" else read_number(fields, columns.target, "target")
-    for value in (*inputs, total, "" if likelihood == "classes" else target):
-        if isinstance(value, str) and value:
-            return value
-    if target is None:
-        return f"the target {columns.target!r} is missing"
-    row = Row(record.line, record.position, tuple(inputs), target, total)  # type: ignore[arg-type]
+    if isinstance(total, str):
+        return total
+    target: float | str | None = None
+    if likelihood == "classes":
+        target = _read_label(fields, columns)
+    elif not is_missing(fields.get(columns.target)):
+        target = read_number(fields, columns.target, "target")
+        if isinstance(target, str):
+            return target
+    given = {name: fields.get(name) for name in columns.features}
+    row = Row(record.line, record.position, given, target, total)
     return _outside_support(row, columns, likelihood) or row
+
+
+def _feature_issue(column: Column, fields: Mapping[str, Any]) -> str:
+    """Say why a feature cannot be used; nothing if it can, or if it is missing."""
+    value = fields.get(column.name)
+    if is_missing(value) or column.kind == "text":
+        return ""
+    if column.kind == "number":
+        number = read_number(fields, column.name, "feature")
+        return number if isinstance(number, str) else ""
+    if isinstance(value, list | dict):
+        return f"the feature {column.name!r} is {value!r} and not a {column.kind}"
+    if column.kind == "date" and column.read(value) is None:
+        return f"the feature {column.name!r} is {value!r} and not a date like those before it"
+    return ""
 
 
 def _outside_support(row: Row, columns: Columns, likelihood: str) -> str:

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -20,21 +20,21 @@ from streamgp.cli.stream.checkpoints import (
     remove_checkpoint,
     save_checkpoint,
 )
+from streamgp.cli.stream.drift import Drift
 from streamgp.cli.stream.options import StreamOptions
 from streamgp.cli.stream.picture import save_picture
 from streamgp.cli.stream.predictions import PredictionFile
 from streamgp.cli.stream.report import StreamReport
 from streamgp.cli.stream.rows import Columns, Row, choose_columns, choose_likelihood, read_row
-from streamgp.cli.stream.scoring import learn, score
+from streamgp.cli.stream.scoring import Scored, learn, score
 from streamgp.errors import FileFormatError, NumericalError, OptionError
-from streamgp.streaming import StreamLearner
-from streamgp.streaming.metrics import CLASS_MEASURES, VALUE_MEASURES, StreamMetrics
+from streamgp.streaming import LearnInfo, StreamLearner
+from streamgp.streaming.columns import KINDS, Preprocessing
 from streamgp.streaming.one_vs_rest import OneVsRest
+from streamgp.streaming.scoring import ClassScore, ValueScore
 
 __all__ = ["run_stream"]
 
-# Rows that tell what the targets are, if nobody does.
-_NUM_LOOKED_AT = 100
 _MEANINGS = {"gaussian": "a real number", "binomial": "a number of successes", "classes": "a class"}
 
 
@@ -90,7 +90,7 @@ def run_stream(options: StreamOptions, *, console: Console | None = None) -> Pro
                 f"{lines.name} has no rows that could be learned, and {progress.num_skipped} bad ones."
             )
         if options.picture is not None:
-            save_picture(progress.metrics, options.picture)
+            save_picture(progress, options.picture)
         written = {"Predictions": options.output_path, "Checkpoint": options.checkpoint, "Picture": options.picture}
         report.finish(progress, files={name: str(path) for name, path in written.items() if path is not None})
     return progress
@@ -116,7 +116,14 @@ def _check_start(options: StreamOptions) -> None:
 def _make_plan(options: StreamOptions, lines: Lines) -> _Plan:
     loaded = load_checkpoint(options.checkpoint) if options.checkpoint is not None and options.is_resumed else None
     reader = open_reader(lines, options.format)
-    columns = choose_columns(reader.names, options.target, options.features, totals=options.totals)
+    columns = choose_columns(
+        reader.names,
+        options.target,
+        options.features,
+        exclude=options.exclude,
+        kinds=options.kinds,
+        totals=options.totals,
+    )
     if loaded is None:
         return _first_plan(options, reader, columns)
     assert options.checkpoint is not None
@@ -131,27 +138,63 @@ def _make_plan(options: StreamOptions, lines: Lines) -> _Plan:
 
 
 def _first_plan(options: StreamOptions, reader: AbstractReader, columns: Columns) -> _Plan:
-    """Start at the first row; if nobody says what the targets are, look at the first rows."""
-    records, likelihood, notes = reader.records(), options.likelihood, []
+    """Start at the first row; look at the first rows for what columns and target are, if nobody says it."""
+    records = reader.records()
+    first = list(itertools.islice(records, options.first_rows))
+    likelihood, notes = options.likelihood, []
     if likelihood == "auto":
-        first = list(itertools.islice(records, _NUM_LOOKED_AT))
         likelihood = choose_likelihood(first, columns)
-        records = itertools.chain(first, records)
         notes.append(f"The target {columns.target!r} is taken as {_MEANINGS[likelihood]}: --likelihood {likelihood}.")
+    preprocessing = _preprocessing(options, columns, first)
+    notes += _notes(preprocessing)
     settings = options.settings(likelihood)
     is_classes = likelihood == "classes"
     progress = Progress(
         learner=OneVsRest(settings) if is_classes else StreamLearner(settings),
-        metrics=StreamMetrics(CLASS_MEASURES if is_classes else VALUE_MEASURES),
+        score=ClassScore() if is_classes else ValueScore(),
+        preprocessing=preprocessing,
     )
-    return _Plan(columns, likelihood, options.identity(likelihood, columns.features), records, progress, tuple(notes))
+    identity = options.identity(likelihood, columns.features)
+    return _Plan(columns, likelihood, identity, itertools.chain(first, records), progress, tuple(notes))
+
+
+def _preprocessing(options: StreamOptions, columns: Columns, first: Sequence[Record]) -> Preprocessing:
+    """What the features are, from the first records that can be read."""
+    readable = [record.fields for record in first if record.fields is not None]
+    if not readable:
+        return Preprocessing(())
+    given = [{name: fields.get(name) for name in columns.features} for fields in readable]
+    preprocessing = Preprocessing.from_records(given, kinds=options.kinds)
+    if not preprocessing.outputs:
+        raise OptionError(
+            f"There are no features: the columns {list(columns.features)} hold texts of which most are different. Name "
+            "those that are categories with --categories."
+        )
+    return preprocessing
+
+
+def _notes(preprocessing: Preprocessing) -> list[str]:
+    """What columns are taken as, but for numbers."""
+    names = {kind: [each.name for each in preprocessing.columns if each.kind == kind] for kind in KINDS}
+    notes = []
+    if names["date"] or names["category"]:
+        parts = [f"dates: {', '.join(names['date'])}"] if names["date"] else []
+        parts += [f"categories: {', '.join(names['category'])}"] if names["category"] else []
+        notes.append(f"Columns are taken as {'; '.join(parts)}.")
+    if names["text"]:
+        notes.append(f"Not used, as most of their texts are different: {', '.join(names['text'])}.")
+    return notes
 
 
 def _run(plan: _Plan, options: StreamOptions, *, predictions: PredictionFile, report: StreamReport) -> Progress:
     progress = saved = plan.progress
+    drift = None
+    if options.drift_detector is not None:
+        is_classes = plan.likelihood == "classes"
+        drift = Drift(options.drift_detector, options.on_drift, progress.drift, is_classes=is_classes)
     try:
         for block in _blocks(plan, options):
-            progress = _advance(progress, block, predictions, is_bad_skipped=options.is_bad_skipped)
+            progress = _advance(progress, block, predictions, drift=drift, is_bad_skipped=options.is_bad_skipped)
             report.show(progress)
             if options.checkpoint is not None and progress.num_rows - saved.num_rows >= options.checkpoint_every:
                 predictions.sync(progress.num_bytes)
@@ -170,7 +213,7 @@ def _blocks(plan: _Plan, options: StreamOptions) -> Iterator[_Block]:
     while num_rows < limit and (record := next(plan.records, None)) is not None:
         if not record.is_ended and options.checkpoint is not None:
             break  # the source may grow: a later run that goes on from the checkpoint reads the whole line
-        row = read_row(record, plan.columns, plan.likelihood)
+        row = read_row(record, plan.columns, plan.likelihood, plan.progress.preprocessing.columns)
         if isinstance(row, Row):
             block.rows.append(row)
             num_rows += 1
@@ -178,7 +221,7 @@ def _blocks(plan: _Plan, options: StreamOptions) -> Iterator[_Block]:
             block.bad.append((record, row))
         else:
             raise FileFormatError(
-                f"Line {record.line} of the stream cannot be used: {row}. Mend it, leave a column out with --features, "
+                f"Line {record.line} of the stream cannot be used: {row}. Mend it, leave a column out with --exclude, "
                 "or leave such rows out with --skip-bad."
             )
         block = block._replace(position=record.position)
@@ -190,7 +233,12 @@ def _blocks(plan: _Plan, options: StreamOptions) -> Iterator[_Block]:
 
 
 def _advance(
-    progress: Progress, block: _Block, predictions: PredictionFile, *, is_bad_skipped: bool = False
+    progress: Progress,
+    block: _Block,
+    predictions: PredictionFile,
+    *,
+    drift: Drift | None = None,
+    is_bad_skipped: bool = False,
 ) -> Progress:
     """Predict the rows of a block, and then learn them."""
     for record, issue in block.bad:
@@ -198,10 +246,11 @@ def _advance(
     rows = block.rows
     if not rows:
         return progress
+    fields = [row.fields for row in rows]
+    X = torch.from_numpy(progress.preprocessing.transform(fields))
     try:
-        scored = score(progress.learner, rows, progress.num_rows)
-        metrics = progress.metrics.add(scored.measures) if scored.measures else progress.metrics
-        learner, info = learn(progress.learner, rows)
+        scored = score(progress.learner, rows, X, progress.score, num_rows=progress.num_rows)
+        learned, info = _learned(progress, rows, X, scored=scored, drift=drift)
     except NumericalError as error:
         if is_bad_skipped:
             for row in rows:
@@ -212,12 +261,30 @@ def _advance(
         ) from error
     num_bytes = predictions.write(scored.entries)
     return replace(
-        progress,
-        learner=learner,
-        metrics=metrics,
+        learned,
+        score=scored.score,
+        preprocessing=progress.preprocessing.learned(fields),
         position=block.position,
         num_rows=progress.num_rows + len(rows),
+        num_unlabeled=progress.num_unlabeled + sum(row.target is None for row in rows),
         num_bytes=progress.num_bytes + num_bytes,
         num_refits=progress.num_refits + len(info.refits),
         num_undone=progress.num_undone + sum(not report.is_kept for report in info.refits),
-    )
+    ).with_recent(scored.recent)
+
+
+def _learned(
+    progress: Progress, rows: Sequence[Row], X: torch.Tensor, *, scored: Scored, drift: Drift | None
+) -> tuple[Progress, LearnInfo]:
+    """Learn rows; where a detector finds that errors have grown, by a model that begins anew at that row."""
+    learner, log, change, refits = progress.learner, progress.drift, None, ()
+    if drift is not None and learner.is_warm:
+        log, change = drift.inspect(log, scored.errors)
+    if change is not None and drift is not None:
+        known = [index for index, row in enumerate(rows) if row.target is not None]
+        start = known[change]
+        learner, info = learn(learner, rows[:start], X[:start])
+        learner, refits = learner.reset() if drift.action == "reset" else learner.rewarm(), info.refits
+        rows, X = rows[start:], X[start:]
+    learner, info = learn(learner, rows, X)
+    return replace(progress, learner=learner, drift=log), info._replace(refits=(*refits, *info.refits))

@@ -5,18 +5,39 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.cli.stream.rows import Row
 from streamgp.streaming import LearnInfo, StreamLearner
 from streamgp.streaming.one_vs_rest import OneVsRest
+from streamgp.streaming.scoring import ClassScore, ValueScore
 
-__all__ = ["LEVELS", "Learner", "Scored", "learn", "num_inducing", "score"]
+__all__ = ["LEVELS", "Learner", "Recent", "Score", "Scored", "learn", "num_inducing", "score"]
 
 Learner = StreamLearner | OneVsRest
+Score = ValueScore | ClassScore
 
 # The ends of the interval that should hold 90 % of the targets.
 LEVELS = (0.05, 0.95)
+
+
+class Recent(NamedTuple):
+    """A prediction as it is drawn.
+
+    Attributes:
+        row: Number of its row.
+        target: What came; None if it is missing. For classes, the probability of what came.
+        mean: What was predicted.
+        lower: The lower end of its band.
+        upper: The upper one.
+    """
+
+    row: int
+    target: float | None
+    mean: float | None
+    lower: float | None
+    upper: float | None
 
 
 class Scored(NamedTuple):
@@ -24,35 +45,46 @@ class Scored(NamedTuple):
 
     Attributes:
         entries: What is written of each row.
-        measures: What metrics add up, by name; empty where there is nothing to predict from.
+        score: The metrics after them.
+        errors: How wrong they were, for a detector of changes: of the rows that have a target.
+        recent: What is drawn of them.
     """
 
     entries: list[dict[str, Any]]
-    measures: dict[str, list[float]]
+    score: Score
+    errors: list[float]
+    recent: list[Recent]
 
 
-def score(learner: Learner, rows: Sequence[Row], num_rows: int) -> Scored:
+def score(learner: Learner, rows: Sequence[Row], X: Float[Tensor, "n d"], before: Score, *, num_rows: int) -> Scored:
     """Predict rows.
 
     Args:
         learner: What is known before them.
         rows: The rows.
+        X: Their inputs.
+        before: The metrics before them.
         num_rows: Number of rows before them.
     """
-    entries = [{"row": num_rows + index, "line": row.line} for index, row in enumerate(rows, 1)]
+    numbers = [{"row": num_rows + index, "line": row.line} for index, row in enumerate(rows, 1)]
     if learner.num_dims is None:
-        return Scored(
-            [{**each, "prediction": None, "target": row.target} for each, row in zip(entries, rows, strict=True)], {}
-        )
-    scored = _score_classes(learner, rows) if isinstance(learner, OneVsRest) else _score_values(learner, rows)
-    return Scored([{**first, **each} for first, each in zip(entries, scored.entries, strict=True)], scored.measures)
-
-
-def learn(learner: Learner, rows: Sequence[Row]) -> tuple[Learner, LearnInfo]:
-    """Learn rows."""
-    X = _inputs(rows)
+        nothing = [{**each, "prediction": None, "target": row.target} for each, row in zip(numbers, rows, strict=True)]
+        return Scored(nothing, _seen(before, rows), [], [])
     if isinstance(learner, OneVsRest):
-        return learner.learn(X, [str(row.target) for row in rows])
+        assert isinstance(before, ClassScore)
+        return _score_classes(learner, rows, X, before, numbers=numbers)
+    assert isinstance(before, ValueScore)
+    return _score_values(learner, rows, X, before, numbers=numbers)
+
+
+def learn(learner: Learner, rows: Sequence[Row], X: Float[Tensor, "n d"]) -> tuple[Learner, LearnInfo]:
+    """Learn those of the rows that have a target."""
+    index = _known(rows)
+    if not index:
+        return learner, LearnInfo()
+    rows, X = [rows[i] for i in index], X[index]
+    if isinstance(learner, OneVsRest):
+        return learner.learn(X, _labels(rows))
     return learner.learn(X, _targets(rows), _totals(rows))
 
 
@@ -62,53 +94,102 @@ def num_inducing(learner: Learner) -> int:
     return 0 if one is None or one.model is None else one.model.bank.num_inducing
 
 
-def _score_values(learner: StreamLearner, rows: Sequence[Row]) -> Scored:
-    y = _targets(rows)
-    prediction = learner.predict(_inputs(rows), _totals(rows))
-    mean, quantiles = prediction.mean, prediction.quantiles(LEVELS)
+def _seen(before: Score, rows: Sequence[Row]) -> Score:
+    known = [rows[i] for i in _known(rows)]
+    if isinstance(before, ClassScore):
+        return before.seen(_labels(known))
+    return before.seen(_targets(known).unsqueeze(-1))
+
+
+def _score_values(
+    learner: StreamLearner,
+    rows: Sequence[Row],
+    X: Float[Tensor, "n d"],
+    before: ValueScore,
+    *,
+    numbers: Sequence[dict[str, Any]],
+) -> Scored:
+    index = _known(rows)
+    prediction = learner.predict(X, _totals(rows))
+    mean, deviation, quantiles = prediction.mean, prediction.variance.sqrt(), prediction.quantiles(LEVELS)
     lower, upper = quantiles.unbind(-1)
-    columns: dict[str, list[Any]] = {
-        "prediction": mean.tolist(),
-        "std": prediction.variance.sqrt().tolist(),
-        "quantiles": [dict(zip(map(str, LEVELS), each, strict=True)) for each in quantiles.tolist()],
-        "target": y.tolist(),
-        "nlpd": (-prediction.log_density(y)).tolist(),
-    }
-    entries = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-    measures = {
-        "squared_error": (y - mean).square().tolist(),
-        "absolute_error": (y - mean).abs().tolist(),
-        "negative_log_density": columns["nlpd"],
-        "is_covered": ((lower <= y) & (y <= upper)).double().tolist(),
-    }
-    return Scored(entries, measures)
+    known = [rows[i] for i in index]
+    y = _targets(known)
+    if 0 < len(index) < len(rows):
+        prediction = learner.predict(X[index], _totals(known))
+    nlpd = -prediction.log_density(y) if index else y
+    densities = dict(zip(index, nlpd.tolist(), strict=True))
+    entries = []
+    for i, row in enumerate(rows):
+        entry = {
+            **numbers[i],
+            "prediction": float(mean[i]),
+            "std": float(deviation[i]),
+            "quantiles": dict(zip(map(str, LEVELS), quantiles[i].tolist(), strict=True)),
+            "target": row.target,
+        }
+        entries.append({**entry, "nlpd": densities[i]} if i in densities else entry)
+    after = before
+    if index:
+        after = before.add(
+            y.unsqueeze(-1),
+            mean=mean[index].unsqueeze(-1),
+            negative_log_density=nlpd,
+            is_covered=((lower[index] <= y) & (y <= upper[index])).unsqueeze(-1),
+        )
+    errors = ((y - mean[index]).abs() / deviation[index]).tolist()
+    recent = [
+        Recent(each["row"], row.target, float(mean[i]), float(lower[i]), float(upper[i]))  # type: ignore[arg-type]
+        for i, (each, row) in enumerate(zip(numbers, rows, strict=True))
+    ]
+    return Scored(entries, after, errors, recent)
 
 
-def _score_classes(learner: OneVsRest, rows: Sequence[Row]) -> Scored:
-    labels = [str(label) for label in learner.classes]
-    unseen = learner.unseen
-    entries: list[dict[str, Any]] = []
-    measures: dict[str, list[float]] = {"is_correct": [], "brier": [], "negative_log_density": []}
-    for row, values in zip(rows, learner.predict(_inputs(rows)).tolist(), strict=True):
-        probabilities = dict(zip(labels, values, strict=True))
-        predicted = max(labels, key=probabilities.__getitem__)
-        nlpd = -math.log(probabilities.get(str(row.target), unseen))
-        distance = sum((p - (label == row.target)) ** 2 for label, p in probabilities.items())
-        entries.append({"prediction": predicted, "probabilities": probabilities, "target": row.target, "nlpd": nlpd})
-        measures["is_correct"].append(float(predicted == row.target))
-        measures["brier"].append(distance + (row.target not in probabilities))
-        measures["negative_log_density"].append(nlpd)
-    return Scored(entries, measures)
+def _score_classes(
+    learner: OneVsRest,
+    rows: Sequence[Row],
+    X: Float[Tensor, "n d"],
+    before: ClassScore,
+    *,
+    numbers: Sequence[dict[str, Any]],
+) -> Scored:
+    labels, index = [str(label) for label in learner.classes], _known(rows)
+    probabilities = learner.predict(X)
+    entries, errors, recent, nlpd = [], [], [], []
+    for number, row, values in zip(numbers, rows, probabilities.tolist(), strict=True):
+        each = dict(zip(labels, values, strict=True))
+        predicted = max(labels, key=each.__getitem__)
+        entry = {**number, "prediction": predicted, "probabilities": each, "target": row.target}
+        if row.target is not None:
+            nlpd.append(-math.log(each.get(str(row.target), learner.unseen)))
+            errors.append(float(predicted != row.target))
+            entry["nlpd"] = nlpd[-1]
+            recent.append(Recent(number["row"], each.get(str(row.target), 0.0), None, None, None))
+        entries.append(entry)
+    after = before
+    if index:
+        after = before.add(
+            _labels([rows[i] for i in index]),
+            classes=labels,
+            probabilities=probabilities[index],
+            negative_log_density=nlpd,
+        )
+    return Scored(entries, after, errors, recent)
 
 
-def _inputs(rows: Sequence[Row]) -> Tensor:
-    return torch.tensor([row.inputs for row in rows], dtype=torch.float64)
+def _known(rows: Sequence[Row]) -> list[int]:
+    """Which rows have a target."""
+    return [index for index, row in enumerate(rows) if row.target is not None]
 
 
-def _targets(rows: Sequence[Row]) -> Tensor:
+def _labels(rows: Sequence[Row]) -> list[str]:
+    return [str(row.target) for row in rows]
+
+
+def _targets(rows: Sequence[Row]) -> Float[Tensor, " n"]:
     return torch.tensor([row.target for row in rows], dtype=torch.float64)
 
 
-def _totals(rows: Sequence[Row]) -> Tensor | None:
+def _totals(rows: Sequence[Row]) -> Float[Tensor, " n"] | None:
     totals = [row.total for row in rows if row.total is not None]
     return torch.tensor(totals, dtype=torch.float64) if totals else None

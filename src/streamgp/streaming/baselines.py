@@ -1,0 +1,78 @@
+"""Predictions that look at no input, for comparison: the last value, the mean so far, the most frequent class."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import final
+
+from jaxtyping import Float
+from torch import Tensor
+
+__all__ = ["ClassBaseline", "ValueBaseline"]
+
+
+@final
+@dataclass(frozen=True)
+class ValueBaseline:
+    """Values so far, one for each output; a frozen value.
+
+    Attributes:
+        num_rows: Number of rows.
+        last: Values of the last row.
+        mean: Means over all rows.
+    """
+
+    num_rows: int = 0
+    last: tuple[float, ...] = ()
+    mean: tuple[float, ...] = ()
+
+    def add(self, y: Float[Tensor, "n o"]) -> "ValueBaseline":
+        """After more rows."""
+        if not len(y):
+            return self
+        count = self.num_rows + len(y)
+        before = [self.num_rows * each for each in self.mean] or [0.0] * y.shape[-1]
+        mean = tuple((old + new) / count for old, new in zip(before, y.sum(0).tolist(), strict=True))
+        return ValueBaseline(count, tuple(y[-1].tolist()), mean)
+
+    def measures(self, y: Float[Tensor, "n o"]) -> dict[str, list[float]]:
+        """Absolute errors of both predictions, averaged over outputs."""
+        return {
+            "last_value_error": (y - y.new_tensor(self.last)).abs().mean(-1).tolist(),
+            "running_mean_error": (y - y.new_tensor(self.mean)).abs().mean(-1).tolist(),
+        }
+
+
+@final
+@dataclass(frozen=True)
+class ClassBaseline:
+    """Labels so far; a frozen value.
+
+    Attributes:
+        counts: How often each label came.
+        last: The last label.
+    """
+
+    counts: tuple[tuple[Hashable, int], ...] = ()
+    last: Hashable = None
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows."""
+        return sum(count for _, count in self.counts)
+
+    def add(self, labels: Sequence[Hashable]) -> "ClassBaseline":
+        """After more rows."""
+        if not len(labels):
+            return self
+        counts = dict(self.counts)
+        for label in labels:
+            counts[label] = counts.get(label, 0) + 1
+        return replace(self, counts=tuple(counts.items()), last=labels[-1])
+
+    def measures(self, labels: Sequence[Hashable]) -> dict[str, list[float]]:
+        """Whether the most frequent label, and the last one, are right."""
+        frequent = max(self.counts, key=lambda each: each[1])[0]
+        return {
+            "is_most_frequent": [float(label == frequent) for label in labels],
+            "is_last": [float(label == self.last) for label in labels],
+        }

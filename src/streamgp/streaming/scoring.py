@@ -1,0 +1,111 @@
+"""How good predictions of a stream were, each made before its row was learned."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import final
+
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from streamgp.streaming.baselines import ClassBaseline, ValueBaseline
+from streamgp.streaming.calibration import Calibration
+from streamgp.streaming.metrics import CLASS_MEASURES, VALUE_MEASURES, StreamMetrics
+
+__all__ = ["ClassScore", "ValueScore"]
+
+
+@final
+@dataclass(frozen=True)
+class ValueScore:
+    """Metrics of predicted values or counts; a frozen value of constant size.
+
+    Attributes:
+        metrics: Sums over rows that were predicted.
+        baseline: The targets so far.
+        calibration: Predictive probabilities of not more than the targets.
+    """
+
+    metrics: StreamMetrics = field(default_factory=lambda: StreamMetrics(VALUE_MEASURES))
+    baseline: ValueBaseline = field(default_factory=ValueBaseline)
+    calibration: Calibration = field(default_factory=Calibration)
+
+    def add(
+        self,
+        y: Float[Tensor, "n o"],
+        *,
+        mean: Float[Tensor, "n o"],
+        negative_log_density: Float[Tensor, " n"],
+        is_covered: Bool[Tensor, "n o"],
+        cumulative: Float[Tensor, "n o"] | None = None,
+    ) -> "ValueScore":
+        """Score rows that were predicted.
+
+        Args:
+            y: Targets.
+            mean: What was predicted.
+            negative_log_density: Of the targets.
+            is_covered: Whether they lie in their 90 % intervals.
+            cumulative: Predictive probabilities of not more than the targets, if they are known.
+        """
+        measures = {
+            "squared_error": (y - mean).square().mean(-1).tolist(),
+            "absolute_error": (y - mean).abs().mean(-1).tolist(),
+            "negative_log_density": negative_log_density.tolist(),
+            "is_covered": is_covered.double().mean(-1).tolist(),
+            **self.baseline.measures(y),
+        }
+        calibration = self.calibration if cumulative is None else self.calibration.add(cumulative.flatten().tolist())
+        return replace(self, metrics=self.metrics.add(measures), calibration=calibration).seen(y)
+
+    def seen(self, y: Float[Tensor, "n o"]) -> "ValueScore":
+        """Take note of targets that nothing predicted."""
+        return replace(self, baseline=self.baseline.add(y))
+
+
+@final
+@dataclass(frozen=True)
+class ClassScore:
+    """Metrics of predicted classes; a frozen value of constant size.
+
+    Attributes:
+        metrics: Sums over rows that were predicted.
+        baseline: The labels so far.
+        calibration: Predictive probabilities of the classes, and which came true.
+    """
+
+    metrics: StreamMetrics = field(default_factory=lambda: StreamMetrics(CLASS_MEASURES))
+    baseline: ClassBaseline = field(default_factory=ClassBaseline)
+    calibration: Calibration = field(default_factory=Calibration)
+
+    def add(
+        self,
+        labels: Sequence[Hashable],
+        *,
+        classes: Sequence[Hashable],
+        probabilities: Float[Tensor, "n k"],
+        negative_log_density: Sequence[float],
+    ) -> "ClassScore":
+        """Score rows that were predicted.
+
+        Args:
+            labels: The labels that came.
+            classes: Those that were known.
+            probabilities: What was predicted for these.
+            negative_log_density: Of the labels.
+        """
+        is_true = [[float(label == each) for each in classes] for label in labels]
+        rows = list(zip(probabilities.tolist(), is_true, strict=True))
+        measures = {
+            "is_correct": [true[max(range(len(p)), key=p.__getitem__)] for p, true in rows],
+            # A label that was not known had probability zero.
+            "brier": [sum((a - b) ** 2 for a, b in zip(p, true, strict=True)) + 1.0 - sum(true) for p, true in rows],
+            "negative_log_density": list(negative_log_density),
+            **self.baseline.measures(labels),
+        }
+        flat = probabilities.flatten().tolist()
+        calibration = self.calibration.add(flat, [value for true in is_true for value in true])
+        return replace(self, metrics=self.metrics.add(measures), calibration=calibration).seen(labels)
+
+    def seen(self, labels: Sequence[Hashable]) -> "ClassScore":
+        """Take note of labels that nothing predicted."""
+        return replace(self, baseline=self.baseline.add(labels))
