@@ -5,7 +5,7 @@ from torch.testing import assert_close
 
 from streamgp.checks import to_double
 from streamgp.errors import DTypeError, ShapeError, ValueRangeError
-from streamgp.loops.box import Box, candidates_around, separate_points
+from streamgp.loops.box import Box
 from streamgp.testing.tolerances import tolerance
 
 PAIRS = [(-5.0, 10.0), (0.0, 15.0), (100, 101)]
@@ -89,42 +89,6 @@ def test_what_is_read_is_a_copy():
 
 def test_a_single_point_may_be_a_row_of_numbers():
     assert Box.from_bounds(PAIRS).read([2.5, 7.5, 100.5]).tolist() == [[0.5, 0.5, 0.5]]
-
-
-def nearest(points, others):
-    return (points.unsqueeze(1) - others).abs().amax(-1).min()
-
-
-def test_candidates_are_in_the_cube_and_crowd_around_the_centres(rng):
-    centres = torch.tensor([[0.9, 0.1, 0.5]], dtype=torch.float64)
-    drawn = candidates_around(centres, 400, generator=rng)
-    assert drawn.shape == (400, 3)
-    assert ((drawn >= 0) & (drawn <= 1)).all()
-    near = ((drawn - centres).abs().amax(-1) < 0.05).double().mean()
-    assert near > 0.1  # a uniform draw has 0.1 ** 3
-
-
-def test_points_that_are_new_stay(rng):
-    points = torch.tensor([[0.1, 0.1], [0.9, 0.9]], dtype=torch.float64)
-    assert torch.equal(separate_points(points, points[:0], seed=0), points)
-    assert torch.equal(separate_points(points, points + 0.05, seed=0), points)
-
-
-def test_points_that_repeat_are_replaced():
-    taken = torch.tensor([[0.5, 0.5]], dtype=torch.float64)
-    points = torch.cat([taken + 1e-4, taken, taken - 0.3, taken - 0.3])
-    new = separate_points(points, taken, seed=0)
-    assert torch.equal(new[2], points[2])
-    everything = torch.cat([taken, new])
-    for i, point in enumerate(everything):
-        others = torch.cat([everything[:i], everything[i + 1 :]])
-        assert nearest(point.unsqueeze(0), others) >= 5e-3
-
-
-def test_a_cube_that_is_full_gives_the_loneliest_point():
-    taken = torch.linspace(0, 1, 300, dtype=torch.float64).unsqueeze(-1)
-    new = separate_points(taken[:1], taken, seed=0)
-    assert nearest(new, taken) > 0
 
 
 @pytest.mark.parametrize("bounds", [np.array([[0.0, 1.0], [2.0, 5.0], [3.0, 4.0]]), np.array([[0.0, 2, 3], [1, 5, 4]])])

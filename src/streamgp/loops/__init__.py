@@ -2,6 +2,7 @@
 
 from streamgp.loops.best import Best
 from streamgp.loops.box import Box
+from streamgp.loops.cube_space import AbstractCubeSpace
 from streamgp.loops.importance import Importance
 from streamgp.loops.linear_constraints import LinearConstraint
 from streamgp.loops.loop import AbstractLoop
@@ -14,6 +15,7 @@ from streamgp.loops.prediction import ResponsePrediction
 from streamgp.loops.settings import LoopSettings, SurrogateSettings, Training
 
 __all__ = [
+    "AbstractCubeSpace",
     "AbstractLoop",
     "Best",
     "Box",

@@ -9,28 +9,21 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.acquisition import AbstractSpace, Search
-from streamgp.acquisition.sobol import sobol_points
 from streamgp.checks import check_finite, to_double
-from streamgp.errors import DTypeError, ShapeError, UnsupportedError, ValueRangeError
-from streamgp.loops.maximize import candidates_around, maximize_in_cube
-from streamgp.loops.tables import parse_number
+from streamgp.errors import DTypeError, ShapeError, ValueRangeError
+from streamgp.loops.cube_space import AbstractCubeSpace
 from streamgp.storage import register
 
-__all__ = ["Box", "separate_points", "without_nearest"]
+__all__ = ["Box"]
 
 # How far outside the box a point may lie, relative to its width, and still be taken for one on its edge: rounding.
 _ROUNDING = 1e-6
-# A told point closer than this to a pending one, in the unit cube, takes its place: people round what they set.
-_SAME = 0.05
-# Two suggestions closer than this, in every coordinate of the unit cube, are taken for the same one.
-_LEAST_DISTANCE = 5e-3
 
 
 @register
 @final
 @dataclass(frozen=True, eq=False)
-class Box(AbstractSpace):
+class Box(AbstractCubeSpace):
     """A product of intervals.
 
     Attributes:
@@ -79,11 +72,6 @@ class Box(AbstractSpace):
         """Number of dimensions."""
         return len(self.lower)
 
-    @property
-    def is_continuous(self) -> bool:
-        """All of it is."""
-        return True
-
     def show(self, points: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
         """Take points of the unit cube to the user's units; never past the bounds by rounding."""
         return torch.clamp(self.lower + points * (self.upper - self.lower), self.lower, self.upper)
@@ -109,114 +97,7 @@ class Box(AbstractSpace):
             )
         return unit.clamp(0.0, 1.0)
 
-    def read_inputs(self, X: Any) -> Float[Tensor, "n d"]:
-        """The same."""
-        return self.read(X)
-
     @property
     def column_names(self) -> tuple[str, ...]:
         """The dimensions by number."""
         return tuple(f"x{j}" for j in range(self.num_dims))
-
-    def parse(self, rows: Sequence[Sequence[str]]) -> Float[Tensor, "n d"]:
-        """Numbers."""
-        return to_double([[parse_number(text, "a coordinate") for text in row] for row in rows], "X").reshape(
-            -1, self.num_dims
-        )
-
-    def no_points(self) -> Float[Tensor, "0 d"]:
-        """None."""
-        return self.lower.new_empty(0, self.num_dims)
-
-    def inputs(self, points: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
-        """The unit cube itself."""
-        return points
-
-    def without(self, taken: Tensor) -> "Box":
-        """The whole box: what was told may be told again."""
-        return self
-
-    def all_points(self) -> Tensor:
-        """There are too many."""
-        raise UnsupportedError("A box has more points than could be listed. Use a pool, or discrete parameters.")
-
-    def design(self, num_points: int, *, num_initial: int, num_before: int, seed: int) -> Float[Tensor, "n d"]:
-        """The next points of a Sobol sequence."""
-        return sobol_points(num_points, self.num_dims, seed=seed, skip=num_before)
-
-    def scatter(self, num_points: int, *, num_before: int, seed: int, ask: int) -> Float[Tensor, "n d"]:
-        """The Sobol sequence of the design goes on."""
-        return self.design(num_points, num_initial=0, num_before=num_before, seed=seed)
-
-    def candidates(self, num_points: int, *, centres: Tensor, generator: torch.Generator) -> Float[Tensor, "n d"]:
-        """Half over the whole box and half around good points."""
-        return candidates_around(centres, num_points, generator=generator)
-
-    def maximize(
-        self,
-        function: Any,
-        q: int,
-        search: Search,
-        *,
-        seed: int,
-        starts: Tensor | None = None,
-        centres: Tensor | None = None,
-    ) -> Float[Tensor, "q d"]:
-        """By gradients."""
-        return maximize_in_cube(function, q, search, num_dims=self.num_dims, seed=seed, starts=starts, centres=centres)
-
-    def separate(self, points: Tensor, taken: Tensor, *, is_noisy: bool, seed: int) -> Float[Tensor, "q d"]:
-        """Points of a Sobol sequence for those that repeat others."""
-        return separate_points(points, taken, is_noisy=is_noisy, seed=seed)
-
-    def still_pending(self, pending: Tensor, told: Tensor) -> Float[Tensor, "r d"]:
-        """Without the nearest one to each told point, if it is near."""
-        return without_nearest(pending, told, tolerance=_SAME)
-
-
-def separate_points(
-    points: Float[Tensor, "q d"], taken: Float[Tensor, "p d"], *, is_noisy: bool = False, seed: int
-) -> Float[Tensor, "q d"]:
-    """Replace points that repeat a taken one, or one before them, by points of a Sobol sequence.
-
-    Acquisition functions that know of pending points do not repeat them unless little is left to learn; this makes
-    sure. If the cube is too full for any point to be new, the one farthest from the others is taken.
-
-    Args:
-        points: Suggestions.
-        taken: Points not to be suggested again.
-        is_noisy: Whether points may repeat those before them.
-        seed: Of the sequence.
-    """
-    kept = taken
-    for point in points:
-        others = taken if is_noisy else kept
-        if float(_distances(point.unsqueeze(0), others)) < _LEAST_DISTANCE:
-            others = sobol_points(256, points.shape[-1], seed=seed)
-            distances = _distances(others, kept)
-            is_new = distances >= _LEAST_DISTANCE
-            point = others[int(is_new.double().argmax() if is_new.any() else distances.argmax())]
-        kept = torch.cat([kept, point.unsqueeze(0)])
-    return kept[len(taken) :]
-
-
-def without_nearest(
-    pending: Float[Tensor, "p d"], told: Float[Tensor, "n d"], *, tolerance: float
-) -> Float[Tensor, "r d"]:
-    """Pending points without the nearest one to each told point, if it is near."""
-    remaining: Sequence[int] = range(len(pending))
-    for point in told:
-        if not remaining:
-            break
-        distance = (pending[list(remaining)] - point).abs().amax(-1)
-        nearest = int(distance.argmin())
-        if distance[nearest] < tolerance:
-            remaining = [i for k, i in enumerate(remaining) if k != nearest]
-    return pending[list(remaining)]
-
-
-def _distances(points: Float[Tensor, "n d"], others: Float[Tensor, "p d"]) -> Float[Tensor, " n"]:
-    """Largest difference of a coordinate to the nearest other point."""
-    if not len(others):
-        return points.new_full((len(points),), torch.inf)
-    return (points.unsqueeze(1) - others).abs().amax(-1).amin(-1)

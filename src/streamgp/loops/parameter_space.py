@@ -14,7 +14,7 @@ from torch import Tensor
 from streamgp.acquisition import AbstractSpace, Search
 from streamgp.acquisition.sobol import sobol_points
 from streamgp.errors import DTypeError, OptionError, ShapeError, ValueRangeError
-from streamgp.loops.box import separate_points, without_nearest
+from streamgp.loops.cube_space import separate_points, without_nearest
 from streamgp.loops.linear_constraints import LinearConstraint, Polytope
 from streamgp.loops.maximize import (
     candidates_around,

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from streamgp.acquisition import AbstractRule, AbstractSpace, Search
 from streamgp.acquisition.rules.names import OPTIMIZER_RULES, read_rule
-from streamgp.checks import check_count, to_double
+from streamgp.checks import ArrayLike, check_count, to_double
 from streamgp.errors import DTypeError, OptionError, StreamGPWarning, UnsupportedError, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.loops import (
@@ -57,7 +57,7 @@ class Optimizer(AbstractLoop):
 
     def __init__(
         self,
-        bounds: Tensor | Sequence[tuple[float, float]] | Mapping[str, AbstractParameter],
+        bounds: ArrayLike | Mapping[str, AbstractParameter] | AbstractSpace,
         *,
         maximize: bool = True,
         likelihood: str | AbstractLikelihood = "gaussian",
@@ -77,7 +77,7 @@ class Optimizer(AbstractLoop):
         Args:
             bounds: Of the box that is searched: a tensor `(2, d)` with lower ends in the first row, as BoTorch has it,
                 or a list of pairs `(lower, upper)`, one for each dimension. Or parameters by name, `streamgp.Real`,
-                `Integer`, `Ordinal` and `Categorical`; points are then dictionaries.
+                `Integer`, `Ordinal` and `Categorical`; points are then dictionaries. Or a space of your own.
             maximize: Whether large outcomes are wanted, or small ones.
             likelihood: Of the objective: `"gaussian"`, `"student_t"`, `"poisson"`, `"negative_binomial"`,
                 `"bernoulli"`, `"preference"`, or an object of `streamgp.likelihoods`, whose numbers are in the user's
@@ -297,7 +297,7 @@ def _read_space(bounds: Any, input_constraints: Sequence[LinearConstraint]) -> A
             "input_constraints are between parameters with names. Make the optimizer with a dictionary of parameters, "
             "such as {'water': streamgp.Real(0, 1), 'ethanol': streamgp.Real(0, 1)}."
         )
-    return Box.from_bounds(bounds)
+    return bounds if isinstance(bounds, AbstractSpace) else Box.from_bounds(bounds)
 
 
 def _read_objectives(objectives: Any, default: Objective) -> tuple[Objective, ...]:

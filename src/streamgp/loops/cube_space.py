@@ -1,0 +1,142 @@
+"""Spaces that are the unit cube inside, whatever their points are to the user."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from streamgp.acquisition import AbstractSpace, Search
+from streamgp.acquisition.sobol import sobol_points
+from streamgp.checks import to_double
+from streamgp.errors import UnsupportedError
+from streamgp.loops.maximize import candidates_around, maximize_in_cube
+from streamgp.loops.tables import parse_number
+
+__all__ = ["AbstractCubeSpace", "separate_points", "without_nearest"]
+
+# A told point closer than this to a pending one, in the unit cube, takes its place: people round what they set.
+_SAME = 0.05
+# Two suggestions closer than this, in every coordinate of the unit cube, are taken for the same one.
+_LEAST_DISTANCE = 5e-3
+
+
+class AbstractCubeSpace(AbstractSpace):
+    """A space with a point for every row of numbers between 0 and 1, which is also what the model sees.
+
+    A space of your own needs `num_dims`, `column_names`, and the two ways between points of the cube and those of the
+    user, `show` and `read`; the rest is here. Numbers that are close should be points that are alike.
+    """
+
+    @property
+    def is_continuous(self) -> bool:
+        """All of it is."""
+        return True
+
+    def read_inputs(self, X: Any) -> Float[Tensor, "n d"]:
+        """The same."""
+        return self.read(X)
+
+    def parse(self, rows: Sequence[Sequence[str]]) -> Float[Tensor, "n d"]:
+        """Numbers."""
+        return to_double([[parse_number(text, "a coordinate") for text in row] for row in rows], "X").reshape(
+            -1, len(self.column_names)
+        )
+
+    def no_points(self) -> Float[Tensor, "0 d"]:
+        """None."""
+        return torch.empty(0, self.num_dims, dtype=torch.float64)
+
+    def inputs(self, points: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        """The unit cube itself."""
+        return points
+
+    def without(self, taken: Tensor) -> AbstractSpace:
+        """The whole space: what was told may be told again."""
+        return self
+
+    def all_points(self) -> Tensor:
+        """There are too many."""
+        raise UnsupportedError("This space has more points than could be listed. Use a pool, or discrete parameters.")
+
+    def design(self, num_points: int, *, num_initial: int, num_before: int, seed: int) -> Float[Tensor, "n d"]:
+        """The next points of a Sobol sequence."""
+        return sobol_points(num_points, self.num_dims, seed=seed, skip=num_before)
+
+    def scatter(self, num_points: int, *, num_before: int, seed: int, ask: int) -> Float[Tensor, "n d"]:
+        """The Sobol sequence of the design goes on."""
+        return self.design(num_points, num_initial=0, num_before=num_before, seed=seed)
+
+    def candidates(self, num_points: int, *, centres: Tensor, generator: torch.Generator) -> Float[Tensor, "n d"]:
+        """Half over the whole cube and half around good points."""
+        return candidates_around(centres, num_points, generator=generator)
+
+    def maximize(
+        self,
+        function: Any,
+        q: int,
+        search: Search,
+        *,
+        seed: int,
+        starts: Tensor | None = None,
+        centres: Tensor | None = None,
+    ) -> Float[Tensor, "q d"]:
+        """By gradients."""
+        return maximize_in_cube(function, q, search, num_dims=self.num_dims, seed=seed, starts=starts, centres=centres)
+
+    def separate(self, points: Tensor, taken: Tensor, *, is_noisy: bool, seed: int) -> Float[Tensor, "q d"]:
+        """Points of a Sobol sequence for those that repeat others."""
+        return separate_points(points, taken, is_noisy=is_noisy, seed=seed)
+
+    def still_pending(self, pending: Tensor, told: Tensor) -> Float[Tensor, "r d"]:
+        """Without the nearest one to each told point, if it is near."""
+        return without_nearest(pending, told, tolerance=_SAME)
+
+
+def separate_points(
+    points: Float[Tensor, "q d"], taken: Float[Tensor, "p d"], *, is_noisy: bool = False, seed: int
+) -> Float[Tensor, "q d"]:
+    """Replace points that repeat a taken one, or one before them, by points of a Sobol sequence.
+
+    Acquisition functions that know of pending points do not repeat them unless little is left to learn; this makes
+    sure. If the cube is too full for any point to be new, the one farthest from the others is taken.
+
+    Args:
+        points: Suggestions.
+        taken: Points not to be suggested again.
+        is_noisy: Whether points may repeat those before them.
+        seed: Of the sequence.
+    """
+    kept = taken
+    for point in points:
+        others = taken if is_noisy else kept
+        if float(_distances(point.unsqueeze(0), others)) < _LEAST_DISTANCE:
+            others = sobol_points(256, points.shape[-1], seed=seed)
+            distances = _distances(others, kept)
+            is_new = distances >= _LEAST_DISTANCE
+            point = others[int(is_new.double().argmax() if is_new.any() else distances.argmax())]
+        kept = torch.cat([kept, point.unsqueeze(0)])
+    return kept[len(taken) :]
+
+
+def without_nearest(
+    pending: Float[Tensor, "p d"], told: Float[Tensor, "n d"], *, tolerance: float
+) -> Float[Tensor, "r d"]:
+    """Pending points without the nearest one to each told point, if it is near."""
+    remaining: Sequence[int] = range(len(pending))
+    for point in told:
+        if not remaining:
+            break
+        distance = (pending[list(remaining)] - point).abs().amax(-1)
+        nearest = int(distance.argmin())
+        if distance[nearest] < tolerance:
+            remaining = [i for k, i in enumerate(remaining) if k != nearest]
+    return pending[list(remaining)]
+
+
+def _distances(points: Float[Tensor, "n d"], others: Float[Tensor, "p d"]) -> Float[Tensor, " n"]:
+    """Largest difference of a coordinate to the nearest other point."""
+    if not len(others):
+        return points.new_full((len(points),), torch.inf)
+    return (points.unsqueeze(1) - others).abs().amax(-1).amin(-1)
