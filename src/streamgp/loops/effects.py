@@ -25,6 +25,8 @@ _NUM_VALUES = 101
 _NUM_OTHERS = 128
 # Share of the single curves that the band of a partial dependence holds.
 _SHARE = 0.8
+# Up to so many values are drawn one by one.
+_MOST_BARS = 8
 
 
 @final
@@ -76,7 +78,8 @@ def slice_through(state: LoopState, settings: LoopSettings, parameter: Any, *, a
 def partial_dependence(state: LoopState, settings: LoopSettings, parameter: Any, *, output: int) -> Effect:
     """The predicted response against one parameter, on average over all others.
 
-    The band holds the middle 80 % of the single curves: where it is wide, the effect depends on other parameters.
+    The band holds the middle 80 % of the single curves, each moved to the common mean: where it is wide, the effect of
+    the parameter depends on others.
 
     Args:
         state: With a model.
@@ -93,16 +96,17 @@ def partial_dependence(state: LoopState, settings: LoopSettings, parameter: Any,
     points[..., columns] = line[:, columns].unsqueeze(1)
     mean = predict_objective(state, settings, space.inputs(points.flatten(0, 1)), output=output).mean
     curves = mean.reshape(len(line), len(others))
+    moved = curves - curves.mean(0) + curves.mean()
     tails = 0.5 - 0.5 * _SHARE
-    lower, upper = curves.quantile(tails, dim=-1), curves.quantile(1.0 - tails, dim=-1)
+    lower, upper = moved.quantile(tails, dim=-1), moved.quantile(1.0 - tails, dim=-1)
     return Effect(name, _values(space, line, name), curves.mean(-1), lower, upper)
 
 
 def draw_effect(effect: Effect, axes: "Axes | None", *, label: str, ylabel: str) -> "Axes":
-    """Draw a line with its band over numbers, and points with bars over other values."""
+    """Draw a line with its band over many numbers, and points with bars over few values."""
     axes = new_axes(axes)
     is_number = all(isinstance(value, int | float) and not isinstance(value, bool) for value in effect.values)
-    if is_number:
+    if is_number and len(effect.values) > _MOST_BARS:
         x: Any = torch.tensor([float(value) for value in effect.values], dtype=torch.float64)
         draw_band(axes, x, effect.mean, effect.lower, effect.upper, label=label)
         if bool((x > 0).all()) and float(x[len(x) // 2]) < 0.1 * float(x[0] + x[-1]):
@@ -114,6 +118,7 @@ def draw_effect(effect: Effect, axes: "Axes | None", *, label: str, ylabel: str)
         bars = torch.stack([effect.mean - effect.lower, effect.upper - effect.mean]).clamp_min(0.0)
         axes.errorbar(x, effect.mean, yerr=bars.numpy(), fmt="o", color="tab:blue", capsize=4, label=label)
         axes.set_xticks(x.tolist(), [str(value) for value in effect.values])
+        axes.set_xlim(-0.5, len(effect.values) - 0.5)
     axes.set_xlabel(effect.name, parse_math=False)
     axes.set_ylabel(ylabel, parse_math=False)
     axes.legend()

@@ -239,7 +239,8 @@ class Optimizer(AbstractLoop):
     def plot_partial_dependence(self, parameter: str | int, axes: "Axes | None" = None, *, output: int = 0) -> "Axes":
         """Draw the predicted outcome against one parameter, on average over all others.
 
-        The band holds 80 % of the curves at other values: where it is wide, others matter for the effect.
+        The band holds 80 % of the curves at values of the others, each moved to the common mean: where it is wide, the
+        effect of the parameter depends on others.
 
         Args:
             parameter: Name, or number of a dimension.

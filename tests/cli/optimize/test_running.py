@@ -109,5 +109,12 @@ def test_what_cannot_be_done_is_said(study, call, tmp_path):
 def test_an_example_to_begin_with(call, tmp_path):
     study = tmp_path / "new.toml"
     assert "begin with `streamgp optimize ask" in call("init", study)
-    assert "solvent" in call("show", study)
+    shown = call("show", study)
+    for text in (
+        "100 to 180, in steps of 5",
+        "0.0001 to 1, logarithmic",
+        "whole numbers from 1 to 4",
+        "50 < 100 < 250",
+    ):
+        assert text in shown
     assert "exists" in call("init", study, code=1)

@@ -14,8 +14,10 @@ from streamgp.cli.optimize.results import read_results, without_known
 from streamgp.cli.optimize.study_file import EXAMPLE
 from streamgp.cli.outputs import write_table, write_together
 from streamgp.cli.pictures import check_output, save_figure
+from streamgp.display import with_uncertainty
 from streamgp.errors import OptionError
-from streamgp.loops import Best, ParetoSet, Real
+from streamgp.loops import Best, Categorical, Integer, Ordinal, ParetoSet, Real
+from streamgp.loops.parameters import AbstractParameter
 from streamgp.optimizers import Optimizer
 
 __all__ = ["run_ask", "run_best", "run_cancel", "run_init", "run_plot", "run_show", "run_tell"]
@@ -88,7 +90,7 @@ def run_tell(study: Path, state: Path | None, source: str, *, is_again: bool, is
         say(f"{count_of(num_known, 'row')} had been told before, and were left out; --again tells them once more.")
     if results.num_open:
         say(f"{count_of(results.num_open, 'row')} without an outcome yet: tell the table again when it is there.")
-    say(f"In all {count_of(counts['known'], 'experiment')} are known, and {counts['pending']} are pending.")
+    say(f"So far: {count_of(counts['known'], 'experiment')}, and {counts['pending']} pending.")
 
 
 def run_best(study: Path, state: Path | None, *, is_json: bool) -> None:
@@ -127,7 +129,7 @@ def run_show(study: Path, state: Path | None, *, is_json: bool) -> None:
         for point, row in zip(optimizer.X, optimizer.y.tolist(), strict=True)
     ]
     pending = [_rounded(point, notebook) for point in optimizer.pending]
-    parameters = {name: str(one) for name, one in notebook.space.parameters.items()}
+    parameters = {name: _in_words(one) for name, one in notebook.space.parameters.items()}
     if is_json:
         shown = {"parameters": parameters, "outcomes": list(outcomes), "experiments": known, "pending": pending}
         print_json(shown)
@@ -180,8 +182,9 @@ def _draw(notebook: Notebook) -> Any:
         optimizer.plot_pareto(panels[0])
     else:
         optimizer.plot_progress(panels[0])
-    for name, panel in zip(sliced, panels[1:], strict=False):
-        optimizer.plot_slice(name, panel)
+    slices = [optimizer.plot_slice(name, panel) for name, panel in zip(sliced, panels[1:], strict=False)]
+    for panel in slices:  # on one scale, so that what matters most can be seen
+        panel.set_ylim(min(one.get_ylim()[0] for one in slices), max(one.get_ylim()[1] for one in slices))
     for panel in panels[1 + len(sliced) :]:
         panel.set_axis_off()
     return figure
@@ -248,10 +251,24 @@ def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row for a terminal: the point, and each outcome with its uncertainty."""
     flat = dict(row["point"])
     for name, mean in row["mean"].items():
-        flat[f"{name} expected"] = f"{mean:.6g} ± {row['std'][name]:.2g}"
+        flat[f"{name} expected"] = with_uncertainty(mean, row["std"][name])
     if row["probability_feasible"] < 1.0:
         flat["keeps constraints"] = f"{100.0 * row['probability_feasible']:.0f} %"
     return flat
+
+
+def _in_words(parameter: AbstractParameter) -> str:
+    """What can be set."""
+    if isinstance(parameter, Categorical):
+        return ", ".join(map(str, parameter.choices))
+    if isinstance(parameter, Ordinal):
+        return " < ".join(map(str, parameter.values))
+    assert isinstance(parameter, Real | Integer)
+    kind = "whole numbers from " if isinstance(parameter, Integer) else ""
+    step = (
+        f", in steps of {parameter.step:g}" if parameter.step is not None and (not kind or parameter.step > 1) else ""
+    )
+    return f"{kind}{parameter.low:g} to {parameter.high:g}{step}{', logarithmic' * parameter.log}"
 
 
 def _bounds(lower: float | None, upper: float | None) -> str:
