@@ -15,7 +15,6 @@ from streamgp.streaming.classifier import StreamingGPClassifier
 __all__ = ["Parts", "PartsScene", "make_parts", "play_parts", "running_mean"]
 
 _BLOCK = 20
-_HALF_LIFE = 200
 _NUM_INDUCING = 50
 # Parts over which a running share of right predictions is taken.
 _WINDOW = 150
@@ -49,7 +48,7 @@ class PartsScene(AbstractScene):
     Attributes:
         parts: The stream.
         first: Number of the first part that was predicted.
-        is_right: By the classifier that forgets, one for each part from `first` on.
+        is_right: By a classifier with default settings, one for each part from `first` on.
         is_right_remembering: By one that forgets nothing.
         surface: Probability to pass after the last part, on a grid of pressures and temperatures.
     """
@@ -65,9 +64,9 @@ class PartsScene(AbstractScene):
         is_best = self._is_right_at_best()
         return (
             f"{len(self.parts.is_passed)} parts came off a machine that drifts, and each was predicted before it was "
-            f"inspected. Of the last third, {self.is_right[late:].mean():.0%} were predicted rightly with a half-life "
-            f"of {_HALF_LIFE} parts, {self.is_right_remembering[late:].mean():.0%} when nothing was forgotten; who "
-            f"knows the machine reaches {is_best[late:].mean():.0%}."
+            f"inspected. Of the last third, {self.is_right[late:].mean():.0%} were predicted rightly by default, "
+            f"{self.is_right_remembering[late:].mean():.0%} when nothing was forgotten; who knows the machine reaches "
+            f"{is_best[late:].mean():.0%}."
         )
 
     def draw(self, left: Axes, right: Axes) -> None:
@@ -98,7 +97,7 @@ class PartsScene(AbstractScene):
     def _draw_shares(self, axes: Axes) -> None:
         lines = (
             ("knowing the machine", self._is_right_at_best(), COLORS["truth"], 1.2),
-            (f"half-life {_HALF_LIFE} parts", self.is_right, COLORS["belief"], 2.0),
+            ("by default", self.is_right, COLORS["belief"], 2.0),
             ("forgetting nothing", self.is_right_remembering, COLORS["new data"], 1.4),
         )
         for label, is_right, color, width in lines:
@@ -126,7 +125,7 @@ def make_parts(seed: int, num_parts: int) -> Parts:
 
 
 def play_parts(*, seed: int, num_parts: int, track: Track) -> PartsScene:
-    """Predict and then learn part after part, in blocks, with forgetting and without.
+    """Predict and then learn part after part, in blocks, by default and without forgetting.
 
     Args:
         seed: Seed of the data.
@@ -134,9 +133,9 @@ def play_parts(*, seed: int, num_parts: int, track: Track) -> PartsScene:
         track: Shows the progress.
     """
     parts = make_parts(seed, num_parts)
-    forgetting = StreamingGPClassifier(num_inducing=_NUM_INDUCING, half_life=_HALF_LIFE)
+    following = StreamingGPClassifier(num_inducing=_NUM_INDUCING)
     remembering = StreamingGPClassifier(num_inducing=_NUM_INDUCING, half_life=None)
-    predicted: dict[StreamingGPClassifier, list[ndarray]] = {forgetting: [], remembering: []}
+    predicted: dict[StreamingGPClassifier, list[ndarray]] = {following: [], remembering: []}
     first = num_parts // 10
     for start in track([0, *range(first, num_parts, _BLOCK)]):
         rows = slice(start, first if start == 0 else start + _BLOCK)
@@ -145,7 +144,7 @@ def play_parts(*, seed: int, num_parts: int, track: Track) -> PartsScene:
                 answers.append(classifier.predict(parts.inputs[rows]))
             classifier.partial_fit(parts.inputs[rows], parts.is_passed[rows], classes=[False, True])
     rights = [np.concatenate(answers) == parts.is_passed[first:] for answers in predicted.values()]
-    surface = forgetting.predict_proba(_grid())[:, 1].reshape(_NUM_STEPS, _NUM_STEPS)
+    surface = following.predict_proba(_grid())[:, 1].reshape(_NUM_STEPS, _NUM_STEPS)
     return PartsScene(parts, first, is_right=rights[0], is_right_remembering=rights[1], surface=surface)
 
 
