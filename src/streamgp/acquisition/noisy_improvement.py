@@ -5,16 +5,13 @@ from typing import Any, final
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
-from botorch.utils.sampling import draw_sobol_normal_samples
 from botorch.utils.transforms import t_batch_mode_transform
 from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.acquisition.context import Context
 from streamgp.acquisition.log_improvement import log_expected_improvement, log_probability_between
-from streamgp.gp import SparseProcess
-from streamgp.linalg import cholesky, solve_lower
-from streamgp.models import OnlineGP
+from streamgp.acquisition.sampled_process import sample_processes, sparse_processes
 from streamgp.seeds import derived_seed, seeded
 
 __all__ = ["NoisyImprovement"]
@@ -23,8 +20,6 @@ __all__ = ["NoisyImprovement"]
 _CERTAIN = 4.0
 # Joint samples of known points, of which those that are the best in some sample are kept, and most points to sample.
 _NUM_DRAWS, _MOST_SAMPLED = 256, 500
-# The least variance beside the prior's: rounding of what is left after the subtraction of all that is known.
-_LEAST_VARIANCE = 1e-12
 
 
 @final
@@ -58,9 +53,8 @@ class NoisyImprovement(AcquisitionFunction):
             seed: Of the samples.
         """
         super().__init__(model=context.model)
-        assert isinstance(context.model, OnlineGP)
         self.objective, self.num_samples, self.seed = context.objective, num_samples, seed
-        self.processes = [_sparse(gp.process) for gp in context.model.gps]
+        self.processes = sparse_processes(context.model)
         self.rivals = self._contenders(context.baseline)
         self.set_X_pending(context.pending_or_none)
 
@@ -72,11 +66,7 @@ class NoisyImprovement(AcquisitionFunction):
             self._sample(self.rivals if pending is None else torch.cat([self.rivals, pending]))
 
     def _sample(self, P: Float[Tensor, "p d"]) -> None:
-        num_outputs = len(self.processes)
-        base: Tensor = draw_sobol_normal_samples(
-            len(P) * num_outputs, self.num_samples, dtype=P.dtype, device=P.device, seed=derived_seed(self.seed, 0)
-        ).reshape(self.num_samples, num_outputs, len(P))
-        self.outputs = [_Sampled(one, P, base[:, j]) for j, one in enumerate(self.processes)]
+        self.outputs = sample_processes(self.processes, P, self.num_samples, seed=derived_seed(self.seed, 0))
         samples = torch.stack([one.values for one in self.outputs], dim=-1)
         score = self.objective.score(samples)
         is_feasible = self.objective.violation(samples) <= 0.0
@@ -114,49 +104,3 @@ class NoisyImprovement(AcquisitionFunction):
             mean, deviation = output.moments(rows)
             value = value + log_probability_between(mean, deviation, *limits)
         return (value.logsumexp(-1) - math.log(self.num_samples)).reshape(X.shape[:-2])
-
-
-class _Sampled:
-    r"""A sparse process given sampled values at some points, ready to be evaluated at others.
-
-    With $k_q(P, P) = L_P L_P^\top$, base samples $\varepsilon_s$ and $V(x) = L_P^{-1} k_q(P, x)$, values are
-    $\mu_q(P) + L_P \varepsilon_s$, and given these
-
-    $$
-    m_s(x) = \mu_q(x) + V(x)^\top \varepsilon_s, \qquad \sigma^2(x) = k_q(x, x) - V(x)^\top V(x) .
-    $$
-
-    All of them are linear in $k(x, [Z, P])$ but for squares, by matrices that are made once.
-    """
-
-    def __init__(self, process: SparseProcess, P: Float[Tensor, "p d"], base: Float[Tensor, "s p"]) -> None:
-        phi = process.features(P)
-        reduced = process.variance_reduction @ phi
-        prior = process.prior
-        covariance = prior.covariance(P, P) - phi.mT @ reduced
-        factor, _ = cholesky(covariance, scale=prior.variance(P), name="the covariance of known points")
-        eye = torch.eye(len(P), dtype=P.dtype, device=P.device)
-        root = solve_lower(factor, eye).mT  # of the inverse, by which k_q(x, P) is multiplied for V
-        to_known = torch.cat([-process.cross_weights(reduced) @ root, root])
-        whitening = process.inducing_factor.whitening.mT.to(P)
-        empty = P.new_zeros(len(P), whitening.shape[-1])
-        self.values = process.mean(P) + base @ factor.mT
-        self.prior, self.places = prior, torch.cat([process.inducing_points, P])
-        self.mean_weights = to_known @ base.mT
-        self.mean_weights[: -len(P)] += process.mean_weights.unsqueeze(-1)
-        less = torch.cat([torch.cat([whitening, empty]), to_known], dim=-1)
-        more = torch.cat([whitening @ process.whitened_root, empty])
-        self.squared, self.num_less = torch.cat([less, more], dim=-1), less.shape[-1]
-
-    def moments(self, X: Float[Tensor, "n d"]) -> tuple[Float[Tensor, "n s"], Float[Tensor, "n 1"]]:
-        """Mean of each sample, and the standard deviation, which they share."""
-        K, scale = self.prior.covariance(X, self.places), self.prior.variance(X)
-        mean = self.prior.mean(X).unsqueeze(-1) + K @ self.mean_weights
-        squares = (K @ self.squared).square()
-        variance = scale - squares[:, : self.num_less].sum(-1) + squares[:, self.num_less :].sum(-1)
-        return mean, torch.maximum(variance, _LEAST_VARIANCE * scale).sqrt().unsqueeze(-1)
-
-
-def _sparse(process: Any) -> SparseProcess:
-    assert isinstance(process, SparseProcess)  # as loops keep them
-    return process

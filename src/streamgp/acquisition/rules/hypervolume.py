@@ -4,16 +4,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import torch
-from botorch.acquisition.multi_objective.logei import qLogNoisyExpectedHypervolumeImprovement
-from botorch.acquisition.multi_objective.objective import GenericMCMultiOutputObjective
-from botorch.sampling.normal import SobolQMCNormalSampler
 from botorch.utils.multi_objective.hypervolume import infer_reference_point
 from botorch.utils.multi_objective.pareto import is_non_dominated
-from torch import Tensor
 
 from streamgp.acquisition.abstract_rule import AbstractFunctionRule
 from streamgp.acquisition.context import Context
-from streamgp.seeds import derived_seed
+from streamgp.acquisition.noisy_hypervolume import NoisyHypervolume
 from streamgp.storage import register
 
 __all__ = ["NoisyHypervolumeImprovement"]
@@ -28,31 +24,17 @@ class NoisyHypervolumeImprovement(AbstractFunctionRule):
     The reference point is a tenth of the Pareto set's range below its worst values, by posterior means.
 
     Attributes:
-        num_samples: Monte Carlo samples.
+        num_samples: Samples of the values of known points; given these, it is in closed form.
     """
 
-    num_samples: int = 64
+    num_samples: int = 32
     knows_constraints: ClassVar[bool] = True
     knows_objectives: ClassVar[bool] = True
 
     def function(self, context: Context, *, seed: int) -> Any:
-        """`qLogNoisyExpectedHypervolumeImprovement`."""
-        objective = context.objective
+        """What BoTorch's `qLogNoisyExpectedHypervolumeImprovement` samples."""
         with torch.no_grad():
             posterior: Any = context.model.posterior(context.baseline)
-            scores = objective.scores(posterior.mean)
-
-        def scores_of(samples: Tensor, X: Tensor | None = None) -> Tensor:
-            return objective.scores(samples)
-
+            scores = context.objective.scores(posterior.mean)
         reference = infer_reference_point(scores[is_non_dominated(scores)], scale=0.1)
-        return qLogNoisyExpectedHypervolumeImprovement(
-            context.model,
-            reference,
-            context.baseline,
-            sampler=SobolQMCNormalSampler(torch.Size([self.num_samples]), seed=derived_seed(seed, 0)),
-            objective=GenericMCMultiOutputObjective(scores_of),
-            constraints=objective.constraints,
-            X_pending=context.pending_or_none,
-            prune_baseline=True,
-        )
+        return NoisyHypervolume(context, reference, num_samples=self.num_samples, seed=seed)
