@@ -105,6 +105,18 @@ def rows_of(n):
     return X, X["a"] - 2.0 * X["b"]
 
 
+def test_rows_are_scored_before_they_are_learned():
+    X, y = rows_of(12)
+    for model, targets in ((regressor(), y), (classifier(), y > -0.5)):
+        assert model.score_report().num_rows == 0
+        model.learn_many(X[:6], targets[:6])
+        before = model.score_report().num_rows
+        for x, target in zip(X[6:].to_dict("records"), targets[6:], strict=True):
+            model.learn_one(x, target)
+        assert model.score_report().num_rows == before + 6
+        assert len(repr(model.score_report()).splitlines()) > 5
+
+
 def test_before_the_first_row_it_predicts_nothing_in_particular():
     X, _ = rows_of(3)
     assert regressor().predict_one({"a": 1.0}) == 0.0

@@ -21,8 +21,12 @@ from streamgp.integrations.features import FeatureTable, check_values, read_valu
 from streamgp.likelihoods import AbstractLikelihood, Bernoulli
 from streamgp.streaming import OneVsRest, StreamLearner, StreamSettings
 from streamgp.streaming.drift import DriftDetector, DriftWatch
+from streamgp.streaming.learner import Predicted
 from streamgp.streaming.locks import lock_of
+from streamgp.streaming.one_vs_rest import PredictedLabels
 from streamgp.streaming.prediction import StreamPrediction
+from streamgp.streaming.report import ScoreReport
+from streamgp.streaming.scoring import ClassScore, ValueScore
 from streamgp.streaming.widening import widen
 
 __all__ = ["StreamingGPClassifier", "StreamingGPRegressor"]
@@ -39,11 +43,13 @@ class NamedStream(Generic[Learner]):
         learner: What is known.
         features: The features.
         watch: Detector of changes; None if there is none.
+        score: How good rows were predicted before they were learned; None before the first.
     """
 
     learner: Learner
     features: FeatureTable = field(default_factory=FeatureTable)
     watch: DriftWatch | None = None
+    score: ValueScore | ClassScore | None = None
 
     def inputs(self, names: Sequence[Hashable], values: np.ndarray) -> Float[Tensor, "n d"]:
         """Inputs from values `(n, k)` of features by name."""
@@ -129,6 +135,10 @@ class StreamingGPRegressor(base.MiniBatchRegressor):
         """Values so far of features that were not there during the warm-up."""
         return self._stream.features.num_ignored
 
+    def score_report(self) -> ScoreReport:
+        """How good rows were predicted before they were learned, beside naive baselines."""
+        return ScoreReport(self._stream.score or ValueScore())
+
     def _unit_test_skips(self) -> set[str]:
         """Name checks of river that do not apply: rows of a block have the same age, and judge the experts together."""
         return {"check_learn_many_matches_learn_one"}
@@ -163,8 +173,14 @@ class StreamingGPRegressor(base.MiniBatchRegressor):
             stream = self._stream.with_features(names, values)
             X, targets = stream.inputs(names, values), torch.from_numpy(y)
             stream = stream.watched(lambda: _errors(stream.learner.predict(X), targets))
-            learner, _ = stream.learner.learn(X, targets)
-            self._stream = replace(stream, learner=learner)
+            score = stream.score if isinstance(stream.score, ValueScore) else ValueScore()
+
+            def add(part: Predicted) -> None:
+                nonlocal score
+                score = score.learned(part)
+
+            learner, _ = stream.learner.learn(X, targets, on_predicted=add)
+            self._stream = replace(stream, learner=learner, score=score)
 
     def _predict(self, names: Sequence[Hashable], values: np.ndarray) -> np.ndarray:
         stream = self._stream
@@ -230,6 +246,10 @@ class StreamingGPClassifier(base.MiniBatchClassifier):
         """Values so far of features that were not there during the warm-up."""
         return self._stream.features.num_ignored
 
+    def score_report(self) -> ScoreReport:
+        """How good rows were predicted before they were learned, beside naive baselines."""
+        return ScoreReport(self._stream.score or ClassScore())
+
     @property
     def _multiclass(self) -> bool:
         return True
@@ -264,8 +284,14 @@ class StreamingGPClassifier(base.MiniBatchClassifier):
             stream = self._stream.with_features(names, values)
             X = stream.inputs(names, values)
             stream = stream.watched(lambda: _mistakes(stream.learner, X, y))
-            learner, _ = stream.learner.learn(X, y)
-            self._stream = replace(stream, learner=learner)
+            score = stream.score if isinstance(stream.score, ClassScore) else ClassScore()
+
+            def add(part: PredictedLabels) -> None:
+                nonlocal score
+                score = score.learned(part)
+
+            learner, _ = stream.learner.learn(X, y, on_predicted=add)
+            self._stream = replace(stream, learner=learner, score=score)
 
     def _predict(self, names: Sequence[Hashable], values: np.ndarray) -> np.ndarray:
         stream = self._stream

@@ -351,6 +351,12 @@ class AbstractLikelihood(ABC):
             )
         return quantiles.movedim(0, -1)
 
+    def predictive_cumulative(
+        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]
+    ) -> Float[Tensor, "..."] | None:
+        r"""Evaluate $P(Y \le y)$ when $f \sim \mathcal{N}(m, v)$; None for likelihoods that do not know it."""
+        return None
+
     def sample(self, f: Float[Tensor, "..."], *, generator: torch.Generator | None = None) -> Float[Tensor, "..."]:
         """Draw one $y$ for each latent value; the same generator state gives the same draw."""
         with torch.no_grad():

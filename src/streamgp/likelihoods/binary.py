@@ -47,3 +47,10 @@ class AbstractBinaryLikelihood(AbstractLikelihood):
     ) -> Float[Tensor, "..."]:
         """Return 0 where the probability of 0 reaches the given one, else 1."""
         return binary_quantiles(self.predictive_mean(-mean, variance), probabilities)
+
+    def predictive_cumulative(
+        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]
+    ) -> Float[Tensor, "..."]:
+        """Return the probability of 0 below 1."""
+        zero = self.predictive_mean(-mean, variance)
+        return torch.where(y < 0, 0.0, torch.where(y < 1, zero, torch.ones_like(zero)))

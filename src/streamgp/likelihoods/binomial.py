@@ -127,32 +127,37 @@ class Binomial(AbstractLikelihood):
         variance: Float[Tensor, "..."],
         probabilities: Sequence[float] | Tensor,
     ) -> Float[Tensor, "..."]:
-        r"""Search; the threshold of $y \le k$ is the logit of a $\mathrm{Beta}(k + 1, N - k)$ variable."""
+        """Search for them among the counts."""
         total = self.total_count.to(mean.device).double()
-
-        def cumulative(k: Tensor) -> Tensor:
-            a, b = k + 1.0, (total - k).clamp(min=1.0)
-            constant = -log_beta(a, b)
-            below = threshold_cumulative(
-                lambda g: logistic_log_density(g, a, b, log_constant=constant),
-                mode=a.log() - b.log(),
-                curvature=a * b / (a + b),
-                mean=mean.double(),
-                variance=variance.double(),
-            )
-            return torch.where(k >= total, torch.ones_like(below), below)
 
         def log_probability(f: Tensor, k: Tensor) -> Tensor:
             return torch.where(k > total, -torch.inf, self.log_density(f, torch.minimum(k, total)))
 
         return count_quantiles(
             log_probability,
-            cumulative,
+            lambda k: self.predictive_cumulative(mean, variance, k),
             lambda f: total * torch.sigmoid(f),
             mean=mean,
             variance=variance,
             probabilities=probabilities,
         )
+
+    @torch.no_grad()
+    def predictive_cumulative(
+        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]
+    ) -> Float[Tensor, "..."]:
+        r"""Integrate; the threshold of $y \le k$ is the logit of a $\mathrm{Beta}(k + 1, N - k)$ variable."""
+        total, k = self.total_count.to(mean.device).double(), y.double().floor().clamp_min(0.0)
+        a, b = k + 1.0, (total - k).clamp(min=1.0)
+        constant = -log_beta(a, b)
+        below = threshold_cumulative(
+            lambda g: logistic_log_density(g, a, b, log_constant=constant),
+            mode=a.log() - b.log(),
+            curvature=a * b / (a + b),
+            mean=mean.double(),
+            variance=variance.double(),
+        )
+        return torch.where(y < 0, 0.0, torch.where(k >= total, torch.ones_like(below), below))
 
     def sample(self, f: Float[Tensor, "..."], *, generator: torch.Generator | None = None) -> Float[Tensor, "..."]:
         """Draw numbers of successes."""

@@ -144,6 +144,13 @@ class Gaussian(AbstractLikelihood):
         scores: Tensor = torch.special.ndtri(to_probabilities(probabilities, mean)).to(mean)
         return mean.unsqueeze(-1) + self.predictive_variance(mean, variance).sqrt().unsqueeze(-1) * scores
 
+    def predictive_cumulative(
+        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]
+    ) -> Float[Tensor, "..."]:
+        r"""Evaluate $\Phi((y - m) / \sqrt{v + \sigma^2})$."""
+        below: Tensor = torch.special.ndtr((y.to(mean) - mean) / self.predictive_variance(mean, variance).sqrt())
+        return below
+
     def sample(self, f: Float[Tensor, "..."], *, generator: torch.Generator | None = None) -> Float[Tensor, "..."]:
         """Add Gaussian noise to `f`."""
         deviation = self.noise_variance.to(f).sqrt()

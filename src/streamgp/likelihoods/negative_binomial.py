@@ -117,28 +117,32 @@ class NegativeBinomial(AbstractLikelihood):
         variance: Float[Tensor, "..."],
         probabilities: Sequence[float] | Tensor,
     ) -> Float[Tensor, "..."]:
-        r"""Search; in $\delta$ the threshold of $y \le k$ is the logit of a $\mathrm{Beta}(k + 1, r)$ variable."""
+        """Search for them among the counts."""
         r = self.dispersion.to(mean.device).double()
-
-        def cumulative(k: Tensor) -> Tensor:
-            a = k + 1.0
-            constant = -log_beta(a, r)
-            return threshold_cumulative(
-                lambda g: logistic_log_density(g, a, r, log_constant=constant),
-                mode=a.log() - r.log(),
-                curvature=a * r / (a + r),
-                mean=mean.double() - r.log(),
-                variance=variance.double(),
-            )
-
         return count_quantiles(
             self.log_density,
-            cumulative,
+            lambda k: self.predictive_cumulative(mean, variance, k),
             lambda f: finite_exp(f) + torch.zeros_like(r),
             mean=mean,
             variance=variance,
             probabilities=probabilities,
         )
+
+    @torch.no_grad()
+    def predictive_cumulative(
+        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]
+    ) -> Float[Tensor, "..."]:
+        r"""Integrate; in $\delta$ the threshold of $y \le k$ is the logit of a $\mathrm{Beta}(k + 1, r)$ variable."""
+        r, a = self.dispersion.to(mean.device).double(), y.double().floor().clamp_min(0.0) + 1.0
+        constant = -log_beta(a, r)
+        below = threshold_cumulative(
+            lambda g: logistic_log_density(g, a, r, log_constant=constant),
+            mode=a.log() - r.log(),
+            curvature=a * r / (a + r),
+            mean=mean.double() - r.log(),
+            variance=variance.double(),
+        )
+        return torch.where(y < 0, 0.0, below)
 
     def sample(self, f: Float[Tensor, "..."], *, generator: torch.Generator | None = None) -> Float[Tensor, "..."]:
         """Draw a Gamma variable, then a count; rates above 1e18 are taken as 1e18."""

@@ -135,22 +135,30 @@ class Poisson(AbstractLikelihood):
         variance: Float[Tensor, "..."],
         probabilities: Sequence[float] | Tensor,
     ) -> Float[Tensor, "..."]:
-        r"""Search; the threshold of $y \le k$ has the density $(k + 1) \, p(y = k + 1 \mid f)$ in $f$."""
-        log_exposure = self.exposure.to(mean.device).double().log()
-
-        def cumulative(k: Tensor) -> Tensor:
-            above = k + 1.0
-            return threshold_cumulative(
-                lambda g: self.log_density(g, above) + above.log(),
-                mode=above.log() - log_exposure,
-                curvature=above,
-                mean=mean.double(),
-                variance=variance.double(),
-            )
-
+        """Search for them among the counts."""
         return count_quantiles(
-            self.log_density, cumulative, self._rate, mean=mean, variance=variance, probabilities=probabilities
+            self.log_density,
+            lambda k: self.predictive_cumulative(mean, variance, k),
+            self._rate,
+            mean=mean,
+            variance=variance,
+            probabilities=probabilities,
         )
+
+    @torch.no_grad()
+    def predictive_cumulative(
+        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]
+    ) -> Float[Tensor, "..."]:
+        r"""Integrate; the threshold of $y \le k$ has the density $(k + 1) \, p(y = k + 1 \mid f)$ in $f$."""
+        above = y.double().floor().clamp_min(0.0) + 1.0
+        below = threshold_cumulative(
+            lambda g: self.log_density(g, above) + above.log(),
+            mode=above.log() - self.exposure.to(mean.device).double().log(),
+            curvature=above,
+            mean=mean.double(),
+            variance=variance.double(),
+        )
+        return torch.where(y < 0, 0.0, below)
 
     def sample(self, f: Float[Tensor, "..."], *, generator: torch.Generator | None = None) -> Float[Tensor, "..."]:
         """Draw counts; rates above 1e18 are taken as 1e18."""

@@ -168,6 +168,18 @@ class StudentT(AbstractLikelihood):
 
         return continuous_quantiles(cumulative, mean.expand_as(spread), spread, probabilities)
 
+    @torch.no_grad()
+    def predictive_cumulative(
+        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]
+    ) -> Float[Tensor, "..."]:
+        r"""Average the normal distribution function over the precision $\lambda$."""
+        y = y.to(mean.device).double()
+        residual = y - mean.double() + torch.zeros_like(self.predictive_variance(mean, variance)).double()
+        log_precision, log_weight = self._mixture(torch.zeros_like(residual))
+        spread = (variance.double() + self.scale.to(y).square() * torch.exp(-log_precision)).sqrt()
+        below: Tensor = torch.special.ndtr(residual / spread)
+        return (below * log_weight.exp()).sum(0)
+
     def sample(self, f: Float[Tensor, "..."], *, generator: torch.Generator | None = None) -> Float[Tensor, "..."]:
         """Draw a precision, then Gaussian noise."""
         nu, s = self.degrees_of_freedom.detach().to(f), self.scale.to(f)

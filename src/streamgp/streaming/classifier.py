@@ -1,5 +1,6 @@
 """Classification of streams, for scikit-learn."""
 
+from dataclasses import replace
 from typing import Any, final
 
 import numpy as np
@@ -12,7 +13,8 @@ from streamgp.errors import DTypeError, ValueRangeError
 from streamgp.likelihoods import Bernoulli
 from streamgp.streaming.estimator import AbstractStreamingEstimator, Batch, EstimatorState, generator_of
 from streamgp.streaming.model import StreamModel
-from streamgp.streaming.one_vs_rest import OneVsRest
+from streamgp.streaming.one_vs_rest import OneVsRest, PredictedLabels
+from streamgp.streaming.scoring import ClassScore
 from streamgp.streaming.settings import StreamSettings
 
 __all__ = ["StreamingGPClassifier"]
@@ -118,7 +120,7 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
             state = self._state_so_far()
             announced = [] if classes is None else _labels(column_or_1d(classes))
             learner = state.learner.with_classes(announced)
-            self._learn_rows(EstimatorState(learner, state.watch), batch)
+            self._learn_rows(replace(state, learner=learner), batch)
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -194,9 +196,18 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
         learner, _ = OneVsRest.from_rows(settings, torch.from_numpy(batch.inputs), _labels(batch.targets))
         return learner
 
-    def _learned(self, learner: OneVsRest, batch: Batch) -> OneVsRest:
-        learner, _ = learner.learn(torch.from_numpy(batch.inputs), _labels(batch.targets))
-        return learner
+    def _learned(self, state: EstimatorState[OneVsRest], batch: Batch) -> EstimatorState[OneVsRest]:
+        score = state.score if isinstance(state.score, ClassScore) else self._no_score()
+
+        def add(part: PredictedLabels) -> None:
+            nonlocal score
+            score = score.learned(part)
+
+        learner, _ = state.learner.learn(torch.from_numpy(batch.inputs), _labels(batch.targets), on_predicted=add)
+        return replace(state, learner=learner, score=score)
+
+    def _no_score(self) -> ClassScore:
+        return ClassScore()
 
     def _errors(self, learner: OneVsRest, batch: Batch) -> list[float]:
         """One for each row that is predicted wrongly, zero for the others."""

@@ -5,7 +5,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Generic, NamedTuple, TypeVar, final
 
@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from streamgp.display import html_table
 from streamgp.errors import DTypeError, ShapeError, StreamGPWarning, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.sites import SiteRule
@@ -27,6 +28,8 @@ from streamgp.streaming.locks import lock_of
 from streamgp.streaming.model import StreamModel
 from streamgp.streaming.one_vs_rest import OneVsRest
 from streamgp.streaming.refitting import RefitReport
+from streamgp.streaming.report import ScoreReport
+from streamgp.streaming.scoring import ClassScore, ValueScore
 from streamgp.streaming.settings import SITE_TOLERANCE, StreamSettings
 from streamgp.threads import few_threads
 
@@ -65,10 +68,12 @@ class EstimatorState(Generic[Learner]):
     Attributes:
         learner: What is known of the stream.
         watch: Detector of changes; None if there is none.
+        score: How good predictions of rows were before they were learned; None before the first.
     """
 
     learner: Learner
     watch: DriftWatch | None = None
+    score: ValueScore | ClassScore | None = None
 
 
 class AbstractStreamingEstimator(BaseEstimator, ABC, Generic[Learner]):
@@ -165,6 +170,14 @@ class AbstractStreamingEstimator(BaseEstimator, ABC, Generic[Learner]):
         check_is_fitted(self, "state_")
         return self.state_.learner
 
+    def score_report(self) -> ScoreReport:
+        """How good the rows of `partial_fit` were predicted, each before it was learned, beside naive baselines.
+
+        Rows of `fit` have no order, and do not count.
+        """
+        check_is_fitted(self, "state_")
+        return ScoreReport(self.state_.score or self._no_score())
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to a file that `streamgp.load` reads: arrays and a JSON description, no pickle; atomically.
 
@@ -172,6 +185,25 @@ class AbstractStreamingEstimator(BaseEstimator, ABC, Generic[Learner]):
         """
         import_module("streamgp.streaming.saving")  # which imports this one
         save(self, path)
+
+    def _repr_html_(self) -> str:
+        """What was learned as a small table, instead of scikit-learn's diagram."""
+        facts: dict[str, Any] = {
+            name: value for name, value in self.get_params(deep=False).items() if value is not None
+        }
+        default = type(self)().get_params(deep=False)
+        facts = {name: value for name, value in facts.items() if not _is_same(value, default[name])}
+        if self._is_started and self.state_.learner.num_seen:
+            report = self.score_report()
+            facts |= {"rows learned": self.num_seen_, "input columns": self.n_features_in_}
+            facts |= {"inducing points": len(self.inducing_points_), "rows predicted before": report.num_rows}
+            facts |= report.metrics if report.num_rows else {}
+        else:
+            facts["rows learned"] = 0
+        return html_table(type(self).__name__, facts)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     @abstractmethod
     def _likelihood(self) -> Any:
@@ -186,8 +218,12 @@ class AbstractStreamingEstimator(BaseEstimator, ABC, Generic[Learner]):
         """A learner after rows whose order means nothing."""
 
     @abstractmethod
-    def _learned(self, learner: Learner, batch: Batch) -> Learner:
-        """A learner after more rows."""
+    def _learned(self, state: EstimatorState[Learner], batch: Batch) -> EstimatorState[Learner]:
+        """The state after more rows."""
+
+    @abstractmethod
+    def _no_score(self) -> ValueScore | ClassScore:
+        """The score before the first row."""
 
     @abstractmethod
     def _errors(self, learner: Learner, batch: Batch) -> list[float]:
@@ -204,10 +240,7 @@ class AbstractStreamingEstimator(BaseEstimator, ABC, Generic[Learner]):
     @few_threads()
     def _learn_rows(self, state: EstimatorState[Learner], batch: Batch) -> None:
         """Learn from the next rows of the stream."""
-        if state.watch is None:
-            learned = EstimatorState(self._learned(state.learner, batch))
-        else:
-            learned = self._watched(state.learner, state.watch, batch)
+        learned = self._learned(state, batch) if state.watch is None else self._watched(state, state.watch, batch)
         self._replace_state(learned, num_outside_before=state.learner.num_outside)
 
     def _state_so_far(self) -> EstimatorState[Learner]:
@@ -220,21 +253,21 @@ class AbstractStreamingEstimator(BaseEstimator, ABC, Generic[Learner]):
     def _is_started(self) -> bool:
         return "state_" in vars(self)
 
-    def _watched(self, learner: Learner, watch: DriftWatch, batch: Batch) -> EstimatorState[Learner]:
+    def _watched(self, state: EstimatorState[Learner], watch: DriftWatch, batch: Batch) -> EstimatorState[Learner]:
         """Predict rows, test the errors, and only then learn them.
 
         What is left of a part in which a change was found is learned by the new model without a test.
         """
         for start in range(0, len(batch.targets), _MOST_ROWS_TESTED):
             part = batch.take(slice(start, start + _MOST_ROWS_TESTED))
-            if learner.is_warm:
-                watch, change = watch.inspect(self._errors(learner, part))
+            if state.learner.is_warm:
+                watch, change = watch.inspect(self._errors(state.learner, part))
                 if change is not None:
-                    learner = self._learned(learner, part.take(slice(0, change)))
-                    learner = learner.reset() if watch.action == "reset" else learner.rewarm()
-                    part = part.take(slice(change, None))
-            learner = self._learned(learner, part)
-        return EstimatorState(learner, watch)
+                    state = self._learned(state, part.take(slice(0, change)))
+                    learner = state.learner.reset() if watch.action == "reset" else state.learner.rewarm()
+                    state, part = replace(state, learner=learner), part.take(slice(change, None))
+            state = self._learned(state, part)
+        return replace(state, watch=watch)
 
     def _replace_state(self, state: EstimatorState[Learner], *, num_outside_before: int) -> None:
         self.state_ = state
@@ -307,6 +340,13 @@ def read_totals(total_counts: Any, num_rows: int) -> np.ndarray | None:
 def generator_of(random_state: Any) -> torch.Generator:
     """A generator of torch, seeded by what scikit-learn takes for randomness."""
     return torch.Generator().manual_seed(int(check_random_state(random_state).randint(2**31 - 1)))
+
+
+def _is_same(value: Any, default: Any) -> bool:
+    """Whether an option was left as it is; objects are never compared."""
+    return value is default or (
+        isinstance(value, str | int | float) and type(value) is type(default) and value == default
+    )
 
 
 def _plain(value: Any) -> Any:

@@ -1,5 +1,6 @@
 """Learning from a stream in constant time and memory."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple, final
 
@@ -16,9 +17,21 @@ from streamgp.streaming.refitting import RefitReport, relearn
 from streamgp.streaming.rows import Rows, likelihood_of, read_inputs, read_rows
 from streamgp.streaming.settings import StreamSettings
 
-__all__ = ["Halfway", "LearnInfo", "StreamLearner"]
+__all__ = ["Halfway", "LearnInfo", "Predicted", "StreamLearner"]
 
 _MOST_REPORTS = 32
+
+
+class Predicted(NamedTuple):
+    """Rows that were learned together, and what was predicted of them before.
+
+    Attributes:
+        rows: The rows, in the user's units.
+        prediction: The prediction; None if nothing was known before them.
+    """
+
+    rows: Rows
+    prediction: StreamPrediction | None
 
 
 class LearnInfo(NamedTuple):
@@ -110,13 +123,21 @@ class StreamLearner:
         X = read_inputs(X, num_dims=self.num_dims)
         return self.model.predict(X, self._totals(totals, X))
 
-    def learn(self, X: Tensor, y: Tensor, totals: Tensor | None = None) -> tuple["StreamLearner", LearnInfo]:
+    def learn(
+        self,
+        X: Tensor,
+        y: Tensor,
+        totals: Tensor | None = None,
+        *,
+        on_predicted: Callable[[Predicted], None] | None = None,
+    ) -> tuple["StreamLearner", LearnInfo]:
         """Learn from rows.
 
         Args:
             X: Inputs `(n, d)`; tensors and NumPy arrays are converted to double precision.
             y: Targets `(n,)`, or `(n, c)` for several outputs.
             totals: Numbers of trials `(n,)`, for binomial targets.
+            on_predicted: Is shown, part by part, what was predicted of the rows before they were learned.
 
         Returns:
             The learner after these rows, and diagnostics.
@@ -129,7 +150,10 @@ class StreamLearner:
         while start < rows.num_rows:
             learner = learner._skipping_fits(rows.num_rows - start)
             stop = min(start + learner._num_at_once(), rows.num_rows)
-            learner = learner._learn_block(rows.part(start, stop), is_flat=is_flat)
+            part = rows.part(start, stop)
+            learner, prediction = learner._learn_block(part, is_flat=is_flat)
+            if on_predicted is not None:
+                on_predicted(Predicted(part, prediction))
             start = stop
         info = LearnInfo(
             num_outside=learner.num_outside - self.num_outside,
@@ -188,29 +212,33 @@ class StreamLearner:
         most = self.settings.num_at_once
         return most if until_fit is None else min(most, until_fit)
 
-    def _learn_block(self, rows: Rows, *, is_flat: bool) -> "StreamLearner":
+    def _learn_block(self, rows: Rows, *, is_flat: bool) -> tuple["StreamLearner", StreamPrediction | None]:
+        """Learn rows; returns what was predicted of them before, too."""
         n, model = rows.num_rows, self.model
         buffer = rows if self.buffer is None else self.buffer.append(rows)
         learner = replace(self, buffer=buffer, num_seen=self.num_seen + n, num_since_start=self.num_since_start + n)
         is_due = learner.num_since_start == learner.next_refit
-        if model is None or (is_due and not self.is_warm):
-            return learner._relearn(is_flat=is_flat, num_unjudged=n if model is None else 0, judged=rows)
+        if model is None:
+            return learner._relearn(is_flat=is_flat, num_unjudged=n), None
+        if is_due and not self.is_warm:
+            prediction = model.predict(rows.inputs, rows.totals)
+            learner = replace(learner, model=model.judged(prediction, rows))
+            return learner._relearn(is_flat=is_flat, num_unjudged=0), prediction
         num_outside = model.units.num_outside(rows.inputs) if self.is_warm else 0
         scaled = model.units.rows(rows)
         seen = model.bank.see(scaled.inputs)
-        model = model.judged(model.prediction(seen, rows.totals), rows)
+        prediction = model.prediction(seen, rows.totals)
+        model = model.judged(prediction, rows)
         model = model.learned(scaled, seen, self.settings)
         learner = replace(learner, model=model, num_outside=self.num_outside + num_outside)
         if is_due:
-            learner = learner._relearn(is_flat=is_flat, num_unjudged=0, judged=None)
-        return learner._fold()
+            learner = learner._relearn(is_flat=is_flat, num_unjudged=0)
+        return learner._fold(), prediction
 
-    def _relearn(self, *, is_flat: bool, num_unjudged: int, judged: Rows | None) -> "StreamLearner":
-        """Learn hyperparameters, and the buffer anew; `judged` are rows by which the experts are judged before."""
+    def _relearn(self, *, is_flat: bool, num_unjudged: int) -> "StreamLearner":
+        """Learn hyperparameters, and the buffer anew."""
         assert self.buffer is not None
         model, is_new = self.model, self.num_since_start <= self.settings.warmup
-        if model is not None and judged is not None and is_new:
-            model = model.judged(model.predict(judged.inputs, judged.totals), judged)
         learned = relearn(
             self.buffer,
             self.settings,

@@ -77,19 +77,19 @@ class StreamMetrics:
 
     def summary(self) -> dict[str, float]:
         """The metrics by the names that people use: RMSE, MAE, accuracy, Brier score, NLPD, coverage, baselines."""
-        nlpd = {"NLPD": self.mean("negative_log_density")}
+        density = self.mean("negative_log_density")
         if "is_correct" in self.measures:
             return {
                 "accuracy": self.mean("is_correct"),
                 "Brier": self.mean("brier"),
-                **nlpd,
+                "log loss": density,
                 "accuracy of the most frequent class": self.mean("is_most_frequent"),
                 "accuracy of the last class": self.mean("is_last"),
             }
         return {
             "RMSE": math.sqrt(self.mean("squared_error")),
             "MAE": self.mean("absolute_error"),
-            **nlpd,
+            "NLPD": density,
             "coverage of 90 %": self.mean("is_covered"),
             "MAE of the last value": self.mean("last_value_error"),
             "MAE of the running mean": self.mean("running_mean_error"),

@@ -68,7 +68,8 @@ class StreamModel:
             self.is_flat,
         )
 
-    def class_probabilities(self, prediction: StreamPrediction) -> Float[Tensor, "e c n"]:
+    @staticmethod
+    def class_probabilities(prediction: StreamPrediction) -> Float[Tensor, "e c n"]:
         """By each expert, normalised where outputs are classes."""
         each = prediction.likelihood.predictive_mean(prediction.latent_mean, prediction.latent_variance)
         each = each.clamp_min(torch.finfo(each.dtype).tiny)

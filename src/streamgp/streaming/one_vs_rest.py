@@ -1,22 +1,40 @@
 """Several classes in a stream, each against all others."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import final
+from typing import NamedTuple, final
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.errors import ShapeError, UnsupportedError
-from streamgp.streaming.learner import LearnInfo, StreamLearner
+from streamgp.streaming.learner import LearnInfo, Predicted, StreamLearner
+from streamgp.streaming.model import StreamModel
+from streamgp.streaming.prediction import StreamPrediction
 from streamgp.streaming.refitting import RefitReport, relearn
 from streamgp.streaming.rows import Rows, read_inputs
 from streamgp.streaming.settings import StreamSettings
 from streamgp.streaming.unordered import learn_unordered
 
-__all__ = ["OneVsRest"]
+__all__ = ["OneVsRest", "PredictedLabels"]
+
+
+class PredictedLabels(NamedTuple):
+    """Rows that were learned together, and what was predicted of them before.
+
+    Attributes:
+        labels: The labels that came.
+        classes: Those that were known.
+        probabilities: What was predicted for these; None if nothing was known before.
+        num_seen: Number of rows before the first of them.
+    """
+
+    labels: Sequence[Hashable]
+    classes: Sequence[Hashable]
+    probabilities: Float[Tensor, "n k"] | None
+    num_seen: int
 
 
 @final
@@ -84,13 +102,7 @@ class OneVsRest:
 
     def predict(self, X: Tensor) -> Float[Tensor, "n k"]:
         """Probabilities of the classes at inputs `(n, d)`; there must have been a row to learn from."""
-        learner = self._started()
-        prediction = learner.predict(X)
-        assert learner.model is not None
-        if len(self.classes) <= 2:
-            return self._pair(prediction.mean.squeeze(-1))
-        each = learner.model.class_probabilities(prediction)
-        return (learner.model.mixture.weights[:, None, None] * each).sum(0).mT
+        return self._probabilities(self._started().predict(X))
 
     def sample(self, X: Tensor, num_samples: int, *, generator: torch.Generator) -> Float[Tensor, "s n k"]:
         """Draw probabilities jointly for all inputs `(n, d)`, each class independent of the others."""
@@ -104,12 +116,15 @@ class OneVsRest:
         each = each.clamp_min(torch.finfo(each.dtype).tiny)
         return (each / each.sum(-2, keepdim=True)).mT
 
-    def learn(self, X: Tensor, y: Sequence[Hashable]) -> tuple["OneVsRest", LearnInfo]:
+    def learn(
+        self, X: Tensor, y: Sequence[Hashable], *, on_predicted: Callable[[PredictedLabels], None] | None = None
+    ) -> tuple["OneVsRest", LearnInfo]:
         """Learn from rows.
 
         Args:
             X: Inputs `(n, d)`.
             y: Labels, one for each row.
+            on_predicted: Is shown, part by part, what was predicted of the rows before they were learned.
 
         Returns:
             The classes and what is known after these rows, and diagnostics.
@@ -119,14 +134,15 @@ class OneVsRest:
             raise ShapeError(f"y must have {len(X)} labels, one for each row of X, but has {len(y)}.")
         if not self.num_seen:
             # Nothing was predicted yet, so that the classes of all rows may be known at once.
-            return self.with_classes(y)._learn_part(X, y)
+            return self.with_classes(y)._learn_part(X, y, self.classes, on_predicted)
         first_rows = {label: index for index, label in reversed(list(enumerate(y))) if label not in self.classes}
         starts = sorted(first_rows.values())
         known = starts[0] if starts else len(y)
-        state, info = self._learn_part(X[:known], y[:known])
+        state, info = self._learn_part(X[:known], y[:known], self.classes, on_predicted)
         refits = info.refits
         for start, stop in pairwise([*starts, len(y)]):
-            state, info = state.with_classes(y[start : start + 1])._learn_part(X[start:stop], y[start:stop])
+            wider = state.with_classes(y[start : start + 1])
+            state, info = wider._learn_part(X[start:stop], y[start:stop], state.classes, on_predicted)
             refits += info.refits
         return state, LearnInfo(state.num_outside - self.num_outside, refits)
 
@@ -162,11 +178,44 @@ class OneVsRest:
             return torch.ones_like(second).unsqueeze(-1)
         return torch.stack([1.0 - second, second], -1)
 
-    def _learn_part(self, X: Float[Tensor, "n d"], y: Sequence[Hashable]) -> tuple["OneVsRest", LearnInfo]:
-        """Learn from rows of known classes."""
+    def _probabilities(self, prediction: StreamPrediction) -> Float[Tensor, "n k"]:
+        """Of the classes."""
+        if len(self.classes) <= 2:
+            return self._pair(prediction.mean.squeeze(-1))
+        each = StreamModel.class_probabilities(prediction)
+        return (prediction.mixture.weights[:, None, None] * each).sum(0).mT
+
+    def _learn_part(
+        self,
+        X: Float[Tensor, "n d"],
+        y: Sequence[Hashable],
+        before: Sequence[Hashable],
+        on_predicted: Callable[[PredictedLabels], None] | None,
+    ) -> tuple["OneVsRest", LearnInfo]:
+        """Learn from rows of classes that have room; those of `before` had come when the first row was predicted."""
         if not len(y):
             return self, LearnInfo()
-        learner, info = self._started().learn(X, self._targets(y))
+        start = 0
+
+        def show(part: Predicted) -> None:
+            nonlocal start
+            labels, num_seen = y[start : start + part.rows.num_rows], self.num_seen + start
+            start += len(labels)
+            assert on_predicted is not None
+            if part.prediction is None:
+                on_predicted(PredictedLabels(labels, self.classes, None, num_seen))
+                return
+            each = self._probabilities(part.prediction)
+            if num_seen == self.num_seen and len(before) < len(self.classes):
+                # Nobody knew of the class of the first row.
+                first = each[:1, : len(before)]
+                first = first / first.sum(-1, keepdim=True).clamp_min(torch.finfo(first.dtype).tiny)
+                on_predicted(PredictedLabels(labels[:1], before, first, num_seen))
+                labels, each, num_seen = labels[1:], each[1:], num_seen + 1
+            if len(labels):
+                on_predicted(PredictedLabels(labels, self.classes, each, num_seen))
+
+        learner, info = self._started().learn(X, self._targets(y), on_predicted=None if on_predicted is None else show)
         return replace(self, learner=learner), info
 
     def _targets(self, y: Sequence[Hashable]) -> Float[Tensor, "n c"]:

@@ -18,6 +18,8 @@ from streamgp.streaming.mixture import Mixture, student_log_density
 __all__ = ["StreamPrediction"]
 
 _NUM_BISECTIONS = 50
+# A count whose cumulative probability reaches a level but for this has reached it.
+_ROUNDING = 3e-8
 
 
 @final
@@ -68,11 +70,11 @@ class StreamPrediction:
     def quantiles(self, probabilities: Sequence[float]) -> Float[Tensor, "n ... k"]:
         """Quantiles of the targets, noise included.
 
-        Those of the mixture for real targets. For counts and classes the experts' latent values are first replaced by
-        one Gaussian of the same mean and variance.
+        Those of the mixture. For likelihoods that do not know their cumulative probabilities, the experts' latent
+        values are first replaced by one Gaussian of the same mean and variance.
         """
         levels = to_probabilities(probabilities, self.latent_mean)
-        found = self._student_quantiles(levels) if self.is_real else self._matched_quantiles(levels)
+        found = self._student_quantiles(levels) if self.is_real else self._searched_quantiles(levels)
         found = self.shift.unsqueeze(-1) + self.scale.unsqueeze(-1) * found
         return found.squeeze(0) if self.is_flat else found.movedim(0, 1)
 
@@ -91,6 +93,12 @@ class StreamPrediction:
         else:
             density = self.likelihood.log_predictive_density(self.latent_mean, self.latent_variance, scaled)
         return (density - self.scale.log()).sum(-2)
+
+    def cumulative(self, y: Float[Tensor, "n ..."]) -> Float[Tensor, "n ..."] | None:
+        """Probabilities of not more than some targets; None for likelihoods that do not know them."""
+        targets = y.unsqueeze(0) if self.is_flat else y.mT
+        below = self._cumulative((targets - self.shift) / self.scale)
+        return None if below is None else self._output(below)
 
     def squared_errors(self, targets: Float[Tensor, "c n"]) -> Float[Tensor, "e c n"]:
         """Squares of errors in units of their deviations, before these were scaled."""
@@ -153,11 +161,42 @@ class StreamPrediction:
                 lower, upper = np.where(is_below, middle, lower), np.where(is_below, upper, middle)
         return torch.from_numpy(np.array(upper))
 
-    def _matched_quantiles(self, levels: Float[Tensor, " k"]) -> Float[Tensor, "c n k"]:
-        """Those of one latent Gaussian with the mean and variance of the mixture of the experts' ones."""
-        mean = self._average(self.latent_mean)
-        variance = self._average(self.latent_variance + (self.latent_mean - mean).square())
-        return self.likelihood.predictive_quantiles(mean, variance, levels)
+    def _searched_quantiles(self, levels: Float[Tensor, " k"]) -> Float[Tensor, "c n k"]:
+        """Between the least and the largest of the experts' quantiles; counts one by one."""
+        likelihood, counts = self.likelihood, self.mixture.weights > 1e-9
+        if self._cumulative(self.latent_mean[0]) is None:
+            mean = self._average(self.latent_mean)
+            variance = self._average(self.latent_variance + (self.latent_mean - mean).square())
+            return likelihood.predictive_quantiles(mean, variance, levels)
+        each = likelihood.predictive_quantiles(self.latent_mean[counts], self.latent_variance[counts], levels)
+        lower, upper = (bound.movedim(-1, 0) for bound in (each.amin(0), each.amax(0)))
+        wanted, is_real = levels[:, None, None], likelihood.outcome_kind == "real"
+        for _ in range(_NUM_BISECTIONS):
+            if bool((lower >= upper).all()):
+                break
+            middle = 0.5 * (lower + upper) if is_real else (0.5 * (lower + upper)).floor()
+            below = self._cumulative(middle)
+            assert below is not None
+            is_enough = below >= wanted - _ROUNDING
+            upper = torch.where(is_enough, torch.minimum(middle, upper), upper)
+            lower = torch.where(is_enough, lower, torch.maximum(lower, middle if is_real else middle + 1.0))
+        return upper.movedim(0, -1)
+
+    def _cumulative(self, targets: Float[Tensor, "*k c n"]) -> Float[Tensor, "*k c n"] | None:
+        """The mixture of the experts' probabilities, for targets in the units of the model."""
+        targets = targets.unsqueeze(-3)
+        if self.is_real:
+            variance = self.likelihood.predictive_variance(self.latent_mean, self.latent_variance)
+            sd = (variance * self.mixture.scale.unsqueeze(-1)).sqrt()
+            each = torch.from_numpy(
+                _student_cumulative(self.mixture.degrees, ((targets - self.latent_mean) / sd).numpy())
+            )
+        else:
+            found = self.likelihood.predictive_cumulative(self.latent_mean, self.latent_variance, targets)
+            if found is None:
+                return None
+            each = found
+        return (self.mixture.weights[:, None, None] * each).sum(-3)
 
 
 def _student_cumulative(degrees: float, t: np.ndarray) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Regression on streams, for scikit-learn."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, final
 
 import numpy as np
@@ -11,10 +12,11 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from streamgp.likelihoods import Gaussian
-from streamgp.streaming.estimator import AbstractStreamingEstimator, Batch, generator_of, read_totals
-from streamgp.streaming.learner import StreamLearner
+from streamgp.streaming.estimator import AbstractStreamingEstimator, Batch, EstimatorState, generator_of, read_totals
+from streamgp.streaming.learner import Predicted, StreamLearner
 from streamgp.streaming.model import StreamModel
 from streamgp.streaming.prediction import StreamPrediction
+from streamgp.streaming.scoring import ValueScore
 from streamgp.streaming.settings import StreamSettings
 from streamgp.streaming.unordered import learn_unordered
 
@@ -225,9 +227,18 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
         learner, _ = learn_unordered(StreamLearner(settings), *_tensors(batch))
         return learner
 
-    def _learned(self, learner: StreamLearner, batch: Batch) -> StreamLearner:
-        learner, _ = learner.learn(*_tensors(batch))
-        return learner
+    def _learned(self, state: EstimatorState[StreamLearner], batch: Batch) -> EstimatorState[StreamLearner]:
+        score = state.score if isinstance(state.score, ValueScore) else self._no_score()
+
+        def add(part: Predicted) -> None:
+            nonlocal score
+            score = score.learned(part)
+
+        learner, _ = state.learner.learn(*_tensors(batch), on_predicted=add)
+        return replace(state, learner=learner, score=score)
+
+    def _no_score(self) -> ValueScore:
+        return ValueScore()
 
     def _errors(self, learner: StreamLearner, batch: Batch) -> list[float]:
         """Absolute errors in predictive standard deviations."""

@@ -1,17 +1,26 @@
 """How good predictions of a stream were, each made before its row was learned."""
 
+import math
+import sys
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import final
 
+import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from streamgp.streaming.baselines import ClassBaseline, ValueBaseline
 from streamgp.streaming.calibration import Calibration
+from streamgp.streaming.learner import Predicted
 from streamgp.streaming.metrics import CLASS_MEASURES, VALUE_MEASURES, StreamMetrics
+from streamgp.streaming.one_vs_rest import PredictedLabels
 
-__all__ = ["ClassScore", "ValueScore"]
+__all__ = ["INTERVAL", "ClassScore", "ValueScore"]
+
+# The ends of the interval that should hold 90 % of the targets.
+INTERVAL = (0.05, 0.95)
+_TINY = sys.float_info.min
 
 
 @final
@@ -23,11 +32,13 @@ class ValueScore:
         metrics: Sums over rows that were predicted.
         baseline: The targets so far.
         calibration: Predictive probabilities of not more than the targets.
+        is_discrete: Whether the targets are counts.
     """
 
     metrics: StreamMetrics = field(default_factory=lambda: StreamMetrics(VALUE_MEASURES))
     baseline: ValueBaseline = field(default_factory=ValueBaseline)
     calibration: Calibration = field(default_factory=Calibration)
+    is_discrete: bool = False
 
     def add(
         self,
@@ -56,6 +67,32 @@ class ValueScore:
         }
         calibration = self.calibration if cumulative is None else self.calibration.add(cumulative.flatten().tolist())
         return replace(self, metrics=self.metrics.add(measures), calibration=calibration).seen(y)
+
+    def learned(self, part: Predicted) -> "ValueScore":
+        """After rows that were learned."""
+        y, prediction = part.rows.targets.mT, part.prediction
+        if prediction is None:
+            return self.seen(y)
+        given, mean = y.squeeze(-1) if prediction.is_flat else y, prediction.mean
+        negative_log_density = -prediction.log_density(given)
+        if not bool(torch.isfinite(negative_log_density).all() & torch.isfinite(mean).all()):
+            return self.seen(y)  # a stream goes on
+        is_discrete = prediction.likelihood.outcome_kind != "real"
+        upper = prediction.cumulative(given)
+        lower = prediction.cumulative(given - 1.0) if is_discrete else upper
+        if upper is None or lower is None:
+            ends = prediction.quantiles(INTERVAL)
+            is_covered, middle = (ends[..., 0] <= given) & (given <= ends[..., 1]), None
+        else:
+            # Of whole numbers, half of the probability of the target itself counts.
+            is_covered, middle = (upper >= INTERVAL[0]) & (lower <= INTERVAL[1]), 0.5 * (lower + upper)
+        return replace(self, is_discrete=is_discrete).add(
+            y,
+            mean=mean.reshape(y.shape),
+            negative_log_density=negative_log_density,
+            is_covered=is_covered.reshape(y.shape),
+            cumulative=None if middle is None else middle.reshape(y.shape),
+        )
 
     def seen(self, y: Float[Tensor, "n o"]) -> "ValueScore":
         """Take note of targets that nothing predicted."""
@@ -105,6 +142,21 @@ class ClassScore:
         flat = probabilities.flatten().tolist()
         calibration = self.calibration.add(flat, [value for true in is_true for value in true])
         return replace(self, metrics=self.metrics.add(measures), calibration=calibration).seen(labels)
+
+    def learned(self, part: PredictedLabels) -> "ClassScore":
+        """After rows that were learned."""
+        if part.probabilities is None:
+            return self.seen(part.labels)
+        column = {label: index for index, label in enumerate(part.classes)}
+        densities = []
+        for i, (label, each) in enumerate(zip(part.labels, part.probabilities.tolist(), strict=True)):
+            # By the rule of succession, a label that never came has the probability of one that came once.
+            unseen = 1.0 / (part.num_seen + i + 1.0)
+            likely = (1.0 - unseen) * each[column[label]] if label in column else unseen
+            densities.append(-math.log(max(likely, _TINY)))
+        return self.add(
+            part.labels, classes=part.classes, probabilities=part.probabilities, negative_log_density=densities
+        )
 
     def seen(self, labels: Sequence[Hashable]) -> "ClassScore":
         """Take note of labels that nothing predicted."""

@@ -192,6 +192,29 @@ class LikelihoodLaws(ABC):
         assert bool(((y.unsqueeze(-1) <= quantiles).double().mean(0) >= probabilities - error).all())
         assert bool(((y.unsqueeze(-1) < quantiles).double().mean(0) <= probabilities + error).all())
 
+    @pytest.mark.parametrize("variance", [0.0, 0.7])
+    def test_quantiles_are_where_the_cumulative_probability_reaches_them(self, variance: float) -> None:
+        likelihood = self.likelihood()
+        mean = torch.tensor([-0.4, 0.3, 1.1], dtype=torch.float64)
+        v = torch.full_like(mean, variance)
+        probabilities = torch.tensor([0.05, 0.37, 0.9], dtype=torch.float64)
+        quantiles = likelihood.predictive_quantiles(mean, v, probabilities).movedim(-1, 0)
+        reached = likelihood.predictive_cumulative(mean, v, quantiles)
+        if reached is None:
+            pytest.skip("the likelihood does not know its cumulative probabilities")
+        step = 1e-3 if likelihood.outcome_kind == "real" else 1.0
+        before = likelihood.predictive_cumulative(mean, v, quantiles - step)
+        assert before is not None
+        assert bool((reached >= probabilities.unsqueeze(-1) - 1e-6).all())
+        assert bool((before < probabilities.unsqueeze(-1) + 1e-6).all())
+        if likelihood.outcome_kind == "count":
+            counts = range(int(quantiles.max()) + 1)
+            each = torch.stack(
+                [likelihood.log_predictive_density(mean, v, torch.full_like(mean, k)).exp() for k in counts]
+            )
+            total = each.cumsum(0).gather(0, quantiles.long())
+            torch.testing.assert_close(reached, total, rtol=1e-6, atol=1e-7)
+
     def test_probabilities_of_quantiles_are_checked(self) -> None:
         zero = torch.zeros(2, dtype=torch.float64)
         with pytest.raises(ValueRangeError, match="probabilities must be between 0 and 1, but is 1"):

@@ -11,15 +11,12 @@ from torch import Tensor
 from streamgp.cli.stream.rows import Row
 from streamgp.streaming import LearnInfo, StreamLearner
 from streamgp.streaming.one_vs_rest import OneVsRest
-from streamgp.streaming.scoring import ClassScore, ValueScore
+from streamgp.streaming.scoring import INTERVAL, ClassScore, ValueScore
 
-__all__ = ["LEVELS", "Learner", "Recent", "Score", "Scored", "learn", "num_inducing", "score"]
+__all__ = ["Learner", "Recent", "Score", "Scored", "learn", "num_inducing", "score"]
 
 Learner = StreamLearner | OneVsRest
 Score = ValueScore | ClassScore
-
-# The ends of the interval that should hold 90 % of the targets.
-LEVELS = (0.05, 0.95)
 
 
 class Recent(NamedTuple):
@@ -111,7 +108,7 @@ def _score_values(
 ) -> Scored:
     index = _known(rows)
     prediction = learner.predict(X, _totals(rows))
-    mean, deviation, quantiles = prediction.mean, prediction.variance.sqrt(), prediction.quantiles(LEVELS)
+    mean, deviation, quantiles = prediction.mean, prediction.variance.sqrt(), prediction.quantiles(INTERVAL)
     lower, upper = quantiles.unbind(-1)
     known = [rows[i] for i in index]
     y = _targets(known)
@@ -125,7 +122,7 @@ def _score_values(
             **numbers[i],
             "prediction": float(mean[i]),
             "std": float(deviation[i]),
-            "quantiles": dict(zip(map(str, LEVELS), quantiles[i].tolist(), strict=True)),
+            "quantiles": dict(zip(map(str, INTERVAL), quantiles[i].tolist(), strict=True)),
             "target": row.target,
         }
         entries.append({**entry, "nlpd": densities[i]} if i in densities else entry)

@@ -1,0 +1,48 @@
+import pytest
+import torch
+from torch.testing import assert_close
+
+from streamgp.likelihoods import Binomial, Gaussian, NegativeBinomial, Poisson, StudentT
+from streamgp.streaming.mixture import Mixture
+from streamgp.streaming.prediction import StreamPrediction
+
+LEVELS = (0.05, 0.3, 0.5, 0.95)
+
+
+def predicted(likelihood, *, shift=0.0, scale=1.0, is_scaled=False):
+    """Three experts of two rows, which do not agree."""
+    mean = torch.tensor([[[0.1, 1.9]], [[1.2, -0.3]], [[2.5, 0.4]]], dtype=torch.float64)
+    mixture = Mixture.even(3, 1, is_scaled=is_scaled)
+    mixture = mixture.judged(torch.tensor([[0.0], [0.7], [-0.4]], dtype=torch.float64))
+    units = (torch.full((1, 1), each, dtype=torch.float64) for each in (shift, scale))
+    return StreamPrediction(mean, torch.full_like(mean, 0.3), mixture, likelihood, *units)
+
+
+@pytest.mark.parametrize(
+    "likelihood", [Poisson(), NegativeBinomial(3.0), Binomial(torch.tensor([9.0, 30.0], dtype=torch.float64))]
+)
+def test_quantiles_of_counts_are_those_of_the_mixture(likelihood):
+    prediction = predicted(likelihood)
+    counts = torch.arange(120, dtype=torch.float64)
+    if isinstance(likelihood, Binomial):
+        counts = counts[:10]
+    mass = torch.stack([prediction.log_density(count.expand(2)).exp() for count in counts])
+    cumulative = mass.cumsum(0)
+    for column, level in enumerate(LEVELS):
+        expected = (cumulative < level).sum(0).double()
+        found = prediction.quantiles(LEVELS)[:, column]
+        assert_close(found[0], expected[0])
+        if not isinstance(likelihood, Binomial):
+            assert_close(found[1], expected[1])
+    assert_close(prediction.cumulative(torch.tensor([3.0, 4.0], dtype=torch.float64))[0], cumulative[3, 0])
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "is_scaled"), [(Gaussian(0.4), True), (Gaussian(0.4), False), (StudentT(4.0, 0.5), False)]
+)
+def test_quantiles_of_real_targets_are_where_the_cumulative_probability_is_their_level(likelihood, is_scaled):
+    prediction = predicted(likelihood, shift=3.0, scale=2.0, is_scaled=is_scaled)
+    quantiles = prediction.quantiles(LEVELS)
+    for column, level in enumerate(LEVELS):
+        reached = prediction.cumulative(quantiles[:, column])
+        assert_close(reached, torch.full_like(reached, level), rtol=0.0, atol=1e-7)
