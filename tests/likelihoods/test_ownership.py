@@ -32,7 +32,7 @@ STILL_ASKING = {
 
 
 def asking_files():
-    names = [name for name in likelihoods.__all__ if name[0].isupper() and name != "AbstractLikelihood"]
+    names = [name for name in likelihoods.__all__ if name[0].isupper() and not name.startswith("Abstract")]
     pattern = re.compile(rf"(isinstance\(|type\(\w+\) is )[^\n]*\b({'|'.join(names)}|WrappedLikelihood)\b")
     return {
         path.relative_to(ROOT).as_posix()

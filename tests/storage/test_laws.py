@@ -29,6 +29,7 @@ for _package in PACKAGES:
 LIKELIHOODS = {
     "likelihoods.Bernoulli": lambda: likelihoods.Bernoulli("logit"),
     "likelihoods.Binomial": lambda: likelihoods.Binomial(total_count=torch.tensor([3.0, 4.0])),
+    "likelihoods.Softmax": lambda: likelihoods.Softmax(3),
     "likelihoods.Gaussian": lambda: likelihoods.Gaussian(0.3, is_learned=False),
 }
 

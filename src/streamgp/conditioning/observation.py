@@ -65,6 +65,12 @@ class Observation:
                 "Both noise_variance and likelihood were given, but a likelihood brings its own noise. Pass one."
             )
         likelihood = read_likelihood(likelihood)
+        if likelihood.num_latents > 1 and batch_shape[-1:] != (likelihood.num_latents,):
+            raise OptionError(
+                f"A {type(likelihood).__name__} likelihood looks at {likelihood.num_latents} latent functions, so that "
+                f"the GP must be a batch of as many, but its leading axes are {tuple(batch_shape)}. Give the kernel or "
+                f"the mean batch_shape=torch.Size([{likelihood.num_latents}])."
+            )
         projection = None
         if likelihood.num_inputs == 1:
             X = check_inputs(X, num_dims=like.shape[-1], like=like, batch_shape=batch_shape)

@@ -98,7 +98,8 @@ def input_precision(observation: Observation, seen: NystromPredictive | None, pr
     assert observation.likelihood is not None
     assert seen is not None
     likelihood = observation.likelihood
-    if X.shape[-2] == 1 and y.numel() <= _FEW and H is None and not likelihood.has_row_constants:
+    is_few = X.shape[-2] == 1 and y.numel() <= _FEW and H is None
+    if is_few and likelihood.num_latents == 1 and not likelihood.has_row_constants:
         moments = (each.reshape(-1).tolist() for each in (seen.mean, seen.variance(), y))
         numbers = [
             max(-likelihood.expected_derivatives_of_one(m, v, one)[1], _LEAST_CURVATURE)

@@ -44,6 +44,7 @@ class AbstractLikelihood(ABC):
         outcome_kind: `"real"`, `"count"` or `"class"`.
         support: Ends of what can be observed: of an open interval of real numbers, or the first and last whole number.
         response_range: Ends of the open interval of responses.
+        num_latents: How many latent functions one observation looks at: for more than one, those of a batch of GPs.
         num_inputs: How many inputs one observation looks at. With 2, the likelihood is one of the
             difference $g = f(x_1) - f(x_2)$, and every `f` and `mean` here is that difference.
         is_log_concave: Whether $\log p(y \mid f)$ is concave in $f$ for every $y$, so that second
@@ -61,6 +62,7 @@ class AbstractLikelihood(ABC):
     outcome_kind: ClassVar[str]
     support: ClassVar[tuple[float, float]]
     response_range: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
+    num_latents: ClassVar[int] = 1
     num_inputs: ClassVar[int] = 1
     is_log_concave: ClassVar[bool] = False
     is_location_scale: ClassVar[bool] = False

@@ -9,9 +9,12 @@ from streamgp.likelihoods.beta import Beta
 from streamgp.likelihoods.binomial import Binomial
 from streamgp.likelihoods.gamma import Exponential, Gamma
 from streamgp.likelihoods.gaussian import Gaussian
+from streamgp.likelihoods.heteroskedastic import HeteroskedasticGaussian
+from streamgp.likelihoods.multi_latent import AbstractMultiLatentLikelihood
 from streamgp.likelihoods.negative_binomial import NegativeBinomial
 from streamgp.likelihoods.poisson import Poisson
 from streamgp.likelihoods.preference import Preference
+from streamgp.likelihoods.softmax import Softmax
 from streamgp.likelihoods.student_t import StudentT
 from streamgp.likelihoods.volatility import Volatility
 
@@ -44,9 +47,11 @@ for _each in (
     Exponential,
     Gamma,
     Gaussian,
+    HeteroskedasticGaussian,
     NegativeBinomial,
     Poisson,
     Preference,
+    Softmax,
     StudentT,
     Volatility,
 ):
@@ -54,11 +59,13 @@ for _each in (
 
 
 def names(*, num_inputs: int | None = None, has_response: bool | None = None) -> tuple[str, ...]:
-    """Return the names of all likelihoods, or of those of some kind."""
+    """Return the names of all likelihoods of one latent function, or of those of some kind."""
     return tuple(
         name
         for name, cls in sorted(_CLASSES.items())
-        if num_inputs in (None, cls.num_inputs) and has_response in (None, cls.has_response)
+        if not issubclass(cls, AbstractMultiLatentLikelihood)
+        and num_inputs in (None, cls.num_inputs)
+        and has_response in (None, cls.has_response)
     )
 
 

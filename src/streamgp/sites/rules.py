@@ -9,6 +9,7 @@ from torch import Tensor
 
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.shapes import broadcast_shapes
+from streamgp.sites.acceleration import Anderson
 from streamgp.sites.belief import AbstractBelief, Updated
 from streamgp.sites.implicit import attach_fixed_point_gradient
 from streamgp.sites.single import find_single_site
@@ -94,7 +95,7 @@ def find_sites(
     is_tracked = torch.is_grad_enabled() and _requires_grad(belief, likelihood, y)
     shape = broadcast_shapes(y.shape, belief.mean.shape)
     is_few = shape[-1] == 1 and shape.numel() <= _FEW and y.device.type == "cpu"
-    if is_few and not is_tracked and not likelihood.has_row_constants:
+    if is_few and not is_tracked and not likelihood.has_row_constants and likelihood.num_latents == 1:
         return _find_singles(belief, likelihood, y, rule)
     state, ending = _iterate(belief, likelihood, y, rule)
     if is_tracked:
@@ -164,6 +165,8 @@ def _iterate(
         step = _improve(belief, likelihood, y, rule, x)
         length = torch.ones(shape[:-1], dtype=y.dtype, device=y.device)
         num_iterations = 0
+        # Members of a batch are problems of their own, but where an observation looks at all of them.
+        anderson = Anderson() if likelihood.num_latents > 1 else None
         while num_iterations < rule.max_iterations:
             is_open = step.residual > tolerance
             if not is_open.any():
@@ -172,6 +175,13 @@ def _iterate(
             # Members of the batch that have converged keep their sites.
             share = torch.where(is_open, torch.minimum(length, step.step_limit), 0.0)
             x_new = x + share.unsqueeze(-1) * (step.state - x)
+            if anderson is not None and bool((step.residual < 1.0).all()):
+                x_far = _extrapolate(anderson, x, step, least)
+                new = _improve(belief, likelihood, y, rule, x_far)
+                if bool((new.residual < step.residual).all()):
+                    x, step = x_far, new
+                    continue
+                anderson.forget()
             new = _improve(belief, likelihood, y, rule, x_new)
             is_better = _is_better(likelihood, y, rule, x=x, x_new=x_new, step=step, new=new)
             if bool(is_better.all()):
@@ -190,6 +200,13 @@ def _iterate(
             tolerance=tolerance,
         )
     return x, (num_iterations, is_converged, step.residual, int(step.num_negative.sum()))
+
+
+def _extrapolate(anderson: Anderson, x: Tensor, step: _Step, least: Tensor) -> Tensor:
+    """The accelerated step, with residuals in posterior standard deviations."""
+    size = step.updated.variance
+    pull, precision = anderson.propose(x, step.state - x, torch.stack([size.sqrt(), size])).unbind(0)
+    return torch.stack([pull, torch.maximum(precision, least)])
 
 
 def _improve(belief: AbstractBelief, likelihood: AbstractLikelihood, y: Tensor, rule: SiteRule, x: Tensor) -> _Step:
@@ -213,6 +230,9 @@ def _improve(belief: AbstractBelief, likelihood: AbstractLikelihood, y: Tensor, 
     gain = (new_precision * updated.variance).detach().amax(-1)
     step_limit = LARGEST_GAIN / gain.clamp_min(LARGEST_GAIN)
     largest = residual.detach().nan_to_num(nan=torch.inf).amax(-1)
+    if likelihood.num_latents > 1:  # latent functions of one observation take their steps together
+        largest = largest.amax(-1, keepdim=True).expand_as(largest)
+        step_limit = step_limit.amin(-1, keepdim=True).expand_as(step_limit)
     return _Step(torch.stack([new_pull, new_precision]), mean, updated, largest, step_limit, (second > 0).sum(-1))
 
 
@@ -243,6 +263,8 @@ def _objective(
     else:
         log_density, divergence = likelihood.log_density(step.mean, y), 0.5 * updated.quadratic
     objective = log_density.sum(-1) - divergence
+    if likelihood.num_latents > 1:
+        objective = (log_density.sum((-2, -1)) - divergence.sum(-1)).unsqueeze(-1).expand_as(divergence)
     # An overflow makes the objective NaN or infinite; such a step is never better.
     return torch.where(torch.isfinite(objective), objective, -torch.inf)
 

@@ -28,7 +28,13 @@ def read_likelihood(likelihood: object, start: object) -> AbstractLikelihood | N
     """Check a likelihood, an object or a name; that of an earlier result if there is none."""
     if likelihood is None:
         return start.likelihood if isinstance(start, FitResult) else None
-    return registry.read_likelihood(likelihood)
+    read = registry.read_likelihood(likelihood)
+    if read.num_latents > 1:
+        raise UnsupportedError(
+            f"A {type(read).__name__} likelihood looks at {read.num_latents} latent functions, and fit trains one. "
+            "Choose the kernel of a batch of GPs otherwise, and condition it or let it absorb the observations."
+        )
+    return read
 
 
 def check_modules(kernel: object, mean: object, start: object) -> None:

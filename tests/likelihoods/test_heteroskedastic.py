@@ -1,0 +1,35 @@
+import torch
+from torch.testing import assert_close
+
+from streamgp.likelihoods import HeteroskedasticGaussian
+from streamgp.testing.multi_latent_laws import MultiLatentLaws
+from streamgp.testing.tolerances import sampling
+
+
+class TestHeteroskedasticGaussian(MultiLatentLaws):
+    covers = "HeteroskedasticGaussian"
+    refused = ((float("inf"), "finite numbers"),)
+    # Of densities of 24 nodes, for a log noise variance with variance one.
+    quadrature = 1e-4
+
+    def likelihood(self):
+        return HeteroskedasticGaussian()
+
+    def targets(self, rng, n, dtype):
+        return torch.randn(n, generator=rng).to(dtype)
+
+    def check_samples(self, likelihood, f, drawn):
+        noise = f[1].exp().squeeze(-1)
+        n = len(drawn)
+        assert_close(drawn.mean(), f[0, 0], **sampling((noise.item() / n) ** 0.5))
+        assert_close(drawn.var(), noise, **sampling(noise.item() * (2 / n) ** 0.5))
+
+
+def test_moments_are_those_of_a_mixture_of_normal_distributions(rng):
+    mean, variance = torch.randn(2, 1, generator=rng).double(), torch.rand(2, 1, generator=rng).double()
+    likelihood, n = HeteroskedasticGaussian(), 200_000
+    f = mean + variance.sqrt() * torch.randn(2, n, generator=rng, dtype=torch.float64)
+    drawn = likelihood.sample(f, generator=rng)
+    V = likelihood.predictive_variance(mean, variance).item()
+    assert_close(drawn.mean(), likelihood.predictive_mean(mean, variance).squeeze(), **sampling((V / n) ** 0.5))
+    assert_close(drawn.var().item(), V, rtol=0.05, atol=0.0)
