@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 import torch
 
-from streamgp.checks import check_choice, check_generator, to_double, to_tensor
+from streamgp.checks import check_choice, check_generator, check_inputs, to_double, to_tensor
 from streamgp.errors import DTypeError, OptionError, ShapeError, ValueRangeError
 
 VALUES = [[1.0, 2.0], [3.0, 4.0]]
@@ -55,3 +55,13 @@ def test_choices_and_generators_are_checked():
         check_choice(3, ("a",), "rule")
     with pytest.raises(DTypeError, match=r"generator must be a torch.Generator or None, but is a int"):
         check_generator(3)
+
+
+@pytest.mark.parametrize("num_dims", [1, 2])
+def test_the_advice_for_inputs_without_rows_works_when_it_is_followed(num_dims):
+    like, X = torch.zeros(4, num_dims), torch.zeros(2)
+    with pytest.raises(ShapeError) as caught:
+        check_inputs(X, num_dims=num_dims, like=like)
+    shape = {1: (-1, 1), 2: (1, -1)}[num_dims]
+    assert f"X.reshape({shape[0]}, {shape[1]})" in str(caught.value)
+    assert check_inputs(X.reshape(*shape), num_dims=num_dims, like=like).shape[-1] == num_dims

@@ -122,9 +122,10 @@ def check_inputs(X: object, *, num_dims: int, like: Tensor, name: str = "X", bat
     """Check inputs of shape `(*b, n, d)` against the dimension, leading axes, dtype and device of a model."""
     X = check_float(X, name, like=like)
     if X.dim() < 2:
+        hint = "A column of inputs is" if num_dims == 1 else "For a single input use"
         raise ShapeError(
             f"{name} must have shape (..., n, {num_dims}), one row for each input, but has shape "
-            f"{tuple(X.shape)}. For a single input use {name}.reshape(1, -1)."
+            f"{tuple(X.shape)}. {hint} {name}.reshape({'-1, 1' if num_dims == 1 else '1, -1'})."
         )
     if X.shape[-1] != num_dims:
         raise ShapeError(

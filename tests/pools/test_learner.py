@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from torch.testing import assert_close
@@ -270,6 +271,14 @@ def test_members_go_by_their_names(country, tmp_path):
     learner.save(tmp_path / "named.zip")
     again = sg.load(tmp_path / "named.zip")
     assert (again.X, again.available) == (learner.X, learner.available)
+
+
+def test_one_member_may_be_a_number_of_any_kind(country):
+    learner = country.survey()
+    learner.tell(3, 1.0)
+    learner.tell(np.int64(4), 2.0)
+    learner.tell(torch.tensor(5), 3.0)
+    assert learner.X.tolist() == [3, 4, 5]
 
 
 def test_gains_are_weighed_by_what_a_visit_costs(country, surveyed):

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
+from numbers import Integral
 from typing import Any, final
 
 import torch
@@ -150,7 +151,8 @@ class PoolSpace(AbstractSpace):
 
     def read(self, X: Any, name: str = "indices") -> Int[Tensor, " k"]:
         """Check indices or names of distinct members; a single one may be given as it is."""
-        value = [X] if isinstance(X, int | str) and not isinstance(X, bool) else X
+        value = [X] if isinstance(X, Integral | str) and not isinstance(X, bool) else X
+        value = value.reshape(1) if isinstance(value, Tensor) and not value.dim() else value
         return read_indices(_positions(value, self.names), len(self.members), "indices" if name == "X" else name)
 
     def read_inputs(self, X: Any) -> Float[Tensor, "n d"]:

@@ -69,7 +69,7 @@ def read_rows(X: object, y: object, likelihood: AbstractLikelihood | None) -> Ro
         wanted = "(n, 2, d), one pair of inputs for each comparison" if is_paired else "(n, d), one row for each input"
         raise ShapeError(
             f"X must have shape {wanted}, with at least one observation, but has shape {tuple(X.shape)}. "
-            "fit trains one model on one data set."
+            f"{'A single column is X.reshape(-1, 1).' if X.dim() == 1 else 'fit trains one model on one data set.'}"
         )
     check_finite(X, "X")
     if likelihood is not None:

@@ -135,8 +135,8 @@ def test_suggestions_keep_to_constraints():
 
 @pytest.mark.slow
 def test_constraints_by_either_convention_give_the_same_suggestions():
-    by_trial = run(constrained_corner, 6)
-    by_function = run(corner, 6, constraints_func=lambda trial: (1.0 - sum(trial.params.values()),))
+    by_trial = run(constrained_corner, 5)
+    by_function = run(corner, 5, constraints_func=lambda trial: (1.0 - sum(trial.params.values()),))
     assert params_of(by_function) == params_of(by_trial)
     for one, other in zip(by_function.get_trials(), by_trial.get_trials(), strict=True):
         assert one.constraints == other.constraints
@@ -145,7 +145,7 @@ def test_constraints_by_either_convention_give_the_same_suggestions():
 @pytest.mark.slow
 def test_running_trials_are_not_repeated():
     study = run(parabola, 4)
-    trials = [study.ask() for _ in range(3)]
+    trials = [study.ask() for _ in range(2)]
     points = [(one.suggest_float("x", -1.0, 1.0), one.suggest_float("y", -1.0, 1.0)) for one in trials]
     for i, one in enumerate(points):
         for other in points[:i]:
@@ -163,10 +163,10 @@ def test_failed_and_pruned_trials_do_not_stop_a_study():
             raise optuna.TrialPruned
         return math.nan if trial.number % 4 == 3 else value
 
-    study = run(objective, 10, catch=(RuntimeError,))
+    study = run(objective, 8, catch=(RuntimeError,))
     states = [trial.state for trial in study.get_trials()]
-    assert (states.count(TrialState.COMPLETE), states.count(TrialState.PRUNED)) == (3, 2)
-    assert len({str(params) for params in params_of(study)}) == 10
+    assert (states.count(TrialState.COMPLETE), states.count(TrialState.PRUNED)) == (2, 2)
+    assert len({str(params) for params in params_of(study)}) == 8
 
 
 @pytest.mark.slow
@@ -177,7 +177,7 @@ def test_parameters_of_a_branch_are_sampled_on_their_own():
             return x + trial.suggest_int("left", 0, 9)
         return x + trial.suggest_float("right", 0.0, 1.0)
 
-    study = run(objective, 9)
+    study = run(objective, 7)
     assert all(trial.state == TrialState.COMPLETE for trial in study.get_trials())
     assert study.sampler.infer_relative_search_space(study, study.get_trials()[-1]).keys() == {"x"}
 
@@ -218,9 +218,9 @@ def test_counts_and_noiseless_objectives_have_their_models():
 
 @pytest.mark.slow
 def test_two_threads_share_a_database(tmp_path):
-    study = run(mixed, 7, n_jobs=2, storage=f"sqlite:///{tmp_path / 'study.db'}")
-    assert [trial.state for trial in study.get_trials()] == [TrialState.COMPLETE] * 7
-    assert len({str(params) for params in params_of(study)}) == 7
+    study = run(mixed, 6, n_jobs=2, storage=f"sqlite:///{tmp_path / 'study.db'}")
+    assert [trial.state for trial in study.get_trials()] == [TrialState.COMPLETE] * 6
+    assert len({str(params) for params in params_of(study)}) == 6
 
 
 @pytest.mark.slow
@@ -250,7 +250,7 @@ def test_two_processes_share_a_database(tmp_path):
 def test_the_dashboard_serves_a_study(tmp_path):
     dashboard = pytest.importorskip("optuna_dashboard", reason="needs the extra streamgp[optuna]")
     storage = f"sqlite:///{tmp_path / 'study.db'}"
-    study = run(mixed, 5, storage=storage)
+    study = run(mixed, 5, storage=storage, n_startup_trials=9)
     app = dashboard.wsgi(optuna.storages.RDBStorage(storage))
     status, body = get(app, f"/api/studies/{study._study_id}")
     assert status.startswith("200")
@@ -303,6 +303,7 @@ def test_branin_is_minimised_better_than_at_random():
     assert regret(StreamGPSampler(seed=0)) < 0.25 * sum(random) / len(random)
 
 
+@pytest.mark.slow
 def test_studies_of_several_objectives_are_sampled():
     study = optuna.create_study(
         directions=["minimize", "maximize"], sampler=StreamGPSampler(seed=0, n_startup_trials=4, search=QUICK)
@@ -312,9 +313,10 @@ def test_studies_of_several_objectives_are_sampled():
         x, kind = trial.suggest_float("x", 0.0, 1.0), trial.suggest_categorical("kind", ["a", "b"])
         return (x - 0.2) ** 2, -((x - 0.7) ** 2) + 0.1 * (kind == "b")
 
-    study.optimize(both, n_trials=6)
-    assert len(study.trials) == 6
-    assert all(trial.state == TrialState.COMPLETE for trial in study.trials)
+    study.optimize(both, n_trials=5)  # the last by hypervolume improvement
+    assert [trial.state for trial in study.trials] == [TrialState.COMPLETE] * 5
+    assert len({str(trial.params) for trial in study.trials}) == 5
+    assert study.best_trials
 
 
 @pytest.mark.parametrize(
@@ -363,6 +365,7 @@ def test_without_a_seed_two_samplers_differ():
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_a_suggestion_takes_seconds_at_most():
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     study.optimize(lambda trial: sum(trial.suggest_float(f"x{j}", 0.0, 1.0) ** 2 for j in range(6)), n_trials=60)
