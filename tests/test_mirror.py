@@ -22,6 +22,9 @@ ELSEWHERE = {
     "training/features.py": "tests/training/test_collapsed.py",
     "training/finishing.py": "tests/training/test_fit.py",
     "training/full_batch.py": "tests/training/test_fit.py",
+    "training/outcomes.py": "tests/training/test_outputs.py",
+    "training/output_model.py": "tests/training/test_outputs.py",
+    "training/requests.py": "tests/training/test_fit.py",
     "training/sharding/climbing.py": "tests/training/sharding/test_gaussian.py",
     "training/starting.py": "tests/training/test_fit.py",
 }

@@ -34,6 +34,7 @@ __all__ = [
     "from_gpytorch",
     "likelihoods",
     "load",
+    "load_estimator",
     "loops",
     "merge",
     "problems",
@@ -66,6 +67,7 @@ _HOMES = {
     "fit": "streamgp.training",
     "from_gpytorch": "streamgp.conditioning",
     "load": "streamgp.storage",
+    "load_estimator": "streamgp.streaming.saving",
     "merge": "streamgp.conditioning",
 }
 _SUBMODULES = ("acquisition", "datasets", "errors", "likelihoods", "loops", "problems", "storage")
@@ -82,6 +84,7 @@ if TYPE_CHECKING:
     from streamgp.storage import load
     from streamgp.streaming.classifier import StreamingGPClassifier
     from streamgp.streaming.regressor import StreamingGPRegressor
+    from streamgp.streaming.saving import load_estimator
     from streamgp.training.fit import fit
 else:  # hidden from type checkers, which would take any name for an attribute
 

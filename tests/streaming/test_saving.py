@@ -3,7 +3,7 @@ import pytest
 from gpytorch.kernels import RBFKernel
 
 import streamgp as sg
-from streamgp.errors import UnsupportedError
+from streamgp.errors import FileFormatError, UnsupportedError
 from streamgp.streaming.classifier import StreamingGPClassifier
 from streamgp.streaming.regressor import StreamingGPRegressor
 
@@ -34,7 +34,13 @@ def test_an_estimator_goes_on_as_if_never_saved(tmp_path, name):
 
 def test_an_estimator_that_was_not_fitted_comes_back(tmp_path):
     StreamingGPRegressor(num_inducing=7).save(tmp_path / "a")
-    assert sg.load(tmp_path / "a").get_params()["num_inducing"] == 7
+    assert sg.load_estimator(tmp_path / "a").get_params()["num_inducing"] == 7
+
+
+def test_what_is_not_an_estimator_is_refused(tmp_path):
+    sg.SparseGP.from_prior(RBFKernel(), [[0.0]]).save(tmp_path / "a")
+    with pytest.raises(FileFormatError, match="does not hold an estimator, but a SparseGP"):
+        sg.load_estimator(tmp_path / "a")
 
 
 def test_a_drift_detector_is_refused(tmp_path):

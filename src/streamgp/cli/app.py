@@ -81,6 +81,9 @@ def fit(
     likelihood: Annotated[
         str, typer.Option(help="What the target is: gaussian, student_t, poisson, negative_binomial or bernoulli.")
     ] = "gaussian",
+    is_classes: Annotated[
+        bool, typer.Option("--classes", help="The target is a label, two or more of them, text or numbers.")
+    ] = False,
     num_inducing: Annotated[str, typer.Option(help="Number of inducing points, or auto.")] = "200",
     max_iterations: Annotated[int | None, typer.Option(min=1, help="Most iterations of training.")] = None,
     dask_address: Annotated[
@@ -101,6 +104,7 @@ def fit(
             likelihood=likelihood,
             num_inducing=_number_or_word(num_inducing),
             max_iterations=max_iterations,
+            is_classes=is_classes,
             dask_address=dask_address,
             seed=seed,
             is_quiet=is_quiet,
@@ -113,7 +117,7 @@ def predict(
     source: Annotated[Path, typer.Argument(help="CSV or Parquet file with the columns of the inputs.")],
     output: Annotated[Path, typer.Option(help="Where to write the predictions, as CSV.")] = Path("predictions.csv"),
 ) -> None:
-    """Predict the target of each row of a file: mean and standard deviation, noise included."""
+    """Predict each row of a file: mean and standard deviation, noise included, or the probabilities of labels."""
     from streamgp.cli.fit.running import run_predict
 
     with report_errors():

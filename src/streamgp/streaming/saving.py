@@ -1,9 +1,11 @@
 """The scikit-learn estimators in files: their parameters and all that they have learned."""
 
+import os
 from collections.abc import Callable
 from typing import Any
 
-from streamgp.storage import register
+from streamgp.errors import FileFormatError
+from streamgp.storage import load, register
 from streamgp.storage.registry import is_registered
 from streamgp.streaming.classifier import StreamingGPClassifier
 from streamgp.streaming.estimator import AbstractStreamingEstimator, EstimatorState
@@ -15,7 +17,26 @@ from streamgp.streaming.regressor import StreamingGPRegressor
 from streamgp.streaming.rows import Rows
 from streamgp.streaming.settings import StreamSettings
 
-__all__: list[str] = []
+__all__ = ["load_estimator"]
+
+
+def load_estimator(path: str | os.PathLike[str]) -> Any:
+    """Read an estimator: one that was saved, or what `streamgp fit` wrote on the command line.
+
+    It has scikit-learn's interface, and goes on learning with `partial_fit`.
+
+    Args:
+        path: The file.
+
+    Raises:
+        FileFormatError: If there is no such file, it is damaged, or holds something else.
+    """
+    value = load(path)
+    if not isinstance(value, AbstractStreamingEstimator):
+        raise FileFormatError(
+            f"{path} does not hold an estimator, but a {type(value).__name__}. Read it with streamgp.load."
+        )
+    return value
 
 
 def _parts(estimator: AbstractStreamingEstimator[Any]) -> dict[str, Any]:

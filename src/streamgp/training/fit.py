@@ -3,9 +3,9 @@
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from typing import Any, final, overload
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, overload
 
 import numpy as np
 import torch
@@ -15,39 +15,25 @@ from torch import Tensor
 
 from streamgp.checks import check_count
 from streamgp.conditioning import SparseGP
-from streamgp.errors import DTypeError, NumericalError, StreamGPWarning, UnsupportedError
-from streamgp.gp import SparseProcess
-from streamgp.likelihoods import AbstractLikelihood, Gaussian
+from streamgp.errors import DTypeError, StreamGPWarning, UnsupportedError
+from streamgp.likelihoods import AbstractLikelihood
 from streamgp.threads import few_threads
 from streamgp.training.batches import AbstractSource, read_source
-from streamgp.training.data import Rows, check_points, read_rows, to_dense, to_observed
-from streamgp.training.finishing import cast_process, learn_belief, optimal_process, rounded_points
-from streamgp.training.full_batch import Log, Task, Trained, evaluate, target_variance, train
+from streamgp.training.data import Rows, read_rows, to_dense
 from streamgp.training.minibatch import train_in_minibatches
 from streamgp.training.options import Minibatches, Options
 from streamgp.training.outputs import MultiOutputFit, fit_outputs
-from streamgp.training.parameters import Hyperparameters
-from streamgp.training.prior_site import read_prior_site
 from streamgp.training.progress import progress_bar
-from streamgp.training.result import FitInfo, FitResult
-from streamgp.training.scaling import Scaling, describe_unscaled_inputs, find_scaling
-from streamgp.training.sharding import (
-    AbstractShards,
-    MappedShards,
-    Overview,
-    climb_over_shards,
-    evaluate_over_shards,
-    overview_of,
-    sample_of,
-)
-from streamgp.training.starting import check_modules, frozen_names, perturbed, read_likelihood, starting_hyperparameters
+from streamgp.training.requests import Request, best_start, make_result, prepare
+from streamgp.training.result import FitResult
+from streamgp.training.sharded_fit import fit_over_shards
+from streamgp.training.sharding import AbstractShards, MappedShards
+from streamgp.training.starting import check_modules, read_likelihood
 
 __all__ = ["fit"]
 
 # More rows than these are visited in minibatches: at 256 inducing points, one matrix of a step would take 100 MB.
 _MOST_ROWS_AT_ONCE = 50_000
-# Rows of all shards on which a start is found, and for each inducing point.
-_ROWS_OF_SAMPLE, _ROWS_OF_POINT = 4096, 20
 
 
 @overload
@@ -64,7 +50,7 @@ def fit(  # type: ignore[misc] # the options of both are named here
     *,
     outputs: str | None = None,
     rank: int | None = None,
-    likelihood: AbstractLikelihood | str | None = None,
+    likelihood: AbstractLikelihood | str | Sequence[AbstractLikelihood | str | None] | None = None,
     kernel: Kernel | None = None,
     mean: Mean | None = None,
     num_inducing: int | str = 100,
@@ -99,9 +85,9 @@ def fit(  # type: ignore[misc] # the options of both are named here
             Or, without `y`, an iterable of batches `(X, y)`, or a function that returns one for each pass.
         y: Targets `(n,)`; with `outputs`, outcomes `(n, o)` with NaN where an output was not observed.
         outputs: Fit several correlated outputs at once: `"lmc"` for latent functions that outputs share beside one of
-            their own, `"icm"` for shared ones of one kernel, `"independent"` for none in common. Gaussian noise is
-            learned for each output; of the other options `rank`, `kernel`, `num_inducing`, `max_iterations`,
-            `tolerance` and `callback` count. See `streamgp.training.outputs.fit_outputs`.
+            their own, `"icm"` for shared ones of one kernel, `"independent"` for none in common. `likelihood` is one
+            for all outputs, or a list with one for each; of the other options `rank`, `kernel`, `num_inducing`,
+            `max_iterations`, `tolerance` and `callback` count. See `streamgp.training.outputs.fit_outputs`.
         rank: Number of latent functions that outputs share.
         likelihood: One of `streamgp.likelihoods` or its name, such as `"poisson"`; Gaussian with learned noise by
             default.
@@ -149,16 +135,17 @@ def fit(  # type: ignore[misc] # the options of both are named here
         Bui, Nguyen, Turner (2017), Streaming sparse Gaussian process approximations.
     """
     if outputs is not None:
-        if likelihood is not None or start is not None or carried is not None or minibatches is not None:
+        if start is not None or carried is not None or minibatches is not None:
             raise UnsupportedError(
-                "Several outputs are fitted at once with Gaussian noise, from the start and in one piece. Leave out "
-                "likelihood, start, carried and minibatches, or fit the outputs one by one."
+                "Several outputs are fitted at once, from the start and in one piece. Leave out start, carried and "
+                "minibatches, or fit the outputs one by one."
             )
         return fit_outputs(
             X,
             y,
             outputs=outputs,
             rank=rank,
+            likelihood=likelihood,
             kernel=kernel,
             num_inducing=100 if isinstance(num_inducing, str) else num_inducing,
             max_iterations=200 if max_iterations is None else max_iterations,
@@ -170,7 +157,7 @@ def fit(  # type: ignore[misc] # the options of both are named here
     check_modules(kernel, mean, start)
     if y is not None and not isinstance(X, Tensor | np.ndarray):
         X = to_dense(X, "X")
-    with progress_bar(is_shown=progress, callback=callback) as report:
+    with progress_bar(is_shown=progress, callback=callback) as reports:
         options = Options(
             num_inducing=num_inducing,
             inducing=inducing,
@@ -183,18 +170,19 @@ def fit(  # type: ignore[misc] # the options of both are named here
             max_iterations=max_iterations,
             tolerance=tolerance,
             is_warm=start is not None,
-            on_iteration=report,
+            on_iteration=reports.on_iteration,
+            on_stage=reports.on_stage,
             generator=torch.Generator().manual_seed(0) if generator is None else generator,
         )
         given = read_likelihood(likelihood, start)
-        request = _Request(given, kernel, mean, start, carried, standardize, num_starts)
+        request = Request(given, kernel, mean, start, carried, standardize, num_starts)
         shards = _shards(X, y, map, request, options)
         sizes = None if shards is not None else _minibatches(X, given, minibatches)
         if carried is not None:
             _check_supported(request, options, is_in_parts=sizes is not None)
         if shards is not None:
             with few_threads(math.inf):
-                result = _fit_over_shards(shards, request, options)
+                result = fit_over_shards(shards, request, options)
         elif sizes is None:
             rows = read_rows(X, y, given)
             with few_threads(len(rows.targets) * options.usual_inducing**2):
@@ -206,24 +194,6 @@ def fit(  # type: ignore[misc] # the options of both are named here
     for message in result.info.warnings:
         warnings.warn(message, StreamGPWarning, stacklevel=2)
     return replace(result, info=replace(result.info, seconds=time.perf_counter() - began))
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class _Request:
-    """What to fit; the options of `fit` that do not concern the search."""
-
-    likelihood: AbstractLikelihood | None
-    kernel: Kernel | None
-    mean: Mean | None
-    start: FitResult | SparseGP | None
-    carried: SparseGP | None
-    standardize: bool | str
-    num_starts: int
-
-    @property
-    def is_gaussian(self) -> bool:
-        return self.likelihood is None or isinstance(self.likelihood, Gaussian)
 
 
 def _minibatches(X: Any, likelihood: AbstractLikelihood | None, asked: Minibatches | None) -> Minibatches | None:
@@ -244,7 +214,7 @@ def _minibatches(X: Any, likelihood: AbstractLikelihood | None, asked: Minibatch
     return asked or Minibatches()
 
 
-def _check_supported(request: _Request, options: Options, *, is_in_parts: bool) -> None:
+def _check_supported(request: Request, options: Options, *, is_in_parts: bool) -> None:
     """Refuse what a carried belief does not go together with."""
     if options.objective != "elbo" or options.beta != 1.0:
         raise UnsupportedError(
@@ -264,7 +234,7 @@ def _check_supported(request: _Request, options: Options, *, is_in_parts: bool) 
         )
 
 
-def _shards(X: Any, y: Any, map: Any, request: _Request, options: Options) -> AbstractShards | None:
+def _shards(X: Any, y: Any, map: Any, request: Request, options: Options) -> AbstractShards | None:
     """The shards of a user, if that is what was given."""
     if map is None and not isinstance(X, AbstractShards):
         return None
@@ -290,128 +260,19 @@ def _has_constants(likelihood: AbstractLikelihood | None) -> bool:
     return likelihood is not None and any(isinstance(v, Tensor) and v.dim() for v in vars(likelihood).values())
 
 
-def _fit_over_shards(shards: AbstractShards, request: _Request, options: Options) -> FitResult:
-    """Find a start on a sample, then train on everything where it is."""
-    likelihood = request.likelihood
-    overview = overview_of(shards, likelihood)
-    num_rows = max(_ROWS_OF_SAMPLE, _ROWS_OF_POINT * options.usual_inducing)
-    rows = sample_of(shards, overview, num_rows, likelihood=likelihood, generator=options.generator)
-    task, scaling, first = _prepare(rows, request, options, overview=overview)
-    setting, dtype = first, overview.dtype
-    if not options.is_warm:
-        trained, _ = _best_start(first, task, num_starts=request.num_starts, dtype=dtype)
-        task.log.history.clear()  # of another objective, that of the sample
-        setting = trained.setting
-    common: dict[str, Any] = {"likelihood": likelihood, "scaling": scaling}
-    setting = climb_over_shards(setting, shards, task, num_data=overview.num_data, **common)
-    trained, process = evaluate_over_shards(rounded_points(setting, dtype), shards, task, **common)
-    return _result(trained, process, task.log, scaling=scaling, dtype=dtype)
-
-
-def _prepare(
-    rows: Rows, request: _Request, options: Options, *, overview: Overview | None = None
-) -> tuple[Task, Scaling | None, Hyperparameters]:
-    """Observations as training sees them, their scaling, and where to start.
-
-    Where the rows are a sample, scaling and priors follow an overview of all of them.
-    """
-    log = Log()
-    data, start = to_observed(rows, dtype=rows.inputs.dtype), request.start
-    if isinstance(options.inducing, Tensor):
-        check_points(options.inducing, like=rows.inputs)
-    scaling = find_scaling(request.standardize, data.all_inputs, data.targets, is_gaussian=request.is_gaussian)
-    if overview is not None and scaling is not None:
-        scaling = overview.scaling(like=scaling)
-    if isinstance(start, FitResult) and start.scaling is not None:
-        scaling = start.scaling  # what is carried over has these units
-    if scaling is not None:
-        data = scaling.observed(data)
-    if overview is not None:
-        unit = 1.0 if scaling is None else float(scaling.target_scale)
-        data = replace(data, whole_variance=overview.target_variance / unit**2)
-    if request.carried is None:
-        log.warnings += filter(None, [describe_unscaled_inputs(data.all_inputs)])
-    else:  # whose units were chosen before, for inputs that may have spread further
-        data = replace(data, carried=read_prior_site(request.carried, like=rows.inputs))
-    setting = starting_hyperparameters(
-        data,
-        likelihood=request.likelihood,
-        kernel=request.kernel,
-        mean=request.mean,
-        start=start,
-        target_variance=target_variance(data, is_gaussian=request.is_gaussian),
-    )
-    return Task(data, options, log), scaling, setting
-
-
-def _fit_at_once(rows: Rows, request: _Request, options: Options) -> FitResult:
-    task, scaling, first = _prepare(rows, request, options)
+def _fit_at_once(rows: Rows, request: Request, options: Options) -> FitResult:
+    task, scaling, first = prepare(rows, request, options)
     dtype = rows.inputs.dtype
-    trained, process = _best_start(first, task, num_starts=request.num_starts, dtype=dtype)
-    return _result(trained, process, task.log, scaling=scaling, dtype=dtype)
+    trained, process = best_start(first, task, num_starts=request.num_starts, dtype=dtype)
+    return make_result(trained, process, task.log, scaling=scaling, dtype=dtype)
 
 
-def _fit_in_parts(source: AbstractSource, request: _Request, options: Options, *, sizes: Minibatches) -> FitResult:
+def _fit_in_parts(source: AbstractSource, request: Request, options: Options, *, sizes: Minibatches) -> FitResult:
     """Find a start on a sample, then train on everything."""
-    task, scaling, first = _prepare(source.sample, request, options)
+    task, scaling, first = prepare(source.sample, request, options)
     dtype = source.sample.inputs.dtype
     sampled = replace(task, options=replace(options, objective="elbo", beta=1.0))
-    trained, _ = _best_start(first, sampled, num_starts=request.num_starts, dtype=dtype)
+    trained, _ = best_start(first, sampled, num_starts=request.num_starts, dtype=dtype)
     task.log.history.clear()  # of another objective, that of the sample
     trained, process = train_in_minibatches(trained.setting, source, task, scaling=scaling, sizes=sizes)
-    return _result(trained, process, task.log, scaling=scaling, dtype=dtype)
-
-
-def _best_start(
-    first: Hyperparameters, task: Task, *, num_starts: int, dtype: torch.dtype
-) -> tuple[Trained, SparseProcess]:
-    log, generator = task.log, task.options.generator
-    best: tuple[Trained, SparseProcess] | None = None
-    for index in range(num_starts):
-        one = Log()
-        try:
-            setting = first if index == 0 else perturbed(first, generator)
-            ended = _train_once(setting, replace(task, log=one), dtype)
-        except NumericalError:
-            if index == num_starts - 1 and best is None:
-                raise
-            continue
-        log.count(one)
-        if best is None or ended[0].bound + ended[0].log_prior > best[0].bound + best[0].log_prior:
-            best = ended
-            log.history, log.reason, log.is_converged = one.history, one.reason, one.is_converged
-            log.warnings = [*log.warnings, *one.warnings]
-    assert best is not None
-    return best
-
-
-def _train_once(setting: Hyperparameters, task: Task, dtype: torch.dtype) -> tuple[Trained, SparseProcess]:
-    data, options = task.data, task.options
-    setting = rounded_points(train(setting, task), dtype)
-    trained = evaluate(setting, data, options)
-    is_gaussian = isinstance(setting.likelihood, Gaussian)
-    if options.objective == "pll" or (options.beta != 1.0 and not is_gaussian):
-        return learn_belief(trained, task)
-    return trained, optimal_process(setting, data, beta=options.beta, sites=trained.sites)
-
-
-def _result(
-    trained: Trained, process: SparseProcess, log: Log, *, scaling: Scaling | None, dtype: torch.dtype
-) -> FitResult:
-    setting = trained.setting
-    learned = {name: value.detach().to(dtype) for name, value in setting.likelihood.learnable().items()}
-    info = FitInfo(
-        bound=trained.bound,
-        log_prior=trained.log_prior,
-        history=tuple(log.history),
-        seconds=0.0,
-        num_evaluations=log.num_evaluations,
-        num_rejected=log.num_rejected,
-        is_converged=log.is_converged,
-        reason=log.reason,
-        num_inducing=len(setting.inducing_points),
-        trace_slack=trained.trace_slack,
-        warnings=tuple(log.warnings),
-    )
-    likelihood = setting.likelihood.with_learnable(learned)
-    return FitResult(cast_process(process, dtype), likelihood, info, scaling, frozen_names(setting))
+    return make_result(trained, process, task.log, scaling=scaling, dtype=dtype)

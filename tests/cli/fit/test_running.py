@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import streamgp as sg
 from streamgp.cli.app import app
-from streamgp.cli.fit.model import TableModel
-from streamgp.storage import load
 
 OPTIONS = ["--num-inducing", "6", "--max-iterations", "5"]
 
@@ -39,7 +38,7 @@ def test_a_model_is_fitted_scored_saved_and_predicts(files, tmp_path):
     done = run("fit", *files, "--target", "y", "--output", model, *OPTIONS)
     assert done.exit_code == 0, done.output
     assert float(re.search(r"Held out, 9 rows: R² ([-0-9.]+)", done.output).group(1)) > 0.5
-    assert load(model, kind=TableModel).features == ("east", "north")
+    assert list(sg.load_estimator(model).feature_names_in_) == ["east", "north"]
     predictions = tmp_path / "predictions.csv"
     done = run("predict", model, files[0], "--output", predictions)
     assert done.exit_code == 0, done.output
@@ -58,8 +57,28 @@ def test_parquet_files_are_read_alike(files, tmp_path):
         parquet.write_table(pyarrow_csv.read_csv(path), other)
     for name, paths in (("a", files), ("b", others)):
         assert run("fit", *paths, "--target", "y", "--output", tmp_path / name, "--quiet", *OPTIONS).exit_code == 0
-    bounds = [load(tmp_path / name, kind=TableModel).result.info.bound for name in ("a", "b")]
-    assert bounds[0] == bounds[1]
+    points = [sg.load_estimator(tmp_path / name).inducing_points_ for name in ("a", "b")]
+    np.testing.assert_array_equal(points[0], points[1])
+
+
+def test_labels_are_fitted_scored_and_predicted(tmp_path):
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-3.0, 3.0, size=(60, 2))
+    labels = np.array(["west", "middle", "east"])[np.digitize(X[:, 0], [-1.0, 1.0])]
+    table, model, predictions = (tmp_path / name for name in ("table.csv", "model.zip", "predictions.csv"))
+    write(table, X, labels)
+    done = run("fit", table, "--target", "y", "--classes", "--output", model, *OPTIONS)
+    assert done.exit_code == 0, done.output
+    assert "Held out, 6 rows: accuracy" in done.output
+    assert run("predict", model, table, "--output", predictions).exit_code == 0
+    rows = list(csv.DictReader(predictions.open()))
+    assert np.mean([row["y"] == label for row, label in zip(rows, labels, strict=True)]) > 0.8
+    local = sg.load_estimator(model)
+    probabilities = [[float(row[f"y_probability_{each}"]) for each in local.classes_] for row in rows]
+    names = pytest.importorskip("pandas").DataFrame(X, columns=["east", "north"])
+    np.testing.assert_array_equal(probabilities, local.predict_proba(names))
+    refused = run("fit", table, "--target", "y", "--classes", "--likelihood", "poisson", "--output", tmp_path / "no")
+    assert "--likelihood poisson must be left out" in refused.output
 
 
 @pytest.mark.parametrize(

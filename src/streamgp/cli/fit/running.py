@@ -4,6 +4,8 @@ import csv
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +13,16 @@ import numpy as np
 import torch
 import typer
 
-from streamgp.cli.fit.model import TableModel
 from streamgp.cli.fit.tables import TableShard, column_names, read_columns
 from streamgp.cli.outputs import check_output_paths, write_together
 from streamgp.errors import ClusterError, OptionError, ShapeError, UnsupportedError
-from streamgp.storage import load, save
+from streamgp.streaming.classifier import StreamingGPClassifier
+from streamgp.streaming.from_fit import classifier_from_fit, regressor_from_fit
+from streamgp.streaming.regressor import StreamingGPRegressor
+from streamgp.streaming.saving import load_estimator
 from streamgp.training import fit
+from streamgp.training.sharded_fit import classes_of, fit_classes
+from streamgp.training.sharding import AbstractShards, MappedShards
 
 __all__ = ["run_fit", "run_predict"]
 
@@ -30,6 +36,7 @@ def run_fit(
     likelihood: str,
     num_inducing: int | str,
     max_iterations: int | None,
+    is_classes: bool,
     dask_address: str | None,
     seed: int,
     is_quiet: bool,
@@ -44,33 +51,50 @@ def run_fit(
         likelihood: Name.
         num_inducing: Number of inducing points, or `"auto"`.
         max_iterations: Most iterations; None for the default.
+        is_classes: Whether the target is a label, of which probabilities are learned.
         dask_address: Of a Dask scheduler; None to fit here.
         seed: Of training.
         is_quiet: Print nothing.
     """
     for path in files:
         check_output_paths({"--output": output}, str(path))
+    if is_classes and likelihood != "gaussian":
+        raise OptionError(f"--classes says what the target is, so that --likelihood {likelihood} must be left out.")
     names = features or tuple(name for name in column_names(files[0]) if name != target)
-    shards = [TableShard(path, names, target) for path in files]
+    tables = [TableShard(path, names, target, is_classes) for path in files]
     began = time.perf_counter()
+    options: dict[str, Any] = {
+        "num_inducing": num_inducing,
+        "max_iterations": max_iterations,
+        "generator": torch.Generator().manual_seed(seed),
+        "progress": not is_quiet,
+    }
+    estimator: StreamingGPRegressor | StreamingGPClassifier
     with ExitStack() as stack:
-        where = _on_dask(dask_address, shards, stack) if dask_address else {"X": shards, "map": map}
-        result = fit(
-            **where,
-            likelihood=None if likelihood == "gaussian" else likelihood,
-            num_inducing=num_inducing,
-            max_iterations=max_iterations,
-            standardize=True if likelihood == "gaussian" else "inputs",
-            generator=torch.Generator().manual_seed(seed),
-            progress=not is_quiet,
-        )
-    model = TableModel(result, names, target)
-    save(model, output)
+        shards = _on_dask(dask_address, tables, stack) if dask_address else MappedShards(tables, map)
+        if is_classes:
+            classes = classes_of(shards)
+            results = fit_classes(shards, classes, **options)
+            estimator = classifier_from_fit(results, shards, classes=classes)
+        else:
+            is_gaussian = likelihood == "gaussian"
+            units = True if is_gaussian else "inputs"
+            result = fit(shards, likelihood=None if is_gaussian else likelihood, standardize=units, **options)
+            results, estimator = (result,), regressor_from_fit(result, shards, likelihood=likelihood)
+    estimator.feature_names_in_ = np.array(names, dtype=object)
+    estimator.target_name_ = target
+    estimator.save(output)
     if not is_quiet:
-        typer.echo(_report(model, files, time.perf_counter() - began))
+        info = results[0].info
+        typer.echo(
+            f"{info.num_inducing} inducing points, bound {sum(each.info.bound for each in results):.6g}, "
+            f"{info.num_evaluations} evaluations, {time.perf_counter() - began:.1f} s: {info.reason}."
+        )
+        held_out = [replace(table, is_held_out=True)() for table in tables]
+        typer.echo(_score(_without_names(estimator), *(np.concatenate(each) for each in zip(*held_out, strict=True))))
 
 
-def _on_dask(address: str, shards: Sequence[TableShard], stack: ExitStack) -> dict[str, Any]:
+def _on_dask(address: str, shards: Sequence[TableShard], stack: ExitStack) -> AbstractShards:
     try:
         import distributed
 
@@ -85,44 +109,38 @@ def _on_dask(address: str, shards: Sequence[TableShard], stack: ExitStack) -> di
         raise ClusterError(
             f"No Dask scheduler answers at {address!r} ({error}). Start one with `dask scheduler`, and name it."
         ) from error
-    return {"X": DaskShards(client, [client.submit(shard, pure=False) for shard in shards])}
+    return DaskShards(client, [client.submit(shard, pure=False) for shard in shards])
 
 
-def _report(model: TableModel, files: Sequence[Path], seconds: float) -> str:
-    """What came out, with the score of the rows that were held out."""
-    residual, total, log_density, n = 0.0, 0.0, 0.0, 0
-    parts = [TableShard(path, model.features, model.target, is_held_out=True)() for path in files]
-    y = np.concatenate([targets for _, targets in parts])
-    for X, targets in parts:
-        if not len(targets):
-            continue
-        mean, _ = model.predict(X)
-        residual += float(np.square(targets - mean).sum())
-        density = model.result.log_predictive_density(torch.from_numpy(X), torch.from_numpy(targets))
-        log_density, n = log_density + float(density.sum()), n + len(targets)
-    info = model.result.info
-    lines = [
-        f"{info.num_inducing} inducing points, bound {info.bound:.6g}, {info.num_evaluations} evaluations, "
-        f"{seconds:.1f} s: {info.reason}."
-    ]
-    if n:
-        total = float(np.square(y - y.mean()).sum())
-        share = f"R² {1.0 - residual / total:.4f}, " if total > 0 else ""
-        lines.append(f"Held out, {n} rows: {share}RMSE {np.sqrt(residual / n):.4g}, NLPD {-log_density / n:.4f}.")
-    return "\n".join(lines)
+def _score(estimator: StreamingGPRegressor | StreamingGPClassifier, X: np.ndarray, y: np.ndarray) -> str:
+    """How well the rows that were held out are predicted."""
+    if not len(y):
+        return "No row was held out: there are fewer than ten in each file."
+    density = float(np.mean(estimator.log_predictive_density(X, y)))
+    if isinstance(estimator, StreamingGPClassifier):
+        share = float(np.mean(estimator.predict(X) == y))
+        return f"Held out, {len(y)} rows: accuracy {share:.4f}, NLPD {-density:.4f}."
+    residual, total = (float(np.square(y - mean).mean()) for mean in (estimator.predict(X), y.mean()))
+    share_of_variance = f"R² {1.0 - residual / total:.4f}, " if total > 0 else ""
+    return f"Held out, {len(y)} rows: {share_of_variance}RMSE {np.sqrt(residual):.4g}, NLPD {-density:.4f}."
 
 
 def run_predict(model_path: Path, source: Path, *, output: Path) -> None:
-    """Predict the target of each row of a file, and write means and standard deviations as CSV.
+    """Predict the target of each row of a file, and write predictions as CSV.
+
+    Means and standard deviations; of labels, the most probable and the probabilities of all.
 
     Args:
-        model_path: What `streamgp fit` wrote.
+        model_path: What `streamgp fit` wrote, or any saved estimator that knows the names of its columns.
         source: CSV or Parquet file with the columns of the inputs.
         output: Where predictions go.
     """
     check_output_paths({"--output": output}, str(source))
-    model = load(model_path, kind=TableModel)
-    X = read_columns(source, model.features)
+    model = load_estimator(model_path)
+    names: Any = vars(model).get("feature_names_in_")
+    if names is None:
+        raise UnsupportedError(f"{model_path} does not know the names of its columns. Fit it to a table that has them.")
+    X = read_columns(source, names.tolist())
     if not len(X):
         raise ShapeError(f"{source} has no rows. Name a table with at least one.")
     is_bad = ~np.isfinite(X).all(axis=1)
@@ -131,12 +149,30 @@ def run_predict(model_path: Path, source: Path, *, output: Path) -> None:
             f"{source}: {int(is_bad.sum())} of {len(X)} rows have missing or infinite inputs, the first after "
             f"{int(is_bad.argmax())} good ones. Drop those rows, or impute them."
         )
-    mean, deviation = model.predict(X)
+    header, rows = _predictions(_without_names(model), X, str(vars(model).get("target_name_", "target")))
 
     def write(path: Path) -> None:
         with path.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
-            writer.writerow([f"{model.target}_mean", f"{model.target}_std"])
-            writer.writerows(zip(map(repr, mean.tolist()), map(repr, deviation.tolist()), strict=True))
+            writer.writerow(header)
+            writer.writerows(rows)
 
     write_together({output: write})
+
+
+def _without_names(estimator: Any) -> Any:
+    """A copy for arrays whose columns were read by their names; scikit-learn warns where they have none."""
+    other = copy(estimator)
+    del other.feature_names_in_
+    return other
+
+
+def _predictions(model: Any, X: np.ndarray, target: str) -> tuple[list[str], list[list[str]]]:
+    """A header and rows of predictions."""
+    if isinstance(model, StreamingGPClassifier):
+        probabilities = model.predict_proba(X)
+        labels = [str(label) for label in model.classes_[probabilities.argmax(-1)]]
+        header = [target, *(f"{target}_probability_{label}" for label in model.classes_)]
+        return header, [[label, *map(repr, row)] for label, row in zip(labels, probabilities.tolist(), strict=True)]
+    columns = [each.tolist() for each in model.predict(X, return_std=True)]
+    return [f"{target}_mean", f"{target}_std"], [list(map(repr, row)) for row in zip(*columns, strict=True)]

@@ -1,7 +1,7 @@
 """Tables of numbers in CSV and Parquet files, one shard each."""
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -10,7 +10,7 @@ import numpy as np
 
 from streamgp.errors import DatasetError, OptionError, UnsupportedError, ValueRangeError
 
-__all__ = ["TableShard", "column_names", "read_columns"]
+__all__ = ["TableShard", "column_names", "read_columns", "read_labels"]
 
 # One row in so many is held out, to score the fit.
 _ROWS_OF_HELD_OUT = 10
@@ -25,25 +25,28 @@ class TableShard:
         path: The file.
         features: Columns of the inputs.
         target: Column of the targets.
+        is_label: Whether targets are labels, read as texts, or numbers.
         is_held_out: Whether to load the rows that are held out, or all others.
     """
 
     path: Path
     features: tuple[str, ...]
     target: str
+    is_label: bool = False
     is_held_out: bool = False
 
     def __call__(self) -> tuple[np.ndarray, np.ndarray]:
         """Load it."""
-        table = read_columns(self.path, (*self.features, self.target))
-        is_bad = ~np.isfinite(table).all(axis=1)
+        X = read_columns(self.path, self.features)
+        y = read_labels(self.path, self.target) if self.is_label else read_columns(self.path, (self.target,))[:, 0]
+        is_bad = ~np.isfinite(X).all(axis=1) | ((y == "") if self.is_label else ~np.isfinite(y))
         if is_bad.any():
             raise ValueRangeError(
-                f"{self.path}: {int(is_bad.sum())} of {len(table)} rows have missing or infinite values, the first "
+                f"{self.path}: {int(is_bad.sum())} of {len(X)} rows have missing or infinite values, the first "
                 f"after {int(is_bad.argmax())} good ones. Drop those rows, or impute them."
             )
-        chosen = (np.arange(len(table)) % _ROWS_OF_HELD_OUT == _ROWS_OF_HELD_OUT - 1) == self.is_held_out
-        return np.ascontiguousarray(table[chosen, :-1]), np.ascontiguousarray(table[chosen, -1])
+        chosen = (np.arange(len(X)) % _ROWS_OF_HELD_OUT == _ROWS_OF_HELD_OUT - 1) == self.is_held_out
+        return np.ascontiguousarray(X[chosen]), np.ascontiguousarray(y[chosen])
 
 
 def column_names(path: Path) -> tuple[str, ...]:
@@ -61,25 +64,51 @@ def column_names(path: Path) -> tuple[str, ...]:
 
 def read_columns(path: Path, columns: Sequence[str]) -> np.ndarray:
     """Some columns of a file as numbers, one row for each of its rows; NaN where there is nothing."""
+    _check_columns(path, columns)
+    if path.suffix == ".parquet":
+        table = _parquet().read_table(path, columns=list(columns))
+        return np.column_stack([_to_numbers(path, name, table[name]) for name in columns])
+    header, rows = _read_rows(path)
+    places = [header.index(name) for name in columns]
+    numbers = [_numbers(path, line, row, header, places) for line, row in rows]
+    return np.array(numbers, dtype=np.float64).reshape(len(numbers), len(columns))
+
+
+def read_labels(path: Path, column: str) -> np.ndarray:
+    """A column of a file as texts, empty where there is nothing."""
+    _check_columns(path, (column,))
+    if path.suffix == ".parquet":
+        values = _parquet().read_table(path, columns=[column])[column].to_pylist()
+        return np.array(["" if value is None else str(value) for value in values], dtype=str)
+    header, rows = _read_rows(path)
+    return np.array([row[header.index(column)].strip() for _, row in rows], dtype=str)
+
+
+def _check_columns(path: Path, columns: Sequence[str]) -> None:
     missing = [name for name in columns if name not in column_names(path)]
     if missing:
         raise OptionError(
             f"{path} has no column {', '.join(map(repr, missing))}; it has {', '.join(map(repr, column_names(path)))}."
         )
-    if path.suffix == ".parquet":
-        table = _parquet().read_table(path, columns=list(columns))
-        return np.column_stack([_to_numbers(path, name, table[name]) for name in columns])
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        reader = csv.reader(file)
-        header = next(reader)
-        places = [header.index(name) for name in columns]
-        rows = [_numbers(path, number, row, header, places) for number, row in enumerate(reader, start=2) if row]
-    return np.array(rows, dtype=np.float64).reshape(len(rows), len(columns))
+
+
+def _read_rows(path: Path) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+    """The header of a CSV file, and its rows with the numbers of their lines."""
+
+    def rows() -> Iterator[tuple[int, list[str]]]:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            for line, row in enumerate(csv.reader(file), start=1):
+                if line == 1 or not row:
+                    continue
+                if len(row) != len(header):
+                    raise DatasetError(f"{path}, line {line}: {len(row)} cells, but the header has {len(header)}.")
+                yield line, row
+
+    header = list(column_names(path))
+    return header, rows()
 
 
 def _numbers(path: Path, number: int, row: list[str], header: list[str], places: list[int]) -> list[float]:
-    if len(row) != len(header):
-        raise DatasetError(f"{path}, line {number}: {len(row)} cells, but the header has {len(header)}.")
     values = []
     for place in places:
         try:

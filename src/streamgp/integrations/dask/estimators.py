@@ -11,12 +11,13 @@ import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from streamgp.errors import DTypeError, UnsupportedError, ValueRangeError
-from streamgp.integrations.dask.local import local_classifier, local_regressor
+from streamgp.errors import DTypeError
 from streamgp.integrations.dask.shards import DaskShards, from_collections, read_client
 from streamgp.streaming.classifier import StreamingGPClassifier
+from streamgp.streaming.from_fit import classifier_from_fit, regressor_from_fit
 from streamgp.streaming.regressor import StreamingGPRegressor
 from streamgp.training import FitResult, fit
+from streamgp.training.sharded_fit import classes_of, fit_classes
 
 __all__ = ["DaskGPClassifier", "DaskGPRegressor"]
 
@@ -43,24 +44,21 @@ class _AbstractDaskEstimator(BaseEstimator):
         self.random_state = random_state
         self.progress = progress
 
-    def _fit(self, shards: DaskShards, likelihood: Any, standardize: bool | str) -> FitResult:
-        return fit(
-            shards,
-            likelihood=likelihood,
-            kernel=self.kernel,
-            num_inducing=self.num_inducing,
-            standardize=standardize,
-            max_iterations=self.max_iterations,
-            generator=torch.Generator().manual_seed(int(self.random_state)),
-            progress=self.progress,
-        )
+    def _options(self) -> dict[str, Any]:
+        """Those of training."""
+        return {
+            "kernel": self.kernel,
+            "num_inducing": self.num_inducing,
+            "max_iterations": self.max_iterations,
+            "generator": torch.Generator().manual_seed(int(self.random_state)),
+            "progress": self.progress,
+        }
 
     def _shards(self, X: Any, y: Any) -> DaskShards:
         return from_collections(read_client(self.client), X, y, time_limit=self.time_limit)
 
     def _remember(self, X: Any, local: Any, results: tuple[FitResult, ...]) -> None:
         """Keep what was learned, all at once at the end, so that a fit that fails changes nothing."""
-        local.n_features_in_ = int(results[0].gp.inducing_points.shape[-1])
         if isinstance(X, dask.dataframe.DataFrame):
             local.feature_names_in_ = np.array([str(column) for column in X.columns], dtype=object)
             self.feature_names_in_ = local.feature_names_in_
@@ -172,8 +170,8 @@ class DaskGPRegressor(RegressorMixin, _AbstractDaskEstimator):
         """
         shards = self._shards(X, y)
         likelihood = None if self.likelihood == "gaussian" else self.likelihood
-        result = self._fit(shards, likelihood, True)
-        self._remember(X, local_regressor(result, shards, likelihood=self.likelihood), (result,))
+        result = fit(shards, likelihood=likelihood, standardize=True, **self._options())
+        self._remember(X, regressor_from_fit(result, shards, likelihood=self.likelihood), (result,))
         return self
 
     def predict(self, X: Any, return_std: bool = False, quantiles: Sequence[float] | None = None) -> Any:
@@ -211,7 +209,9 @@ class DaskGPRegressor(RegressorMixin, _AbstractDaskEstimator):
 
 @final
 class DaskGPClassifier(ClassifierMixin, _AbstractDaskEstimator):
-    """Gaussian-process classification of two classes on a Dask cluster.
+    """Gaussian-process classification on a Dask cluster.
+
+    Two classes or more; of more than two, each against all others, with one kernel and one set of inducing points.
 
     Args:
         client: Client of the cluster; the current one by default.
@@ -235,18 +235,10 @@ class DaskGPClassifier(ClassifierMixin, _AbstractDaskEstimator):
             y: Labels, divided alike.
         """
         shards = self._shards(X, y)
-        found = shards.client.gather([shards.client.submit(_labels, pair, pure=False) for pair in shards.pairs])
-        classes = np.unique(np.concatenate(found))
-        if len(classes) < 2:
-            raise ValueRangeError(f"y must have two classes or more, but all rows are {classes[0]!r}.")
-        if len(classes) > 2:
-            raise UnsupportedError(
-                f"y has {len(classes)} classes, but fits over chunks tell two apart. Fit one class against all others, "
-                "for each, with y == label."
-            )
-        result = self._fit(shards.mapped(_against, classes[0], True), "bernoulli", "inputs")
-        self.classes_ = classes
-        self._remember(X, local_classifier(result, shards, classes=tuple(classes.tolist())), (result,))
+        classes = classes_of(shards)
+        results = fit_classes(shards, classes, **self._options())
+        self._remember(X, classifier_from_fit(results, shards, classes=classes), results)
+        self.classes_ = np.array(classes)
         return self
 
     def predict_proba(self, X: Any) -> Any:
@@ -268,12 +260,3 @@ class DaskGPClassifier(ClassifierMixin, _AbstractDaskEstimator):
 
     def to_local(self) -> StreamingGPClassifier:
         return super().to_local()
-
-
-def _labels(pair: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    return np.unique(pair[1])
-
-
-def _against(pair: tuple[np.ndarray, np.ndarray], label: Any, is_other: bool) -> tuple[np.ndarray, np.ndarray]:
-    X, y = pair
-    return X, ((y != label) if is_other else (y == label)).astype(np.float64)

@@ -1,7 +1,10 @@
 """Shards on the workers of a Dask cluster."""
 
-from collections.abc import Sequence
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
+from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any, final
 
@@ -13,9 +16,15 @@ import numpy as np
 
 from streamgp.errors import ClusterError, DTypeError, ShapeError, StreamGPError, ValueRangeError
 from streamgp.training.sharding import AbstractShards
-from streamgp.training.sharding.shards import Step
+from streamgp.training.sharding.shards import Question, Step, viewed
 
-__all__ = ["DaskShards", "from_collections", "read_client"]
+__all__ = ["DaskShards", "cluster_errors", "from_collections", "gather_within", "read_client"]
+
+
+# How often a step is tried: a worker that dies while results are handed over may take a part of the graph with it.
+_ATTEMPTS = 3
+# Seconds after which a scheduler that does not answer is given up, and between looks at it.
+PATIENCE, _LOOK = 30.0, 0.5
 
 
 @final
@@ -23,74 +32,126 @@ class DaskShards(AbstractShards):
     """Pairs (X, y) that lie on workers, beside what a fit keeps of them.
 
     A step is one small task whose result workers hand to each other, so that the scheduler sees it once, whatever the
-    number of shards. Everything can be computed again: a worker that is lost costs time, and changes nothing.
+    number of shards. Everything can be computed again: a worker that is lost costs time, and changes nothing. Pairs are
+    made again from where they came, and what is kept by the steps since the first that did not look at it.
     """
 
-    def __init__(self, client: Any, pairs: Sequence[Any], *, time_limit: float = 600.0) -> None:
+    def __init__(
+        self,
+        client: Any,
+        pairs: Sequence[Any],
+        *,
+        time_limit: float = 600.0,
+        view: Callable[[Any], Any] | None = None,
+    ) -> None:
         """Keep futures of the pairs.
 
         Args:
             client: Client of the cluster.
             pairs: Futures.
             time_limit: Seconds after which a step that has not ended is given up.
+            view: A function through which steps see the pairs.
         """
-        self.client, self.pairs, self.time_limit = client, list(pairs), time_limit
+        self.client, self.pairs, self.time_limit, self._view = client, list(pairs), time_limit, view
         self._kept: list[Any] = [None] * len(self.pairs)
 
-    def run(self, step: Step) -> list[Any]:
-        submit = self.client.submit
-        with self._cluster_errors():
-            sent = submit(_same, step, pure=False, priority=1)
-            ends = [
-                submit(_run_step, sent, index, pair, kept, pure=False)
-                for index, (pair, kept) in enumerate(zip(self.pairs, self._kept, strict=True))
-            ]
-            results = [submit(_second, end, pure=False, priority=1) for end in ends]
-            self._kept = [submit(_first, end, pure=False, priority=1) for end in ends]
-            distributed.wait(results, timeout=self.time_limit)
-            return list(self.client.gather(results))
+    def ask(self, question: Question) -> list[Any]:
+        return self._gathered(lambda: (self._submitted(question, self._kept), []))
 
-    def mapped(self, function: Any, *arguments: Any) -> "DaskShards":
-        """The shards after a function of each pair."""
-        pairs = [self.client.submit(function, pair, *arguments, pure=False) for pair in self.pairs]
-        return DaskShards(self.client, pairs, time_limit=self.time_limit)
+    def run(self, step: Step, *, is_first: bool = False) -> list[Any]:
+        before = [None] * len(self.pairs) if is_first else self._kept
+        after: list[Any] = []
 
-    def _cluster_errors(self) -> "_ClusterErrors":
-        return _ClusterErrors(self.time_limit)
+        def begin() -> tuple[list[Any], list[Any]]:
+            ends = self._submitted(step, before)
+            after[:] = [self.client.submit(_first, end, pure=False, priority=1) for end in ends]
+            return [self.client.submit(_second, end, pure=False, priority=1) for end in ends], after
+
+        results = self._gathered(begin)
+        self._kept = after
+        return results
+
+    def _submitted(self, function: Question, kept: list[Any]) -> list[Any]:
+        sent = self.client.submit(_same, viewed(function, self._view), pure=False, priority=1)
+        return [
+            self.client.submit(_call, sent, index, pair, each, pure=False)
+            for index, (pair, each) in enumerate(zip(self.pairs, kept, strict=True))
+        ]
+
+    def _gathered(self, begin: Callable[[], tuple[list[Any], list[Any]]]) -> list[Any]:
+        """Submit tasks, and bring their results, before the time is up; other tasks only have to end."""
+        end = time.monotonic() + self.time_limit
+        with cluster_errors(self.time_limit):
+            for attempt in range(_ATTEMPTS):
+                results, others = begin()
+                try:
+                    left = max(end - time.monotonic(), 0.01)
+                    return _gather_now(self.client, results, others, left)
+                except CancelledError:
+                    if attempt == _ATTEMPTS - 1 or self.client.status != "running":
+                        raise
+        raise AssertionError("the last attempt raises")
+
+    def mapped(self, function: Callable[[Any], Any]) -> "DaskShards":
+        return DaskShards(self.client, self.pairs, time_limit=self.time_limit, view=function)
 
 
-@final
-class _ClusterErrors:
+def gather_within(client: Any, futures: Sequence[Any], time_limit: float) -> list[Any]:
+    """The results of futures; an error of ours if they are lost, or not there in time."""
+    with cluster_errors(time_limit):
+        return _gather_now(client, list(futures), [], time_limit)
+
+
+def _gather_now(client: Any, results: list[Any], others: list[Any], seconds: float) -> list[Any]:
+    return list(client.sync(_gather, client, results, others, callback_timeout=seconds))
+
+
+async def _gather(client: Any, results: list[Any], others: list[Any]) -> list[Any]:
+    """Wait for all futures and bring some, as long as there is a scheduler."""
+    task = asyncio.ensure_future(_wait_and_gather(client, results, others))
+    seconds_away = 0.0
+    try:
+        while True:
+            if (await asyncio.wait([task], timeout=_LOOK))[0]:
+                return task.result()
+            seconds_away = 0.0 if client.status == "running" else seconds_away + _LOOK
+            if seconds_away >= PATIENCE:
+                raise OSError(f"it has not answered for {seconds_away:g} seconds")
+    finally:
+        task.cancel()
+
+
+async def _wait_and_gather(client: Any, results: list[Any], others: list[Any]) -> list[Any]:
+    await distributed.wait([*results, *others])
+    return list(await client.gather(results, asynchronous=True))
+
+
+@contextmanager
+def cluster_errors(time_limit: float) -> Iterator[None]:
     """Turns what Dask raises about workers and schedulers into a sentence."""
-
-    def __init__(self, time_limit: float) -> None:
-        self.time_limit = time_limit
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
-        if error is None or isinstance(error, StreamGPError):
-            return
-        if isinstance(error, TimeoutError):
-            raise ClusterError(
-                f"A step over all shards did not end within {self.time_limit:g} seconds. Look at the dashboard whether "
-                "workers are there and have memory; raise time_limit if they only are slow."
-            ) from error
-        if isinstance(error, distributed.KilledWorker | MemoryError):
-            raise ClusterError(
-                f"Workers were lost again and again at one task, or ran out of memory ({error}). Use smaller chunks, "
-                "or fewer threads in each worker."
-            ) from error
-        if isinstance(error, CancelledError | OSError):
-            raise ClusterError(
-                f"The cluster lost what was computed, or its scheduler went away ({type(error).__name__}: {error}). "
-                "Start it again, and fit anew."
-            ) from error
+    try:
+        yield
+    except StreamGPError:
+        raise
+    except TimeoutError as error:
+        raise ClusterError(
+            f"A step over all shards did not end within {time_limit:g} seconds. Look at the dashboard whether "
+            "workers are there and have memory; raise time_limit if they only are slow."
+        ) from error
+    except (distributed.KilledWorker, MemoryError) as error:
+        raise ClusterError(
+            f"Workers were lost again and again at one task, or ran out of memory ({error}). Use smaller chunks, "
+            "or fewer threads in each worker."
+        ) from error
+    except (CancelledError, OSError) as error:
+        raise ClusterError(
+            f"The cluster lost what was computed, or its scheduler went away ({type(error).__name__}: {error}). "
+            "Start it again, and fit anew."
+        ) from error
 
 
-def _same(step: Step) -> Step:
-    return step
+def _same(function: Question) -> Question:
+    return function
 
 
 def _first(end: tuple[Any, Any]) -> Any:
@@ -101,9 +162,9 @@ def _second(end: tuple[Any, Any]) -> Any:
     return end[1]
 
 
-def _run_step(step: Step, index: int, pair: Any, kept: Any) -> tuple[Any, Any]:
-    # A worker may run steps in threads that share this one.
-    return deepcopy(step)(index, pair, kept)
+def _call(function: Question, index: int, pair: Any, kept: Any) -> Any:
+    # A worker may run functions in threads that share this one.
+    return deepcopy(function)(index, pair, kept)
 
 
 def read_client(client: Any) -> Any:
@@ -140,13 +201,7 @@ def from_collections(client: Any, X: Any, y: Any, *, time_limit: float = 600.0) 
         )
     pairs = [dask.delayed(_pair)(a, b, i) for i, (a, b) in enumerate(zip(inputs, targets, strict=True))]
     futures = client.compute(pairs)
-    shards = DaskShards(client, futures, time_limit=time_limit)
-    with shards._cluster_errors():
-        done = distributed.wait(futures, timeout=time_limit).done
-        for future in done:
-            if future.status == "error":
-                raise future.exception()
-        sizes = client.gather([client.submit(_num_rows, pair, pure=False) for pair in futures])
+    sizes = DaskShards(client, futures, time_limit=time_limit).ask(_num_rows)
     if not any(sizes):
         raise ShapeError("X holds no rows. Pass at least one.")
     return DaskShards(client, [p for p, n in zip(futures, sizes, strict=True) if n], time_limit=time_limit)
@@ -194,5 +249,5 @@ def _pair(X: Any, y: Any, index: int) -> tuple[np.ndarray, np.ndarray]:
     return X, y
 
 
-def _num_rows(pair: tuple[Any, Any]) -> int:
+def _num_rows(index: int, pair: tuple[Any, Any], kept: Any) -> int:
     return len(pair[1])

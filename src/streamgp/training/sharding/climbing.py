@@ -1,5 +1,6 @@
 """Learning hyperparameters and inducing points over shards, as `streamgp.training.full_batch` does at once."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import torch
@@ -31,7 +32,7 @@ __all__ = ["climb_over_shards", "evaluate_over_shards"]
 
 def climb_over_shards(
     setting: Hyperparameters,
-    shards: AbstractShards,
+    questions: Sequence[AbstractShards],
     task: Task,
     *,
     num_data: int,
@@ -42,24 +43,29 @@ def climb_over_shards(
 
     Args:
         setting: The start.
-        shards: The observations.
+        questions: The observations: shards, or several with the same inputs and a target each, whose bounds are added.
         task: Options and log; its data is the sample.
         num_data: Number of all observations.
         likelihood: What checks the targets.
         scaling: Units of training.
     """
     options, log = task.options, task.log
+    num_data = num_data * len(questions)
     if isinstance(setting.likelihood, Gaussian):
         layout = _layout(setting, task, likelihood=likelihood, scaling=scaling)
-        objective = gaussian_objective(shards, layout, task.data.jitter, beta=options.beta)
+        objective = _total(
+            [gaussian_objective(shards, layout, task.data.jitter, beta=options.beta) for shards in questions]
+        )
         ascent = _ascend(objective, layout, task, num_data, max_iterations=options.most_iterations, gain=1.0)
         return layout.space().setting(ascent.x)
     spent, value, least_gain = 0, -float("inf"), SITE_GAIN * options.tolerance * num_data
     while spent < options.most_iterations:
         layout = _layout(setting, task, likelihood=likelihood, scaling=scaling)
-        find_sites_over_shards(shards, Place(layout, layout.space().start), tolerance=SITE_TOLERANCE)
+        place = Place(layout, layout.space().start)
+        for shards in questions:
+            find_sites_over_shards(shards, place, tolerance=SITE_TOLERANCE)
         steps = min(SITE_ITERATIONS, options.most_iterations - spent)
-        objective = sites_objective(shards, layout)
+        objective = _total([sites_objective(shards, layout) for shards in questions])
         ascent = _ascend(objective, layout, task, num_data, max_iterations=steps, gain=SITE_GAIN)
         setting = layout.space().setting(ascent.x)
         spent += max(len(ascent.history) - 1, 1)
@@ -105,12 +111,21 @@ def _layout(
     return Layout(setting, task.options.learn_inducing, dict(prior.bounds), bounds, likelihood, scaling)
 
 
+def _total(objectives: Sequence[Callable[[Tensor], Tensor]]) -> Callable[[Tensor], Tensor]:
+    return lambda x: torch.stack([objective(x) for objective in objectives]).sum()
+
+
 def _ascend(
-    objective: object, layout: Layout, task: Task, num_data: int, *, max_iterations: int, gain: float
+    objective: Callable[[Tensor], Tensor],
+    layout: Layout,
+    task: Task,
+    num_data: int,
+    *,
+    max_iterations: int,
+    gain: float,
 ) -> Ascent:
     space, options = layout.space(), task.options
     prior = hyper_prior(layout.base, task.data, options)
-    assert callable(objective)
 
     def with_prior(x: Tensor) -> Tensor:
         return objective(x) + space.evaluate(x, prior.log_density)

@@ -51,7 +51,7 @@ class GaussianTotals(NamedTuple):
 
 def gaussian_totals(shards: AbstractShards, place: Place, jitter: float) -> GaussianTotals:
     """The first pass: sums at given hyperparameters, added in the order of the shards."""
-    parts = shards.run(_Sum(place, jitter))
+    parts = shards.ask(_Sum(place, jitter))
     total = parts[0]
     for part in parts[1:]:
         total = total.plus(part)
@@ -64,7 +64,7 @@ class _Sum:
     place: Place
     jitter: float
 
-    def __call__(self, index: int, shard: Any, kept: Any) -> tuple[Any, GaussianTotals]:
+    def __call__(self, index: int, shard: Any, kept: Any) -> GaussianTotals:
         layout, setting = self.place.layout, self.place.setting
         with torch.no_grad():
             L, _ = cholesky(inducing_covariance(setting, self.jitter), name="the kernel matrix of the inducing points")
@@ -74,7 +74,7 @@ class _Sum:
                 moments = prior_moments(setting, data)
                 phi, r = solve_lower(L, moments.cross), data.targets - moments.mean
                 total = total.plus(GaussianTotals(phi @ phi.mT, phi @ r, r @ r, moments.variance.sum(), len(r)))
-        return kept, total
+        return total
 
 
 class _Adjoint(NamedTuple):
@@ -134,7 +134,7 @@ class _SummedBound(torch.autograd.Function):
         with torch.enable_grad():
             (gradient,) = torch.autograd.grad(place.space.evaluate(leaf, here), leaf)
         adjoint = _Adjoint(solve_lower_transpose(L, M), solve_vector(L, a, is_transposed=True), a, float(t * scale))
-        for part in ctx.shards.run(_Differentiate(place, ctx.jitter, adjoint)):
+        for part in ctx.shards.ask(_Differentiate(place, ctx.jitter, adjoint)):
             gradient = gradient + part
         return g * gradient, None, None, None, None
 
@@ -148,7 +148,7 @@ class _Differentiate:
     jitter: float
     adjoint: _Adjoint
 
-    def __call__(self, index: int, shard: Any, kept: Any) -> tuple[Any, Tensor]:
+    def __call__(self, index: int, shard: Any, kept: Any) -> Tensor:
         layout, setting, space = self.place.layout, self.place.setting, self.place.space
         left, column, a, weight = self.adjoint
         L, _ = cholesky(inducing_covariance(setting, self.jitter), name="the kernel matrix of the inducing points")
@@ -171,7 +171,7 @@ class _Differentiate:
             with torch.enable_grad():
                 (part,) = torch.autograd.grad(space.evaluate(leaf, product), leaf)
             gradient += part
-        return kept, gradient
+        return gradient
 
 
 def bound_of(totals: GaussianTotals, setting: Hyperparameters, *, beta: float) -> Float[Tensor, ""]:

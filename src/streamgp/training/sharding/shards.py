@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, final
 
 import torch
@@ -15,13 +15,25 @@ from streamgp.training.data import Rows, read_rows, to_observed
 from streamgp.training.features import Observed
 from streamgp.training.scaling import Scaling
 
-__all__ = ["AbstractShards", "MappedShards", "Overview", "Step", "blocks_of", "load_shard", "overview_of", "sample_of"]
+__all__ = [
+    "AbstractShards",
+    "MappedShards",
+    "Overview",
+    "Question",
+    "Step",
+    "blocks_of",
+    "load_shard",
+    "overview_of",
+    "sample_of",
+    "viewed",
+]
 
 # Rows of a shard that are in work together: their features at 256 inducing points take 32 MB.
 _ROWS_OF_BLOCK = 16_384
 
-# A step of the fit on one shard: a function of the shard's index, its rows and what it keeps from step to step. Returns
-# what to keep, and what to send back.
+# A function of a shard's index, its rows and what it keeps from step to step. A question returns what to send back, a
+# step what to keep, too: first what to keep, then what to send back.
+Question = Callable[[int, Any, Any], Any]
 Step = Callable[[int, Any, Any], tuple[Any, Any]]
 
 
@@ -29,8 +41,21 @@ class AbstractShards(ABC):
     """Shards, wherever they are: steps run beside them, and what they keep stays there."""
 
     @abstractmethod
-    def run(self, step: Step) -> list[Any]:
-        """Run a step on every shard; returns what they send back, in the order of the shards."""
+    def ask(self, question: Question) -> list[Any]:
+        """Ask every shard something; returns what they send back, in the order of the shards."""
+
+    @abstractmethod
+    def run(self, step: Step, *, is_first: bool = False) -> list[Any]:
+        """Run a step that changes what shards keep; returns what they send back, in the order of the shards.
+
+        Args:
+            step: The step.
+            is_first: The step does not look at what was kept, so that what was before need not be remembered.
+        """
+
+    @abstractmethod
+    def mapped(self, function: Callable[[Any], Any]) -> "AbstractShards":
+        """The same shards as a function of each pair sees them, which is called anew in each step; nothing is kept."""
 
 
 @final
@@ -42,30 +67,57 @@ class MappedShards(AbstractShards):
         shards: Pairs (X, y), or functions that load one.
         map: As the built-in one with a function of one argument; function, arguments and results can be pickled.
         kept: What each shard keeps; the one thing here that changes.
+        view: A function through which the pairs are seen.
     """
 
     shards: Sequence[Any]
     map: Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
     kept: list[Any] = field(default_factory=list)
+    view: Callable[[Any], Any] | None = None
 
-    def run(self, step: Step) -> list[Any]:
-        kept = self.kept or [None] * len(self.shards)
-        ends = list(self.map(_Call(step), list(zip(range(len(kept)), self.shards, kept, strict=True))))
+    def ask(self, question: Question) -> list[Any]:
+        return self._each(question, self.kept)
+
+    def run(self, step: Step, *, is_first: bool = False) -> list[Any]:
+        ends = self._each(step, [] if is_first else self.kept)
         self.kept[:] = [each for each, _ in ends]
         return [result for _, result in ends]
+
+    def mapped(self, function: Callable[[Any], Any]) -> "MappedShards":
+        return replace(self, kept=[], view=function)
+
+    def _each(self, function: Question, kept: list[Any]) -> list[Any]:
+        kept = kept or [None] * len(self.shards)
+        function = viewed(function, self.view)
+        return list(self.map(_Call(function), list(zip(range(len(kept)), self.shards, kept, strict=True))))
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class _Call:
-    """A step with its shard's rows loaded."""
+    """A step or question with its shard's rows loaded."""
 
-    step: Step
+    function: Question
 
-    def __call__(self, item: tuple[int, Any, Any]) -> tuple[Any, Any]:
+    def __call__(self, item: tuple[int, Any, Any]) -> Any:
         index, shard, kept = item
         # Evaluating a kernel under other parameters changes it for a while, which threads must not share.
-        return deepcopy(self.step)(index, load_shard(index, shard), kept)
+        return deepcopy(self.function)(index, load_shard(index, shard), kept)
+
+
+def viewed(function: Question, view: Callable[[Any], Any] | None) -> Question:
+    """A step or question that sees pairs through a function."""
+    return function if view is None else _Viewed(function, view)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Viewed:
+    function: Question
+    view: Callable[[Any], Any]
+
+    def __call__(self, index: int, shard: Any, kept: Any) -> Any:
+        return self.function(index, self.view(shard), kept)
 
 
 def load_shard(index: int, shard: Any) -> Any:
@@ -180,7 +232,7 @@ class Overview(NamedTuple):
 
 def overview_of(shards: AbstractShards, likelihood: AbstractLikelihood | None) -> Overview:
     """Look over all rows once: check and count them."""
-    parts = shards.run(_Survey(likelihood))
+    parts = shards.ask(_Survey(likelihood))
     if not parts:
         raise ShapeError("There are no shards. Pass at least one shard (X, y).")
     whole = parts[0]
@@ -194,11 +246,11 @@ def overview_of(shards: AbstractShards, likelihood: AbstractLikelihood | None) -
 class _Survey:
     likelihood: AbstractLikelihood | None
 
-    def __call__(self, index: int, shard: Any, kept: Any) -> tuple[Any, Overview]:
+    def __call__(self, index: int, shard: Any, kept: Any) -> Overview:
         rows = read_shard(index, shard, self.likelihood)
         X, y = rows.inputs.double().reshape(-1, rows.inputs.shape[-1]), rows.targets.double()
         x_mean, y_mean = X.mean(0), y.mean()
-        return None, Overview(
+        return Overview(
             (len(y),),
             x_mean,
             (X - x_mean).square().sum(0),
@@ -225,7 +277,7 @@ def sample_of(
     rows: list[Tensor] = []
     for end, count in zip(ends.tolist(), overview.counts, strict=True):
         rows.append(chosen[(chosen >= end - count) & (chosen < end)] - (end - count))
-    parts = shards.run(_Take(likelihood, tuple(rows)))
+    parts = shards.ask(_Take(likelihood, tuple(rows)))
     return Rows(torch.cat([part.inputs for part in parts]), torch.cat([part.targets for part in parts]))
 
 
@@ -235,9 +287,9 @@ class _Take:
     likelihood: AbstractLikelihood | None
     rows: tuple[Tensor, ...]
 
-    def __call__(self, index: int, shard: Any, kept: Any) -> tuple[Any, Rows]:
+    def __call__(self, index: int, shard: Any, kept: Any) -> Rows:
         rows = read_shard(index, shard, self.likelihood)
-        return kept, Rows(rows.inputs[self.rows[index]].clone(), rows.targets[self.rows[index]].clone())
+        return Rows(rows.inputs[self.rows[index]].clone(), rows.targets[self.rows[index]].clone())
 
 
 def blocks_of(index: int, shard: Any, *, likelihood: Any, scaling: Scaling | None) -> Iterable[Observed]:

@@ -95,7 +95,8 @@ def find_sites_over_shards(
     Returns:
         Their totals, and the bound.
     """
-    totals: SiteTotals = _added(shards.run(_Begin(place)))
+    # Those of an earlier search would save few steps, and would have to be remembered for as long as there is a fit.
+    totals: SiteTotals = _added(shards.run(_Begin(place), is_first=True))
     value, report = _look(shards, place, totals, _Move(None, 0.0))
     length, move = 1.0, _Move(True, 0.0)
     for _ in range(max_iterations):
@@ -225,7 +226,7 @@ def _totals(features: Features, sites: Tensor) -> SiteTotals:
 
 def site_totals(shards: AbstractShards, place: Place) -> SiteTotals:
     """The sums over the sites that shards keep, at given hyperparameters."""
-    return _added(shards.run(_SumSites(place)))
+    return _added(shards.ask(_SumSites(place)))
 
 
 @final
@@ -233,13 +234,13 @@ def site_totals(shards: AbstractShards, place: Place) -> SiteTotals:
 class _SumSites:
     place: Place
 
-    def __call__(self, index: int, shard: Any, kept: _Kept) -> tuple[_Kept, SiteTotals]:
+    def __call__(self, index: int, shard: Any, kept: _Kept) -> SiteTotals:
         with torch.no_grad():
             parts = [
                 _totals(observed_features(self.place.setting, data), kept.sites[:, rows])
                 for rows, data in _blocks(self.place, index, shard)
             ]
-        return kept, _added(parts)
+        return _added(parts)
 
 
 def sites_objective(shards: AbstractShards, layout: Layout) -> Any:
@@ -262,7 +263,7 @@ class _SummedSitesBound(torch.autograd.Function):
         place = Place(layout, x.detach())
         totals = site_totals(shards, place)
         m, R, divergence = totals.belief().moments()
-        look: _Slopes = _added(shards.run(_Slope(place, m, R)))
+        look: _Slopes = _added(shards.ask(_Slope(place, m, R)))
         ctx.shards, ctx.place, ctx.totals, ctx.look, ctx.moments = shards, place, totals, look, (m, R)
         return look.fit - divergence
 
@@ -280,9 +281,9 @@ class _SummedSitesBound(torch.autograd.Function):
             value = look.by_mean @ c + (look.by_covariance * (R @ R.mT)).sum() - divergence
             by_A, by_b = torch.autograd.grad(value, (A, b))
         mean, root = ctx.moments
-        step = _DifferentiateSites(ctx.place, mean, root, 0.5 * (by_A + by_A.mT), by_b)
+        question = _DifferentiateSites(ctx.place, mean, root, 0.5 * (by_A + by_A.mT), by_b)
         gradient = torch.zeros_like(ctx.place.x)
-        for part in ctx.shards.run(step):
+        for part in ctx.shards.ask(question):
             gradient = gradient + part
         return g * gradient, None, None
 
@@ -305,7 +306,7 @@ class _Slope:
     mean: Tensor
     root: Tensor
 
-    def __call__(self, index: int, shard: Any, kept: _Kept) -> tuple[_Kept, _Slopes]:
+    def __call__(self, index: int, shard: Any, kept: _Kept) -> _Slopes:
         likelihood, parts = self.place.setting.likelihood, []
         for _, data in _blocks(self.place, index, shard):
             with torch.no_grad():
@@ -317,7 +318,7 @@ class _Slope:
                 fit = likelihood.expected_log_density(mean, variance, data.targets).sum()
                 by_mean, by_variance = torch.autograd.grad(fit, (mean, variance))
             parts.append(_Slopes(fit.detach(), apply(phi, by_mean), (phi * by_variance) @ phi.mT))
-        return kept, _added(parts)
+        return _added(parts)
 
 
 @final
@@ -329,7 +330,7 @@ class _DifferentiateSites:
     by_precision: Tensor
     by_pull: Tensor
 
-    def __call__(self, index: int, shard: Any, kept: _Kept) -> tuple[_Kept, Tensor]:
+    def __call__(self, index: int, shard: Any, kept: _Kept) -> Tensor:
         gradient = torch.zeros_like(self.place.x)
         for rows, data in _blocks(self.place, index, shard):
 
@@ -346,4 +347,4 @@ class _DifferentiateSites:
             with torch.enable_grad():
                 (part,) = torch.autograd.grad(self.place.space.evaluate(leaf, product), leaf)
             gradient += part
-        return kept, gradient
+        return gradient

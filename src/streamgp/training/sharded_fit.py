@@ -1,0 +1,162 @@
+"""Fits to data that lies in shards: of one target, or of classes, each against all others."""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+import torch
+from gpytorch.kernels import Kernel
+
+from streamgp.errors import ValueRangeError
+from streamgp.likelihoods import Bernoulli
+from streamgp.threads import few_threads
+from streamgp.training.finishing import rounded_points
+from streamgp.training.options import Options
+from streamgp.training.progress import progress_bar
+from streamgp.training.requests import Request, best_start, make_result, prepare
+from streamgp.training.result import FitResult
+from streamgp.training.sharding import (
+    AbstractShards,
+    climb_over_shards,
+    evaluate_over_shards,
+    overview_of,
+    sample_of,
+)
+from streamgp.training.starting import check_modules
+
+__all__ = ["classes_of", "fit_classes", "fit_over_shards"]
+
+# Rows of all shards on which a start is found, and for each inducing point.
+_ROWS_OF_SAMPLE, _ROWS_OF_POINT = 4096, 20
+
+
+def fit_over_shards(shards: AbstractShards, request: Request, options: Options) -> FitResult:
+    """Find a start on a sample, then train on everything where it is."""
+    (result,) = _fit_together([shards], request, options)
+    return result
+
+
+def _fit_together(questions: Sequence[AbstractShards], request: Request, options: Options) -> tuple[FitResult, ...]:
+    """Fit targets of the same inputs with hyperparameters and inducing points in common.
+
+    Args:
+        questions: The same shards with one target each; a start is found for the first.
+        request: What to fit.
+        options: How.
+    """
+    likelihood, first = request.likelihood, questions[0]
+    overview = overview_of(first, likelihood)
+    num_rows = max(_ROWS_OF_SAMPLE, _ROWS_OF_POINT * options.usual_inducing)
+    rows = sample_of(first, overview, num_rows, likelihood=likelihood, generator=options.generator)
+    task, scaling, setting = prepare(rows, request, options, overview=overview)
+    dtype = overview.dtype
+    if not options.is_warm:
+        trained, _ = best_start(setting, task, num_starts=request.num_starts, dtype=dtype)
+        task.log.history.clear()  # of another objective, that of the sample
+        setting = trained.setting
+    if options.on_stage is not None:
+        options.on_stage(options.most_iterations)
+    common: dict[str, Any] = {"likelihood": likelihood, "scaling": scaling}
+    setting = climb_over_shards(setting, questions, task, num_data=overview.num_data, **common)
+    setting = rounded_points(setting, dtype)
+    ends = [evaluate_over_shards(setting, each, task, **common) for each in questions]
+    return tuple(make_result(trained, process, task.log, scaling=scaling, dtype=dtype) for trained, process in ends)
+
+
+@few_threads(math.inf)
+def fit_classes(
+    shards: AbstractShards,
+    classes: Sequence[Any],
+    *,
+    link: str = "probit",
+    kernel: Kernel | None = None,
+    num_inducing: int | str = 100,
+    max_iterations: int | None = None,
+    generator: torch.Generator | None = None,
+    progress: bool = False,
+    callback: Callable[[float], None] | None = None,
+) -> tuple[FitResult, ...]:
+    """Fit probabilities of classes over shards, with one kernel and one set of inducing points for all of them.
+
+    Two classes are one question, whether a row is of the second; of more, each is one against all others. The sum of
+    their bounds is what is maximised, so that the kernel suits all of them.
+
+    Args:
+        shards: Pairs (X, y) with labels as targets.
+        classes: All labels there are.
+        link: As of `streamgp.likelihoods.Bernoulli`.
+        kernel: As for `streamgp.fit`, as are the options that follow.
+        num_inducing: Number of inducing points.
+        max_iterations: Most iterations of L-BFGS.
+        generator: Source of randomness.
+        progress: Show a progress bar.
+        callback: Called with the objective after each step.
+
+    Returns:
+        A result for each question, inputs standardised.
+    """
+    began = time.perf_counter()
+    if len(classes) < 2:
+        raise ValueRangeError(f"There must be two classes or more, but all rows are {list(classes)!r}.")
+    check_modules(kernel, None, None)
+    questions = [shards.mapped(Against(label)) for label in (classes[1:] if len(classes) == 2 else classes)]
+    with progress_bar(is_shown=progress, callback=callback) as reports:
+        options = Options(
+            num_inducing=num_inducing,
+            max_iterations=max_iterations,
+            on_iteration=reports.on_iteration,
+            on_stage=reports.on_stage,
+            generator=torch.Generator().manual_seed(0) if generator is None else generator,
+        )
+        request = Request(Bernoulli(link), kernel, None, None, None, "inputs", 1)
+        order = _most_even_first(shards, classes) if len(questions) > 1 else [0]
+        results = _fit_together([questions[index] for index in order], request, options)
+    seconds = time.perf_counter() - began
+    placed = sorted(zip(order, results, strict=True), key=lambda pair: pair[0])
+    return tuple(replace(result, info=replace(result.info, seconds=seconds)) for _, result in placed)
+
+
+def classes_of(shards: AbstractShards) -> tuple[Any, ...]:
+    """The labels of all rows, sorted, as Python's own numbers and texts."""
+    return tuple(np.unique(np.concatenate(shards.ask(_labels))).tolist())
+
+
+def _labels(index: int, shard: Any, kept: Any) -> np.ndarray:
+    return np.unique(np.asarray(shard[1]))
+
+
+def _most_even_first(shards: AbstractShards, classes: Sequence[Any]) -> list[int]:
+    """Places of the classes, that with a share nearest to one half first."""
+    counts = np.sum(shards.ask(_Count(tuple(classes))), axis=0)
+    return np.argsort(np.abs(counts / counts.sum() - 0.5), kind="stable").tolist()
+
+
+@final
+@dataclass(frozen=True)
+class _Count:
+    classes: tuple[Any, ...]
+
+    def __call__(self, index: int, shard: Any, kept: Any) -> np.ndarray:
+        y = np.asarray(shard[1])
+        return np.array([int((y == label).sum()) for label in self.classes])
+
+
+@final
+@dataclass(frozen=True)
+class Against:
+    """A pair (X, y) with the question whether rows are of a class as its target.
+
+    Attributes:
+        label: The class.
+    """
+
+    label: Any
+
+    def __call__(self, shard: Any) -> Any:
+        """The pair with other targets; what is not a pair is left for others to refuse."""
+        if not isinstance(shard, tuple | list) or len(shard) != 2:
+            return shard
+        return shard[0], (np.asarray(shard[1]) == self.label).astype(np.float64)

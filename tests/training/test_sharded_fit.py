@@ -1,0 +1,55 @@
+"""Classes over shards: one question as any fit, several with hyperparameters in common."""
+
+import numpy as np
+import pytest
+import torch
+
+import streamgp as sg
+from streamgp.errors import ValueRangeError
+from streamgp.training.sharded_fit import Against, classes_of, fit_classes
+from streamgp.training.sharding import MappedShards
+
+OPTIONS = {"num_inducing": 3, "max_iterations": 1}
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3.0, 3.0, size=(24, 2))
+    return X, X[:, 0] + 0.7 * rng.standard_normal(24)
+
+
+def shards(X, labels, *, cut=None):
+    return MappedShards([(X, labels)] if cut is None else [(X[:cut], labels[:cut]), (X[cut:], labels[cut:])], map)
+
+
+def test_two_classes_are_one_fit_of_the_second(data):
+    labels = np.where(data[1] > 0, "up", "down")
+    (result,) = fit_classes(shards(data[0], labels), ("down", "up"), **OPTIONS)
+    plain = sg.fit(
+        [(data[0], (labels == "up").astype(float))],
+        map=map,
+        likelihood=sg.likelihoods.Bernoulli("probit"),
+        standardize="inputs",
+        **OPTIONS,
+    )
+    assert result.info.bound == plain.info.bound
+    assert torch.equal(result.gp.inducing_points, plain.gp.inducing_points)
+
+
+def test_several_classes_share_hyperparameters_however_rows_are_divided(data):
+    labels = np.digitize(data[1], [-1.0, 1.0])
+    whole, apart = (shards(data[0], labels, cut=cut) for cut in (None, 13))
+    assert classes_of(apart) == (0, 1, 2)
+    results, others = (fit_classes(each, (0, 1, 2), **OPTIONS) for each in (whole, apart))
+    for result, other in zip(results, others, strict=True):
+        assert result.info.bound == pytest.approx(other.info.bound, rel=1e-8)
+        assert torch.equal(result.gp.inducing_points, results[0].gp.inducing_points)
+    middle = results[1].predict(torch.tensor([[-2.5, 0.0], [0.0, 0.0], [2.5, 0.0]], dtype=torch.float64)).mean
+    assert middle.argmax() == 1
+
+
+def test_one_class_is_refused(data):
+    with pytest.raises(ValueRangeError, match="two classes or more"):
+        fit_classes(shards(data[0], np.zeros(24)), (0.0,))
+    assert Against("a")("not a pair") == "not a pair"
