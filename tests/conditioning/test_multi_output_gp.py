@@ -175,6 +175,24 @@ def test_merging_and_unlearning(rng):
     )
 
 
+def test_leaving_one_out_equals_absorbing_all_others(rng):
+    gp, X = make(rng), uniform(rng, 4, 2)
+    Y = torch.randn(4, 3, generator=rng, dtype=torch.float64)
+    Y[1, 2] = NAN
+    noise = torch.tensor([0.1, 0.2, 0.3], dtype=torch.float64)
+    whole, _ = gp.absorb(X, Y, noise_variance=noise, inducing="keep")
+    left_out = whole.leave_one_out(X, Y, noise_variance=noise)
+    assert torch.equal(torch.isnan(left_out.mean), torch.isnan(Y))
+    others = Y.clone()
+    others[2, 1] = NAN
+    without, _ = gp.absorb(X, others, noise_variance=noise, inducing="keep")
+    expected = without.predict(X[2:3], output=1)
+    assert_close(left_out.mean[2, 1], expected.mean[0, 0], **LIMIT[torch.float64])
+    assert_close(left_out.variance[2, 1], expected.variance[0, 0], **LIMIT[torch.float64])
+    density = torch.distributions.Normal(expected.mean, (expected.variance + 0.2).sqrt()).log_prob(Y[2, 1])
+    assert_close(left_out.log_density[2, 1], density[0, 0], **LIMIT[torch.float64])
+
+
 def test_outputs_of_different_kinds_beside_each_other(rng):
     gp, X, W = make(rng), uniform(rng, 8, 2), uniform(rng, 4, 2)
     Y = torch.stack(

@@ -4,6 +4,7 @@ import pytest
 import torch
 from botorch.acquisition.knowledge_gradient import qKnowledgeGradient
 from botorch.acquisition.logei import qLogNoisyExpectedImprovement
+from botorch.acquisition.multi_objective.hypervolume_knowledge_gradient import qHypervolumeKnowledgeGradient
 from botorch.acquisition.multi_objective.logei import qLogNoisyExpectedHypervolumeImprovement
 from botorch.acquisition.objective import LinearMCObjective, ScalarizedPosteriorTransform
 from botorch.models import KroneckerMultiTaskGP
@@ -12,7 +13,7 @@ from gpytorch.kernels import MaternKernel
 from torch.testing import assert_close
 
 import streamgp as sg
-from streamgp.errors import DTypeError, ShapeError
+from streamgp.errors import DTypeError, OptionError, ShapeError
 from streamgp.models.multi_output import OnlineMultiOutputGP
 
 MIXING = torch.tensor([[1.0, 0.3], [-0.6, 0.8]], dtype=torch.float64)
@@ -61,7 +62,9 @@ def test_where_all_inputs_are_inducing_points_it_equals_botorchs_multitask_gp(mo
         exact.likelihood.initialize(noise=0.005, task_noises=torch.full((2,), 0.005, dtype=torch.float64))
     exact.eval()
     W = torch.rand(3, 2, generator=rng, dtype=torch.float64)
-    assert_close(model.posterior(W).mean, exact.posterior(W).mean, rtol=1e-4, atol=1e-4)
+    ours, theirs = model.posterior(W), exact.posterior(W)
+    assert_close(ours.mean, theirs.mean, rtol=1e-5, atol=1e-5)
+    assert_close(ours.variance, theirs.variance, rtol=1e-4, atol=1e-6)
 
 
 def test_fantasies_are_conditioned_on_what_was_drawn(model, rng):
@@ -94,13 +97,14 @@ def acquisitions(model, X):
             cache_root=False,
         ),
         "qKG": qKnowledgeGradient(model, num_fantasies=4, posterior_transform=ScalarizedPosteriorTransform(linear)),
+        "qHVKG": qHypervolumeKnowledgeGradient(model, point, num_fantasies=2, num_pareto=2),
         "qLogNEHVI": qLogNoisyExpectedHypervolumeImprovement(
             model, point.tolist(), X, sampler=sampler, prune_baseline=False, cache_root=False
         ),
     }
 
 
-NAMES = ["qLogNEI with a linear objective", "qLogNEI with a constraint", "qKG", "qLogNEHVI"]
+NAMES = ["qLogNEI with a linear objective", "qLogNEI with a constraint", "qKG", "qHVKG", "qLogNEHVI"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -116,7 +120,36 @@ def test_acquisition_functions_run_with_gradients(model, data, rng, name):
     assert X.grad.abs().sum() > 0
 
 
+def test_outputs_may_have_likelihoods_of_their_own(data, model, rng):
+    X, Y = data
+    kinds = [sg.likelihoods.Gaussian(0.01), sg.likelihoods.Poisson()]
+    mixed = OnlineMultiOutputGP(model.gp, likelihood=kinds)
+    seen = torch.stack([Y[:3, 0], torch.tensor([2.0, 0.0, 5.0], dtype=torch.float64)], dim=-1)
+    expected = model.gp.condition(X[:3], seen, likelihood=kinds).predict(X).mean
+    assert_close(mixed.condition_on_observations(X[:3], seen).posterior(X).mean, expected)
+    assert_close(mixed.absorb(X[:3], seen, inducing="keep").posterior(X).mean, expected, rtol=1e-4, atol=1e-4)
+    W = torch.rand(2, 1, 2, generator=rng, dtype=torch.float64, requires_grad=True)
+    fantasies = mixed.fantasize(W, SobolQMCNormalSampler(torch.Size([3]), seed=0))
+    mean = fantasies.posterior(X).mean
+    assert mean.shape == (3, 2, 12, 2)
+    assert torch.autograd.grad(mean.sum(), W)[0].abs().sum() > 0
+
+
+def test_a_fit_is_a_model(data):
+    X, Y = data
+    model = OnlineMultiOutputGP.fit(X, Y, outputs="icm", rank=1, num_inducing=6, max_iterations=2)
+    assert model.is_gaussian
+    # Singular: both outputs are one function.
+    samples = model.posterior(X[:3]).rsample(torch.Size([2]))
+    assert samples.shape == (2, 3, 2)
+    assert torch.isfinite(samples).all()
+
+
 def test_bad_arguments_get_a_sentence(model):
+    with pytest.raises(OptionError, match="either noise_variance or likelihood"):
+        OnlineMultiOutputGP(model.gp)
+    with pytest.raises(OptionError, match="for each of the 2 outputs"):
+        OnlineMultiOutputGP(model.gp, likelihood=[sg.likelihoods.Poisson()])
     with pytest.raises(DTypeError, match="gp must be a MultiOutputGP, but is a SparseGP"):
         OnlineMultiOutputGP(model.gp.sparse_gp, 0.1)
     with pytest.raises(ShapeError, match=r"noise_variance must be a number or have shape \(2,\)"):

@@ -9,7 +9,11 @@ from gpytorch.kernels import LinearKernel, MaternKernel, RBFKernel
 
 import streamgp as sg
 from streamgp.errors import DTypeError, OptionError, ShapeError, UnsupportedError, ValueRangeError
-from streamgp.likelihoods import Poisson
+from streamgp.likelihoods import Bernoulli, Gaussian, Poisson
+from streamgp.training import Minibatches
+from streamgp.training.outcomes import Units, read_likelihoods
+from streamgp.training.output_model import OutputModel
+from streamgp.training.outputs import _problem, _prototype
 
 NAN = float("nan")
 
@@ -72,12 +76,61 @@ def test_single_precision_and_files(rng, tmp_path):
     assert torch.isfinite(again.predict(X.float()).mean).all()
 
 
+def mixed(rng, n=30):
+    """A yield, a count and a pass or fail that move together."""
+    X = torch.linspace(0.0, 4.0, n, dtype=torch.float64).unsqueeze(-1)
+    common = (2.0 * X.squeeze(-1)).sin()
+    noise = 0.1 * torch.randn(n, generator=rng, dtype=torch.float64)
+    count = torch.poisson((1.0 + common).exp(), generator=rng)
+    return X, common, torch.stack([10.0 + 5.0 * common + noise, count, (common > 0).double()], dim=-1)
+
+
+LIKELIHOODS = [None, "poisson", Bernoulli()]
+
+
+def test_at_optimal_sites_the_bound_of_gaussian_outcomes_is_the_collapsed_one(rng):
+    X, Y = data(rng, n=10)
+    given = read_likelihoods(None, Y)
+    units, prototype = Units.of(Y, given), _prototype(None, X)
+    problem = _problem(X, units.scaled(Y), prototype, 6)
+    likelihoods = units.scaled_likelihoods(given)
+    model = OutputModel(prototype, problem, outputs="lmc", num_latents=5, likelihoods=likelihoods)
+    x = model.start(units.standard(Y), units.mean).requires_grad_(True)
+    values = [model.bound(x), model.bound(x, model.sites(x, tolerance=1e-9))]
+    gradients = [torch.autograd.grad(value, x)[0] for value in values]
+    torch.testing.assert_close(values[1], values[0], rtol=1e-8, atol=0)
+    torch.testing.assert_close(gradients[1], gradients[0], rtol=1e-5, atol=1e-5 * float(gradients[0].abs().max()))
+
+
+def test_outputs_of_different_kinds_are_fitted_together(rng):
+    X, common, Y = mixed(rng)
+    Y[10:20, 2] = NAN
+    together = sg.fit(X, Y, outputs="icm", rank=1, likelihood=LIKELIHOODS, num_inducing=8, max_iterations=20)
+    apart = sg.fit(X, Y, outputs="independent", likelihood=LIKELIHOODS, num_inducing=8, max_iterations=20)
+    assert together.info.bound > apart.info.bound
+    assert [type(each).__name__ for each in together.likelihoods] == ["Gaussian", "Poisson", "Bernoulli"]
+    prediction = together.gp.predict(X)
+    assert (prediction.mean[:, 0] - 10.0 - 5.0 * common).abs().max() < 1.0
+    assert ((prediction.mean[:, 2] > 0) == (common > 0)).double().mean() > 0.85
+    conditioned = together.gp.condition(X[:1], Y[:1], likelihood=together.likelihood)
+    assert torch.isfinite(conditioned.predict(X).mean).all()
+    with pytest.raises(UnsupportedError, match="Output 1 has a Poisson likelihood, which has no noise variance"):
+        _ = together.noise_variance
+
+
 BAD = {
     "outputs": ({"outputs": "all"}, OptionError, "outputs must be one of 'icm', 'lmc', 'independent'"),
     "rank": ({"outputs": "independent", "rank": 1}, OptionError, "one latent function each, 3; leave out rank"),
     "kernel": ({"outputs": "lmc", "kernel": LinearKernel()}, DTypeError, "must be an RBFKernel, MaternKernel or RQ"),
     "ard": ({"outputs": "lmc", "kernel": MaternKernel(ard_num_dims=3)}, ShapeError, "has 3 lengthscales"),
-    "likelihood": ({"outputs": "lmc", "likelihood": Poisson()}, UnsupportedError, "fitted at once with Gaussian noise"),
+    "likelihood": (
+        {"outputs": "lmc", "likelihood": [Poisson()]},
+        OptionError,
+        "one for each of the 3, but there are 1",
+    ),
+    "support": ({"outputs": "lmc", "likelihood": "poisson"}, ValueRangeError, "counts"),
+    "start": ({"outputs": "lmc", "minibatches": Minibatches()}, UnsupportedError, "in one piece"),
+    "rows": ({"outputs": "icm", "likelihood": Gaussian(torch.ones(8))}, UnsupportedError, "output 0 has a Gaussian"),
 }
 
 

@@ -17,7 +17,7 @@ from streamgp.conditioning.absorb import AbsorbInfo
 from streamgp.conditioning.conditioned_gp import ConditionedGP
 from streamgp.conditioning.outcomes import Outcomes
 from streamgp.conditioning.sparse_gp import SparseGP
-from streamgp.conditioning.unlearning import UnlearnInfo
+from streamgp.conditioning.unlearning import LeaveOneOut, UnlearnInfo
 from streamgp.errors import OptionError, ShapeError
 from streamgp.gp import Prediction
 from streamgp.gp.coregionalization import CoregionalizationKernel, OutputMean, latent_column, output_rows
@@ -344,6 +344,32 @@ class MultiOutputGP(AbstractMultiOutputGP):
             outcomes.inputs, outcomes.targets, noise_variance=outcomes.noise(noise_variance)
         )
         return MultiOutputGP(unlearned), info
+
+    def leave_one_out(self, X: ArrayLike, Y: ArrayLike, *, noise_variance: ArrayLike | None = None) -> LeaveOneOut:
+        """Predict each absorbed outcome from all others, those of other outputs at its own input among them.
+
+        Args:
+            X: Inputs, as in `condition`.
+            Y: Gaussian outcomes that were absorbed.
+            noise_variance: Their noise.
+
+        Returns:
+            Mean and variance of the latent values and log densities of the outcomes, all of shape `(*b, n, o)` with NaN
+            where nothing was observed.
+        """
+        X = self._checked(X)
+        outcomes = Outcomes.read(X, Y, self.num_outputs)
+        rows = self.sparse_gp.leave_one_out(
+            outcomes.inputs, outcomes.targets, noise_variance=outcomes.noise(noise_variance)
+        )
+        k = X.shape[-2] * self.num_outputs
+
+        def spread(values: Tensor) -> Tensor:
+            whole = values.new_full((*values.shape[:-1], k), torch.nan)
+            whole[..., outcomes.observed] = values
+            return _columns(whole, self.num_outputs)
+
+        return LeaveOneOut(spread(rows.mean), spread(rows.variance), spread(rows.log_density))
 
     def forget(self, factor: float) -> "MultiOutputGP":
         """Let the belief relax towards the prior; see `SparseGP.forget`."""

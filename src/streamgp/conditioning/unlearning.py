@@ -44,9 +44,9 @@ class LeaveOneOut:
         log_density: Log densities of the observations, with their noise.
     """
 
-    mean: Float[Tensor, "*b n"]
-    variance: Float[Tensor, "*b n"]
-    log_density: Float[Tensor, "*b n"]
+    mean: Float[Tensor, "*n"]
+    variance: Float[Tensor, "*n"]
+    log_density: Float[Tensor, "*n"]
 
 
 def unlearn(process: SparseProcess, observation: Observation) -> tuple[SparseProcess, UnlearnInfo]:

@@ -5,53 +5,69 @@ from typing import Any, final
 
 import torch
 from botorch.acquisition.objective import PosteriorTransform
-from botorch.models.model import Model
+from botorch.models.model import ModelList
 from botorch.posteriors.gpytorch import GPyTorchPosterior
 from botorch.sampling.base import MCSampler
+from botorch.sampling.list_sampler import ListSampler
 from gpytorch.distributions import MultitaskMultivariateNormal, MultivariateNormal
+from linear_operator import to_linear_operator
 from torch import Tensor
 
 from streamgp.checks import check_float
 from streamgp.conditioning import ConditionedMultiOutputGP, MultiOutputGP
 from streamgp.conditioning.absorb import AbsorbInfo
 from streamgp.errors import DTypeError, OptionError, ShapeError, UnsupportedError
+from streamgp.likelihoods import AbstractLikelihood, Gaussian
 from streamgp.models.arguments import read_indices
+from streamgp.models.site_noise import expected_noise_variance
 from streamgp.shapes import broadcast_shapes
+from streamgp.training import fit
 
-__all__ = ["OnlineMultiOutputGP"]
+__all__ = ["OnlineMultiOutputGP", "read_multi_output_gp", "read_output_likelihoods"]
 
 
 @final
-class OnlineMultiOutputGP(Model):
+class OnlineMultiOutputGP(ModelList):
     """A `MultiOutputGP` behind BoTorch's interface: a correlated posterior, fantasies and look-ahead.
 
-    Outcomes have a column for each output, and NaN where one was not observed. Noise is Gaussian.
+    Outcomes have a column for each output, and NaN where one was not observed. Each output has a likelihood of its own;
+    the posterior is that of the latent functions. There are no transforms: `MultiOutputGP` has the units of the data.
+
+    To BoTorch it is a list of models, since acquisition functions that look at some of the outputs only ask for one;
+    the list is empty, as outputs that are correlated cannot be taken apart.
+
+    Attributes:
+        gp: The GP.
+        likelihoods: One for each output.
+        absorb_info: Diagnostics of the last `absorb`; None before.
     """
 
-    def __init__(self, gp: Any, noise_variance: Any) -> None:
+    def __init__(self, gp: Any, noise_variance: Any = None, *, likelihood: Any = None) -> None:
         """Make a model of a GP.
 
         Args:
             gp: A `MultiOutputGP`, or one that was conditioned, in the units of inputs and outcomes.
-            noise_variance: Variance of the noise of each output `(o,)`, or a number for all.
+            noise_variance: Variance of the Gaussian noise of each output `(o,)`, or a number for all.
+            likelihood: Instead, a list with a likelihood for each output.
         """
         super().__init__()
-        if not isinstance(gp, MultiOutputGP | ConditionedMultiOutputGP):
-            raise DTypeError(
-                f"gp must be a MultiOutputGP, but is a {type(gp).__name__}. Fit one with streamgp.fit(outputs=...), "
-                "or use OnlineGP for independent outputs."
-            )
-        self.gp = gp
-        reference = gp.row_gp.process.reference
-        noise = check_float(noise_variance, "noise_variance", like=reference).to(reference)
-        if noise.dim() > 1 or (noise.dim() == 1 and len(noise) != gp.num_outputs):
-            raise ShapeError(
-                f"noise_variance must be a number or have shape ({gp.num_outputs},), one for each output, but has "
-                f"shape {tuple(noise.shape)}."
-            )
-        self.noise_variance = noise.detach().expand(gp.num_outputs)
+        self.gp = read_multi_output_gp(gp)
+        self.likelihoods = read_output_likelihoods(gp, noise_variance, likelihood)
         self.absorb_info: AbsorbInfo | None = None
         torch.nn.Module.train(self, False)
+
+    @classmethod
+    def fit(cls, train_X: Tensor, train_Y: Tensor, *, outputs: str = "lmc", **options: Any) -> "OnlineMultiOutputGP":
+        """Fit to inputs `(n, d)` and outcomes `(n, o)`, NaN where an output was not observed.
+
+        Args:
+            train_X: Inputs.
+            train_Y: Outcomes.
+            outputs: How outputs are related; as for `streamgp.fit`, as are the options.
+            **options: Such as `rank`, `likelihood` and `num_inducing`.
+        """
+        result = fit(train_X, train_Y, outputs=outputs, **options)
+        return cls(result.gp, likelihood=result.likelihood)
 
     @property
     def num_outputs(self) -> int:
@@ -62,6 +78,11 @@ class OnlineMultiOutputGP(Model):
     def batch_shape(self) -> torch.Size:
         """Leading axes of the model; those of fantasies come first."""
         return self.gp.batch_shape
+
+    @property
+    def is_gaussian(self) -> bool:
+        """Whether all outputs have Gaussian noise."""
+        return all(isinstance(each, Gaussian) for each in self.likelihoods)
 
     def posterior(
         self,
@@ -75,8 +96,9 @@ class OnlineMultiOutputGP(Model):
         Args:
             X: Inputs `(*b, q, d)`.
             output_indices: Outputs to predict; all by default.
-            observation_noise: Whether to add the noise of observations; a tensor that broadcasts with `(*b, q, o)`
-                gives its variances.
+            observation_noise: Whether to add the noise of observations, for likelihoods that are not Gaussian that with
+                which one would tell of the latent function; a tensor that broadcasts with `(*b, q, o)` gives its
+                variances.
             posterior_transform: Applied last.
 
         Returns:
@@ -87,33 +109,35 @@ class OnlineMultiOutputGP(Model):
         mean, covariance = prediction.mean, prediction.covariance
         batch = broadcast_shapes(mean.shape[:-2], covariance.shape[:-2])
         if observation_noise is not False:
-            variances = self.noise_variance[indices] if observation_noise is True else observation_noise
-            variances = variances.expand(*batch, *mean.shape[-2:]).flatten(-2)
-            covariance = covariance + torch.diag_embed(variances)
+            noise = self._expected_noise(X)[..., indices] if observation_noise is True else observation_noise
+            batch = broadcast_shapes(batch, noise.shape[:-2])
+            covariance = covariance + torch.diag_embed(noise.expand(*batch, *mean.shape[-2:]).flatten(-2))
         mean, covariance = mean.expand(*batch, *mean.shape[-2:]), covariance.expand(*batch, *covariance.shape[-2:])
+        # As an operator: outputs that share one latent function are singular together, and torch would refuse them.
+        operator = to_linear_operator(covariance)
         if len(indices) == 1:
-            distribution = MultivariateNormal(mean.squeeze(-1), covariance)
+            distribution = MultivariateNormal(mean.squeeze(-1), operator)
         else:
-            distribution = MultitaskMultivariateNormal(mean, covariance)
+            distribution = MultitaskMultivariateNormal(mean, operator)
         posterior = GPyTorchPosterior(distribution)
         return posterior if posterior_transform is None else posterior_transform(posterior)
 
     def condition_on_observations(  # type: ignore[override] # takes no arguments that it would not read
         self, X: Tensor, Y: Tensor, noise: Tensor | None = None, *, propagate_grads: bool = True
     ) -> "OnlineMultiOutputGP":
-        """Condition exactly on outcomes of all outputs or of some.
+        """Condition on outcomes of all outputs or of some: exactly where they are Gaussian.
 
         Args:
             X: Inputs `(*b, n, d)`.
             Y: Outcomes `(*f, *b, n, o)`, NaN where an output was not observed; leading axes that inputs lack are
                 fantasies.
-            noise: Noise variances `(*b, n, o)`, instead of the model's.
+            noise: Variances of Gaussian noise `(*b, n, o)`, instead of the model's likelihoods.
             propagate_grads: For BoTorch, which passes it; gradients always reach inputs and outcomes.
         """
-        variances = self.noise_variance if noise is None else noise
-        return OnlineMultiOutputGP(self.gp.condition(X, Y, noise_variance=variances), self.noise_variance)
+        seen = self._seen() if noise is None else {"noise_variance": noise}
+        return OnlineMultiOutputGP(self.gp.condition(X, Y, **seen), likelihood=self.likelihoods)
 
-    def fantasize(
+    def fantasize(  # type: ignore[override]
         self,
         X: Tensor,
         sampler: MCSampler,
@@ -126,7 +150,7 @@ class OnlineMultiOutputGP(Model):
 
         Args:
             X: Inputs `(*b, n, d)`.
-            sampler: Sampler of BoTorch.
+            sampler: Sampler of BoTorch; the first of a `ListSampler`, as all outputs are drawn jointly.
             observation_noise: Variances `(*b, n, o)` of the noise, instead of the model's.
             evaluation_mask: Which outputs are observed at which input, `(n, o)`; all by default.
             propagate_grads: For BoTorch, which passes it; gradients always reach inputs and outcomes.
@@ -134,7 +158,9 @@ class OnlineMultiOutputGP(Model):
         Returns:
             The model with the sampler's axes before its own.
         """
-        drawn = sampler(self.posterior(X, observation_noise=True if observation_noise is None else observation_noise))
+        noise = self._expected_noise(X) if observation_noise is None else observation_noise
+        joint = sampler.samplers[0] if isinstance(sampler, ListSampler) else sampler
+        drawn = joint(self.posterior(X, observation_noise=noise))
         if evaluation_mask is not None:
             if tuple(evaluation_mask.shape) != (X.shape[-2], self.num_outputs):
                 raise ShapeError(
@@ -144,7 +170,7 @@ class OnlineMultiOutputGP(Model):
             if not bool(evaluation_mask.any()):
                 raise OptionError("evaluation_mask must let at least one output be observed, but lets none.")
             drawn = torch.where(evaluation_mask, drawn, torch.nan)
-        return self.condition_on_observations(X, drawn, noise=observation_noise)
+        return self.condition_on_observations(X, drawn, noise=noise)
 
     def absorb(self, X: Tensor, Y: Tensor, **options: Any) -> "OnlineMultiOutputGP":
         """Learn from outcomes in constant size; options of `MultiOutputGP.absorb`."""
@@ -153,7 +179,61 @@ class OnlineMultiOutputGP(Model):
                 "The model was conditioned on observations or fantasies, and such a model cannot absorb more in "
                 "constant size. Absorb real data first, and condition the result."
             )
-        absorbed, info = self.gp.absorb(X, Y, noise_variance=self.noise_variance, **options)
-        model = OnlineMultiOutputGP(absorbed, self.noise_variance)
+        absorbed, info = self.gp.absorb(X, Y, **self._seen(), **options)
+        model = OnlineMultiOutputGP(absorbed, likelihood=self.likelihoods)
         model.absorb_info = info
         return model
+
+    def _seen(self) -> dict[str, Any]:
+        """How outcomes are seen, as the GP takes it."""
+        if self.is_gaussian:
+            return {"noise_variance": self._gaussian_noise()}
+        return {"likelihood": list(self.likelihoods)}
+
+    def _gaussian_noise(self) -> Tensor:
+        reference = self.gp.row_gp.process.reference
+        noise = [each.gaussian_noise_variance for each in self.likelihoods]
+        return torch.stack([each.to(reference).reshape(()) for each in noise if each is not None])
+
+    def _expected_noise(self, X: Tensor) -> Tensor:
+        """The noise with which outcomes to come would tell of the latent functions, `(o,)` or `(*b, q, o)`."""
+        if self.is_gaussian:
+            return self._gaussian_noise()
+        each = [
+            expected_noise_variance(likelihood, self.gp.predict(X, output=j).rows)
+            for j, likelihood in enumerate(self.likelihoods)
+        ]
+        return torch.stack(torch.broadcast_tensors(*each), dim=-1)
+
+
+def read_multi_output_gp(gp: Any) -> MultiOutputGP | ConditionedMultiOutputGP:
+    """Check that a GP has several outputs."""
+    if not isinstance(gp, MultiOutputGP | ConditionedMultiOutputGP):
+        raise DTypeError(
+            f"gp must be a MultiOutputGP, but is a {type(gp).__name__}. Fit one with streamgp.fit(outputs=...), "
+            "or use OnlineGP for independent outputs."
+        )
+    return gp
+
+
+def read_output_likelihoods(
+    gp: MultiOutputGP | ConditionedMultiOutputGP, noise_variance: Any, likelihood: Any
+) -> tuple[AbstractLikelihood, ...]:
+    """One likelihood for each output, from likelihoods or from variances of Gaussian noise."""
+    o, reference = gp.num_outputs, gp.row_gp.process.reference
+    if (noise_variance is None) == (likelihood is None):
+        raise OptionError("Pass either noise_variance or likelihood: a variance or a likelihood for each output.")
+    if likelihood is not None:
+        given = list(likelihood) if isinstance(likelihood, list | tuple) else [likelihood] * o
+        if len(given) != o or not all(isinstance(each, AbstractLikelihood) for each in given):
+            raise OptionError(
+                f"likelihood must be one of streamgp.likelihoods for each of the {o} outputs, but is {likelihood!r}."
+            )
+        return tuple(given)
+    noise = check_float(noise_variance, "noise_variance", like=reference).to(reference)
+    if noise.dim() > 1 or (noise.dim() == 1 and len(noise) != o):
+        raise ShapeError(
+            f"noise_variance must be a number or have shape ({o},), one for each output, but has shape "
+            f"{tuple(noise.shape)}."
+        )
+    return tuple(Gaussian(each) for each in noise.detach().expand(o))

@@ -5,24 +5,28 @@ import os
 import time
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass
-from typing import Any, final
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple, final
 
 import torch
 from gpytorch.kernels import Kernel, MaternKernel, RBFKernel, RQKernel
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.checks import check_choice, check_count, check_finite, check_float, check_positive
+from streamgp.checks import check_choice, check_count, check_positive
 from streamgp.conditioning import MultiOutputGP
-from streamgp.errors import DTypeError, OptionError, ShapeError, ValueRangeError
+from streamgp.errors import DTypeError, OptionError, UnsupportedError
 from streamgp.gp import read_kernel
 from streamgp.gp.kernel_dims import check_num_dims
-from streamgp.likelihoods import Gaussian
-from streamgp.linalg import cholesky, pivoted_cholesky, solve_lower
+from streamgp.likelihoods import AbstractLikelihood
+from streamgp.linalg import pivoted_cholesky
 from streamgp.storage import register, save
 from streamgp.threads import few_threads
+from streamgp.training.full_batch import FINAL_SITE_TOLERANCE, SITE_GAIN, SITE_ITERATIONS, SITE_TOLERANCE
 from streamgp.training.lbfgs import Ascent, maximize
+from streamgp.training.outcomes import Units, read_likelihoods, read_outcomes
+from streamgp.training.output_model import OutputModel, OutputProblem, spread_of
 from streamgp.training.result import FitInfo
 
 __all__ = ["MultiOutputFit", "fit_outputs"]
@@ -30,10 +34,6 @@ __all__ = ["MultiOutputFit", "fit_outputs"]
 CHOICES = ("icm", "lmc", "independent")
 # Shared latent functions by default: enough for common and opposed movements, few enough to learn from short series.
 _DEFAULT_RANK = 3
-# Bounds of what is learned, for targets of unit variance: logarithms of lengthscales relative to the inputs' spread
-# and of noise variances, and the mixing weights.
-_LOG_LENGTHSCALE, _LOG_NOISE, _MOST_WEIGHT = (math.log(1e-3), math.log(1e3)), (math.log(1e-6), math.log(4.0)), 20.0
-_JITTER = 1e-8
 
 
 @register
@@ -44,47 +44,36 @@ class MultiOutputFit:
 
     Attributes:
         gp: The GP of all outputs, in the user's units.
-        likelihoods: The fitted noise of each output.
+        likelihoods: The fitted likelihood of each output.
         info: Diagnostics.
     """
 
     gp: MultiOutputGP
-    likelihoods: tuple[Gaussian, ...]
+    likelihoods: tuple[AbstractLikelihood, ...]
     info: FitInfo
 
     @property
-    def likelihood(self) -> list[Gaussian]:
-        """The fitted noise of each output, as `MultiOutputGP.condition` and `absorb` take it."""
+    def likelihood(self) -> list[AbstractLikelihood]:
+        """The fitted likelihood of each output, as `MultiOutputGP.condition` and `absorb` take it."""
         return list(self.likelihoods)
 
     @property
     def noise_variance(self) -> Float[Tensor, " o"]:
-        """Noise variances of the outputs."""
-        return torch.stack([each.noise_variance.reshape(()) for each in self.likelihoods])
+        """Noise variances of the outputs, all of which must be Gaussian."""
+        variances = []
+        for index, each in enumerate(self.likelihoods):
+            noise = each.gaussian_noise_variance
+            if noise is None:
+                raise UnsupportedError(
+                    f"Output {index} has a {type(each).__name__} likelihood, which has no noise variance. Pass "
+                    "likelihood=result.likelihood instead."
+                )
+            variances.append(noise.reshape(()))
+        return torch.stack(variances)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to a file that `streamgp.load` reads."""
         save(self, path)
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class _Problem:
-    """Standardised outcomes, one row for each that was observed.
-
-    Attributes:
-        inputs: Inputs, each once.
-        points: Inducing points of all latent functions.
-        targets: Observed outcomes.
-        row: The input of each.
-        output: The output of each.
-    """
-
-    inputs: Float[Tensor, "n d"]
-    points: Float[Tensor, "m d"]
-    targets: Float[Tensor, " k"]
-    row: Int[Tensor, " k"]
-    output: Int[Tensor, " k"]
 
 
 def fit_outputs(
@@ -93,17 +82,18 @@ def fit_outputs(
     *,
     outputs: str,
     rank: int | None = None,
+    likelihood: Any = None,
     kernel: Kernel | None = None,
     num_inducing: int = 100,
     max_iterations: int = 200,
     tolerance: float = 1e-4,
     callback: Callable[[float], None] | None = None,
 ) -> MultiOutputFit:
-    r"""Fit $f_o(x) = \mu_o + \sum_l a_{ol} g_l(x)$ with Gaussian noise for each output.
+    r"""Fit $f_o(x) = \mu_o + \sum_l a_{ol} g_l(x)$ with a likelihood for each output.
 
-    Maximises Titsias' bound with the belief in closed form, by L-BFGS in double precision. Latent functions share
-    their inducing points, chosen among the inputs by pivoted Cholesky; the mixing starts from the principal components
-    of the outcomes.
+    Maximises Titsias' bound with the belief in closed form, by L-BFGS in double precision; where an output is not
+    Gaussian, the bound at Gaussian sites, which are found anew between. Latent functions share their inducing points,
+    chosen among the inputs by pivoted Cholesky; the mixing starts from the principal components of the outcomes.
 
     Args:
         X: Inputs `(n, d)`.
@@ -111,6 +101,8 @@ def fit_outputs(
         outputs: `"lmc"` (latent functions that outputs share and one that each has for itself, with lengthscales of
             their own), `"icm"` (shared latent functions of one kernel), or `"independent"`.
         rank: Number of shared latent functions; at most 3 by default.
+        likelihood: One of `streamgp.likelihoods` or its name, for all outputs, or a list with one for each; Gaussian
+            with learned noise by default.
         kernel: Kernel of a latent function, with a lengthscale, copied for each; Matérn-5/2 with a lengthscale for each
             dimension by default. Its variance is that of the mixing.
         num_inducing: Number of inducing points for each latent function.
@@ -119,7 +111,7 @@ def fit_outputs(
         callback: Called with the bound after each iteration.
 
     Returns:
-        The fitted GP, the noise of each output, and diagnostics.
+        The fitted GP, the likelihood of each output, and diagnostics.
 
     References:
         Alvarez, Rosasco, Lawrence (2012), Kernels for vector-valued functions: a review.
@@ -127,147 +119,78 @@ def fit_outputs(
     """
     began = time.perf_counter()
     check_choice(outputs, CHOICES, "outputs")
-    inputs, outcomes = _read(X, Y)
+    inputs, outcomes = read_outcomes(X, Y)
     o = outcomes.shape[-1]
+    given = read_likelihoods(likelihood, outcomes)
     num_latents = _num_latents(outputs, rank, o)
-    center, scale = _standardization(outcomes)
-    standard = (outcomes - center) / scale
+    units = Units.of(outcomes, given)
     prototype = _prototype(kernel, inputs)
-    problem = _problem(inputs, standard, prototype, check_count(num_inducing, "num_inducing"))
-    model = _Model(prototype, problem, outputs=outputs, num_latents=num_latents, num_outputs=o)
-    low, high = model.bounds()
+    problem = _problem(inputs, units.scaled(outcomes), prototype, check_count(num_inducing, "num_inducing"))
+    model = OutputModel(
+        prototype, problem, outputs=outputs, num_latents=num_latents, likelihoods=units.scaled_likelihoods(given)
+    )
+    search = _Search(check_count(max_iterations, "max_iterations"), check_positive(tolerance, "tolerance"), callback)
     with few_threads():
-        ascent = maximize(
-            model.bound,
-            model.start(standard),
-            bounds=(low, high),
-            max_iterations=check_count(max_iterations, "max_iterations"),
-            tolerance=check_positive(tolerance, "tolerance"),
-            scale=float(len(problem.targets)),
-            on_iteration=callback,
-        )
-    return _finish(model, problem, ascent, X=X, center=center, scale=scale, outcomes=outcomes, began=began)
+        ascent = _climb(model, model.start(units.standard(outcomes), units.mean), units.mean, search)
+        return _finish(model, ascent, X=X, units=units, outcomes=outcomes, began=began)
 
 
-@final
-class _Model:
-    """The bound as a function of all that is learned, one vector of numbers."""
+class _Search(NamedTuple):
+    """Options of training."""
 
-    def __init__(
-        self, prototype: Kernel, problem: _Problem, *, outputs: str, num_latents: int, num_outputs: int
-    ) -> None:
-        self.prototype, self.problem, self.outputs = prototype, problem, outputs
-        self.num_latents, self.num_outputs = num_latents, num_outputs
-        # Latent functions of a single output come last.
-        self.num_own = 0 if outputs == "icm" else num_outputs
-        self.num_shared = num_latents - self.num_own
-        self.num_kernels = 1 if outputs == "icm" else num_latents
-        self.num_lengthscales = prototype.lengthscale.shape[-1]
-        # In units of the spread of the inputs that a lengthscale is for.
-        spread = _spread(problem.inputs)
-        self.spread = spread if self.num_lengthscales > 1 else spread.mean().unsqueeze(-1)
-        kernel = deepcopy(prototype).requires_grad_(False)
-        kernel.lengthscale = torch.ones_like(kernel.lengthscale)
-        self.unit = read_kernel(kernel)
+    max_iterations: int
+    tolerance: float
+    callback: Callable[[float], None] | None
 
-    def unpack(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Lengthscales `(kernels, d)`, mixing `(o, l)`, noise variances `(o,)` and means `(o,)`."""
-        o, num_scales = self.num_outputs, self.num_kernels * self.num_lengthscales
-        num_weights = o * (1 + self.num_shared) if self.num_own else o * self.num_shared
-        logs, weights, noise, mean = x.split([num_scales, num_weights, o, o])
-        lengthscale = logs.exp().reshape(self.num_kernels, self.num_lengthscales) * self.spread
-        shared = weights[: o * self.num_shared].reshape(o, self.num_shared)
-        mixing = torch.cat([shared, weights[o * self.num_shared :].diag()], dim=-1) if self.num_own else shared
-        return lengthscale, mixing, noise.exp(), mean
 
-    def start(self, standard: Tensor) -> Tensor:
-        """Principal components of the outcomes, and lengthscales that differ between latent functions."""
-        o, dims = self.num_outputs, self.num_lengthscales
-        steps = torch.arange(self.num_kernels, dtype=torch.float64)
-        steps = steps.clamp_max(self.num_shared)
-        logs = (math.log(0.5 * math.sqrt(dims)) - math.log(2.0) * steps).unsqueeze(-1).expand(-1, dims)
-        filled = standard.nan_to_num(0.0)
-        _, values, directions = torch.linalg.svd(filled, full_matrices=False)
-        kept = min(self.num_shared, len(values))
-        shared = torch.full((o, self.num_shared), 0.1, dtype=torch.float64)
-        shared[:, :kept] = directions[:kept].mT * (values[:kept] / math.sqrt(len(filled))).clamp_min(0.1)
-        own = torch.full((o if self.num_own else 0,), 0.5 if self.num_shared else 1.0, dtype=torch.float64)
-        weights = torch.cat([shared.flatten(), own])
-        noise = torch.full((o,), math.log(0.1), dtype=torch.float64)
-        return torch.cat([logs.flatten(), weights.flatten(), noise, torch.zeros(o, dtype=torch.float64)])
-
-    def bounds(self) -> tuple[Tensor, Tensor]:
-        """Least and largest values."""
-        o, num_scales = self.num_outputs, self.num_kernels * self.num_lengthscales
-        num_weights = o * (1 + self.num_shared) if self.num_own else o * self.num_shared
-        ends = []
-        for side in (0, 1):
-            sign = 2.0 * side - 1.0
-            parts = [(num_scales, _LOG_LENGTHSCALE[side]), (num_weights, sign * _MOST_WEIGHT), (o, _LOG_NOISE[side])]
-            values = [torch.full((count,), value, dtype=torch.float64) for count, value in (*parts, (o, sign * 10.0))]
-            ends.append(torch.cat(values))
-        return ends[0], ends[1]
-
-    def kernels(self, lengthscale: Tensor) -> list[Kernel]:
-        """A kernel for each row of lengthscales."""
-        made = []
-        for row in lengthscale.detach():
-            kernel = deepcopy(self.prototype)
-            kernel.lengthscale = row.reshape(1, -1)
-            made.append(kernel)
-        return made
-
-    def features(self, lengthscale: Tensor, mixing: Tensor) -> Tensor:
-        r"""The whitened features $\phi$ of all observed outcomes, one block of rows for each latent function."""
-        problem = self.problem
-        blocks = []
-        for row in lengthscale:
-            # A kernel of unit lengthscale at scaled inputs, so that gradients reach the lengthscales.
-            Z, X = problem.points / row, problem.inputs / row
-            Kzz = self.unit.matrix(Z, Z)
-            L, _ = cholesky(Kzz + _JITTER * torch.eye(len(Z), dtype=Z.dtype), name="the inducing points' kernel matrix")
-            blocks.append(solve_lower(L, self.unit.matrix(Z, X)))
-        shared = blocks * self.num_latents if len(blocks) == 1 else blocks
-        weights = mixing[problem.output]
-        return torch.cat([V[:, problem.row] * weights[:, j] for j, V in enumerate(shared)])
-
-    def bound(self, x: Tensor) -> Tensor:
-        r"""Titsias' bound on the log marginal likelihood."""
-        lengthscale, mixing, noise, mean = self.unpack(x)
-        problem = self.problem
-        variances = noise[problem.output]
-        residual = (problem.targets - mean[problem.output]) / variances.sqrt()
-        phi = self.features(lengthscale, mixing)
-        A = phi / variances.sqrt()
-        eye = torch.eye(len(A), dtype=A.dtype)
-        L, _ = cholesky(eye + A @ A.mT, name="the information of the observations")
-        half = solve_lower(L, (A @ residual).unsqueeze(-1))
-        slack = (mixing.square().sum(-1)[problem.output] - phi.square().sum(0)) / variances
-        return (
-            -0.5 * len(residual) * math.log(2.0 * math.pi)
-            - 0.5 * variances.log().sum()
-            - L.diagonal().log().sum()
-            - 0.5 * (residual.square().sum() - half.square().sum())
-            - 0.5 * slack.sum()
-        )
+def _climb(model: OutputModel, x: Tensor, mean: Tensor, search: _Search) -> Ascent:
+    """Maximise the bound; where an output is not Gaussian, with sites that are found anew after some iterations."""
+    options: dict[str, Any] = {
+        "bounds": model.bounds(mean),
+        "scale": float(len(model.problem.targets)),
+        "on_iteration": search.callback,
+    }
+    if model.is_gaussian:
+        return maximize(model.bound, x, max_iterations=search.max_iterations, tolerance=search.tolerance, **options)
+    spent, history, evaluations, rejected = 0, [], 0, 0
+    value, reason, is_converged = -math.inf, "the largest number of iterations was reached", False
+    while spent < search.max_iterations:
+        sites = model.sites(x, tolerance=SITE_TOLERANCE)
+        steps = min(SITE_ITERATIONS, search.max_iterations - spent)
+        gain = SITE_GAIN * search.tolerance
+        part = maximize(partial(model.bound, sites=sites), x, max_iterations=steps, tolerance=gain, **options)
+        x, spent = part.x, spent + max(len(part.history) - 1, 1)
+        history.extend(part.history if not history else part.history[1:])
+        evaluations, rejected = evaluations + part.num_evaluations, rejected + part.num_rejected
+        if part.value - value < gain * options["scale"]:
+            reason, is_converged = "new sites and hyperparameters gained less than the tolerance", True
+            break
+        value = part.value
+    with torch.no_grad():
+        value = float(model.bound(x, model.sites(x, tolerance=FINAL_SITE_TOLERANCE)))
+    return replace(
+        part,
+        value=value,
+        history=tuple(history),
+        num_evaluations=evaluations,
+        num_rejected=rejected,
+        reason=reason,
+        is_converged=is_converged,
+    )
 
 
 def _finish(
-    model: _Model,
-    problem: _Problem,
-    ascent: Ascent,
-    *,
-    X: Any,
-    center: Tensor,
-    scale: Tensor,
-    outcomes: Tensor,
-    began: float,
+    model: OutputModel, ascent: Ascent, *, X: Any, units: Units, outcomes: Tensor, began: float
 ) -> MultiOutputFit:
     """The belief at the learned hyperparameters, in the user's units."""
+    problem = model.problem
     with torch.no_grad():
-        lengthscale, mixing, noise, mean = model.unpack(ascent.x)
-        phi = model.features(lengthscale, mixing)
-        slack = (mixing.square().sum(-1)[problem.output] - phi.square().sum(0)) / noise[problem.output]
+        lengthscale, mixing, likelihoods, mean = model.unpack(ascent.x)
+        features, mixed = model.observed(ascent.x)
+        if model.is_gaussian:
+            weight = 1.0 / torch.stack([each.gaussian_noise_variance for each in mixed.parts])[problem.output]
+        else:
+            weight = model.sites(ascent.x, tolerance=SITE_TOLERANCE).precision
         kernels = model.kernels(lengthscale)
         dtype = X.dtype if isinstance(X, Tensor) and X.dtype == torch.float32 else torch.float64
         device = X.device if isinstance(X, Tensor) else None
@@ -275,13 +198,16 @@ def _finish(
         gp = MultiOutputGP.from_prior(
             [kernel.to(like) for kernel in kernels],
             problem.points.to(like),
-            mixing=(mixing * scale.unsqueeze(-1)).to(like),
-            mean=(center + scale * mean).to(like),
+            mixing=(mixing * units.scale.unsqueeze(-1)).to(like),
+            mean=(units.center + units.scale * mean).to(like),
         )
-        noise = (noise * scale.square()).to(like)
-        gp, _ = gp.absorb(problem.inputs.to(like), outcomes.to(like), noise_variance=noise, inducing="keep")
+        fitted = [_cast(each, like) for each in units.scaled_likelihoods(likelihoods, is_back=True)]
+        seen: dict[str, Any] = {"likelihood": fitted}
+        if model.is_gaussian:
+            seen = {"noise_variance": torch.stack([each.gaussian_noise_variance for each in fitted])}
+        gp, _ = gp.absorb(problem.inputs.to(like), outcomes.to(like), inducing="keep", **seen)
     # The bound of the outcomes in their own units.
-    bound = ascent.value - float(scale.log()[problem.output].sum())
+    bound = ascent.value - float(units.scale.log()[problem.output].sum())
     info = FitInfo(
         bound=bound,
         log_prior=0.0,
@@ -292,29 +218,15 @@ def _finish(
         is_converged=ascent.is_converged,
         reason=ascent.reason,
         num_inducing=len(problem.points) * model.num_latents,
-        trace_slack=float(slack.mean()),
+        trace_slack=float((features.slack * weight).mean()),
     )
-    return MultiOutputFit(gp, tuple(Gaussian(each) for each in noise), info)
+    return MultiOutputFit(gp, tuple(fitted), info)
 
 
-def _read(X: Any, Y: Any) -> tuple[Tensor, Tensor]:
-    """Inputs and outcomes in double precision, without rows in which nothing was observed."""
-    X, Y = check_finite(check_float(X, "X"), "X").detach().double().cpu(), check_float(Y, "Y").detach().double().cpu()
-    if X.dim() != 2 or Y.dim() != 2 or len(X) != len(Y) or 0 in (*X.shape, *Y.shape):
-        raise ShapeError(
-            f"X must have shape (n, d) and Y (n, o), one row for each input and one column for each output, but have "
-            f"shapes {tuple(X.shape)} and {tuple(Y.shape)}."
-        )
-    if torch.isinf(Y).any():
-        raise ValueRangeError("Y must be finite, or NaN where an output was not observed, but holds infinity.")
-    counts = (~torch.isnan(Y)).sum(0)
-    if int(counts.min()) < 2:
-        raise ValueRangeError(
-            f"Each output must have been observed at least twice to be fitted, but output {int(counts.argmin())} was "
-            f"observed {int(counts.min())} times. Leave it out."
-        )
-    is_kept = ~torch.isnan(Y).all(-1)
-    return X[is_kept], Y[is_kept]
+def _cast(likelihood: AbstractLikelihood, like: Tensor) -> AbstractLikelihood:
+    """A likelihood whose learned values have a dtype and device."""
+    values = {name: value.detach().to(like) for name, value in likelihood.learnable().items()}
+    return likelihood.with_learnable(values) if values else likelihood
 
 
 def _num_latents(outputs: str, rank: int | None, num_outputs: int) -> int:
@@ -324,13 +236,6 @@ def _num_latents(outputs: str, rank: int | None, num_outputs: int) -> int:
         return num_outputs
     shared = min(num_outputs, _DEFAULT_RANK) if rank is None else check_count(rank, "rank")
     return shared + num_outputs if outputs == "lmc" else shared
-
-
-def _standardization(Y: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and standard deviation of what was observed of each output."""
-    center = Y.nanmean(0)
-    scale = (Y - center).square().nanmean(0).sqrt()
-    return center, torch.where(scale > 0, scale, 1.0)
 
 
 def _prototype(kernel: Kernel | None, X: Tensor) -> Kernel:
@@ -345,17 +250,11 @@ def _prototype(kernel: Kernel | None, X: Tensor) -> Kernel:
     return deepcopy(kernel).double()
 
 
-def _spread(X: Tensor) -> Tensor:
-    """Standard deviations of the inputs; one where they do not vary."""
-    deviation = X.std(0, unbiased=False)
-    return torch.where(deviation > 0, deviation, 1.0)
-
-
-def _problem(X: Tensor, Y: Tensor, prototype: Kernel, num_inducing: int) -> _Problem:
+def _problem(X: Tensor, Y: Tensor, prototype: Kernel, num_inducing: int) -> OutputProblem:
     """Lay the observed outcomes out, and choose inducing points that cover the inputs."""
     row, output = (~torch.isnan(Y)).nonzero().unbind(-1)
     unit = deepcopy(prototype).requires_grad_(False)
-    unit.lengthscale = 0.25 * _spread(X) if unit.lengthscale.shape[-1] > 1 else 0.25 * _spread(X).mean()
+    unit.lengthscale = 0.25 * spread_of(X) if unit.lengthscale.shape[-1] > 1 else 0.25 * spread_of(X).mean()
     function = read_kernel(unit)
     chosen = pivoted_cholesky(function.matrix, X, num_inducing, variance=function.diagonal(X).expand(len(X)))
-    return _Problem(X, X[chosen.pivots.sort().values], Y[row, output], row, output)
+    return OutputProblem(X, X[chosen.pivots.sort().values], Y[row, output], row, output)

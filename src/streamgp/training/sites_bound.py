@@ -13,7 +13,7 @@ from streamgp.sites import AbstractBelief, DenseBelief, FactoredBelief, SiteRule
 from streamgp.training.features import Features, Observed, observed_features
 from streamgp.training.parameters import Hyperparameters
 
-__all__ = ["FixedSites", "bound_at_sites", "optimal_sites", "sites_bound"]
+__all__ = ["FixedSites", "bound_at_sites", "optimal_sites", "sites_bound", "sites_of"]
 
 
 class FixedSites(NamedTuple):
@@ -36,11 +36,19 @@ def optimal_sites(
     Returns:
         The sites, and whether the iteration converged.
     """
+    with torch.no_grad():
+        features = observed_features(setting, data)
+    return sites_of(features, setting.likelihood, data.targets, tolerance=tolerance)
+
+
+def sites_of(
+    features: Features, likelihood: AbstractLikelihood, targets: Float[Tensor, " n"], *, tolerance: float | None
+) -> tuple[FixedSites, bool]:
+    """Find the same for given features."""
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore", StreamGPWarning)  # told by what is returned
-        belief = _belief(observed_features(setting, data))
         rule = SiteRule("variational", tolerance=tolerance, max_iterations=100)
-        sites, info = find_sites(belief, setting.likelihood, data.targets, rule)
+        sites, info = find_sites(_belief(features), likelihood, targets, rule)
     precision = 1.0 / sites.variance
     return FixedSites(precision * sites.targets, precision), bool(info.is_converged.all())
 

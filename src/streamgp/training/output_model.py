@@ -1,0 +1,220 @@
+"""The linear model of coregionalisation while it is trained: the bound as a function of one vector of numbers."""
+
+import math
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from gpytorch.kernels import Kernel
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from streamgp.conditioning.mixed_likelihood import MixedLikelihood
+from streamgp.gp import read_kernel
+from streamgp.likelihoods import AbstractLikelihood, Gaussian
+from streamgp.linalg import cholesky, solve_lower
+from streamgp.training.features import Features
+from streamgp.training.sites_bound import FixedSites, bound_at_sites, sites_of
+
+__all__ = ["OutputModel", "OutputProblem", "spread_of"]
+
+# Bounds of what is learned, for targets of unit variance: logarithms of lengthscales relative to the inputs' spread
+# and of noise variances, the mixing weights, and values of other likelihoods.
+_LOG_LENGTHSCALE, _LOG_NOISE = (math.log(1e-3), math.log(1e3)), (math.log(1e-6), math.log(4.0))
+_MOST_WEIGHT, _MOST_VALUE = 20.0, 10.0
+_JITTER = 1e-8
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class OutputProblem:
+    """Standardised outcomes, one row for each that was observed.
+
+    Attributes:
+        inputs: Inputs, each once.
+        points: Inducing points of all latent functions.
+        targets: Observed outcomes.
+        row: The input of each.
+        output: The output of each.
+    """
+
+    inputs: Float[Tensor, "n d"]
+    points: Float[Tensor, "m d"]
+    targets: Float[Tensor, " k"]
+    row: Int[Tensor, " k"]
+    output: Int[Tensor, " k"]
+
+
+@final
+class OutputModel:
+    """The bound as a function of all that is learned, one vector of numbers."""
+
+    def __init__(
+        self,
+        prototype: Kernel,
+        problem: OutputProblem,
+        *,
+        outputs: str,
+        num_latents: int,
+        likelihoods: Sequence[AbstractLikelihood],
+    ) -> None:
+        """Lay out what is learned.
+
+        Args:
+            prototype: Kernel of a latent function.
+            problem: The outcomes.
+            outputs: As for `fit_outputs`.
+            num_latents: Number of latent functions.
+            likelihoods: Where those of the outputs start.
+        """
+        self.prototype, self.problem, self.outputs = prototype, problem, outputs
+        self.likelihoods, num_outputs = tuple(likelihoods), len(likelihoods)
+        self.num_latents, self.num_outputs = num_latents, num_outputs
+        self.is_gaussian = all(isinstance(each, Gaussian) for each in likelihoods)
+        # Latent functions of a single output come last.
+        self.num_own = 0 if outputs == "icm" else num_outputs
+        self.num_shared = num_latents - self.num_own
+        self.num_kernels = 1 if outputs == "icm" else num_latents
+        self.num_lengthscales = prototype.lengthscale.shape[-1]
+        # In units of the spread of the inputs that a lengthscale is for.
+        spread = spread_of(problem.inputs)
+        self.spread = spread if self.num_lengthscales > 1 else spread.mean().unsqueeze(-1)
+        kernel = deepcopy(prototype).requires_grad_(False)
+        kernel.lengthscale = torch.ones_like(kernel.lengthscale)
+        self.unit = read_kernel(kernel)
+
+    @property
+    def _sizes(self) -> list[int]:
+        """How many numbers are logarithms of lengthscales, weights, values of likelihoods and means."""
+        o = self.num_outputs
+        num_weights = o * (1 + self.num_shared) if self.num_own else o * self.num_shared
+        num_values = sum(value.numel() for each in self.likelihoods for value in each.learnable().values())
+        return [self.num_kernels * self.num_lengthscales, num_weights, num_values, o]
+
+    def unpack(self, x: Tensor) -> tuple[Tensor, Tensor, tuple[AbstractLikelihood, ...], Tensor]:
+        """Lengthscales `(kernels, d)`, mixing `(o, l)`, likelihoods and means `(o,)`."""
+        o = self.num_outputs
+        logs, weights, values, mean = x.split(self._sizes)
+        lengthscale = logs.exp().reshape(self.num_kernels, self.num_lengthscales) * self.spread
+        shared = weights[: o * self.num_shared].reshape(o, self.num_shared)
+        mixing = torch.cat([shared, weights[o * self.num_shared :].diag()], dim=-1) if self.num_own else shared
+        return lengthscale, mixing, self._learned(values), mean
+
+    def _learned(self, values: Tensor) -> tuple[AbstractLikelihood, ...]:
+        learned, place = [], 0
+        for each in self.likelihoods:
+            named = {}
+            for name, start in each.learnable().items():
+                named[name] = values[place : place + start.numel()].reshape(start.shape)
+                place += start.numel()
+            learned.append(each.with_learnable(named) if named else each)
+        return tuple(learned)
+
+    def start(self, standard: Tensor, mean: Tensor) -> Tensor:
+        """Principal components of the outcomes, and lengthscales that differ between latent functions.
+
+        Args:
+            standard: Outcomes of unit variance `(n, o)`.
+            mean: Means of the latent functions of the outputs.
+        """
+        o, dims = self.num_outputs, self.num_lengthscales
+        steps = torch.arange(self.num_kernels, dtype=torch.float64)
+        steps = steps.clamp_max(self.num_shared)
+        logs = (math.log(0.5 * math.sqrt(dims)) - math.log(2.0) * steps).unsqueeze(-1).expand(-1, dims)
+        filled = standard.nan_to_num(0.0)
+        _, values, directions = torch.linalg.svd(filled, full_matrices=False)
+        kept = min(self.num_shared, len(values))
+        shared = torch.full((o, self.num_shared), 0.1, dtype=torch.float64)
+        shared[:, :kept] = directions[:kept].mT * (values[:kept] / math.sqrt(len(filled))).clamp_min(0.1)
+        own = torch.full((o if self.num_own else 0,), 0.5 if self.num_shared else 1.0, dtype=torch.float64)
+        learnable = [v.detach().double().reshape(-1) for each in self.likelihoods for v in each.learnable().values()]
+        x = torch.cat([logs.flatten(), shared.flatten(), own, *learnable, mean])
+        low, high = self.bounds(mean)
+        return x.clamp(low, high)
+
+    def bounds(self, mean: Tensor) -> tuple[Tensor, Tensor]:
+        """Least and largest values, given where means start."""
+        num_scales, num_weights, _, _ = self._sizes
+        ends = []
+        for side in (0, 1):
+            sign = 2.0 * side - 1.0
+            values = [torch.full((num_scales,), _LOG_LENGTHSCALE[side], dtype=torch.float64)]
+            values.append(torch.full((num_weights,), sign * _MOST_WEIGHT, dtype=torch.float64))
+            for each in self.likelihoods:
+                limit = _LOG_NOISE[side] if isinstance(each, Gaussian) else sign * _MOST_VALUE
+                values += [torch.full((v.numel(),), limit, dtype=torch.float64) for v in each.learnable().values()]
+            ends.append(torch.cat([*values, mean + sign * 10.0]))
+        return ends[0], ends[1]
+
+    def kernels(self, lengthscale: Tensor) -> list[Kernel]:
+        """A kernel for each row of lengthscales."""
+        made = []
+        for row in lengthscale.detach():
+            kernel = deepcopy(self.prototype)
+            kernel.lengthscale = row.reshape(1, -1)
+            made.append(kernel)
+        return made
+
+    def features(self, lengthscale: Tensor, mixing: Tensor) -> Tensor:
+        r"""The whitened features $\phi$ of all observed outcomes, one block of rows for each latent function."""
+        problem = self.problem
+        blocks = []
+        for row in lengthscale:
+            # A kernel of unit lengthscale at scaled inputs, so that gradients reach the lengthscales.
+            Z, X = problem.points / row, problem.inputs / row
+            Kzz = self.unit.matrix(Z, Z)
+            L, _ = cholesky(Kzz + _JITTER * torch.eye(len(Z), dtype=Z.dtype), name="the inducing points' kernel matrix")
+            blocks.append(solve_lower(L, self.unit.matrix(Z, X)))
+        shared = blocks * self.num_latents if len(blocks) == 1 else blocks
+        weights = mixing[problem.output]
+        return torch.cat([V[:, problem.row] * weights[:, j] for j, V in enumerate(shared)])
+
+    def observed(self, x: Tensor) -> tuple[Features, MixedLikelihood]:
+        """What is known of the outcomes before they are seen, and their likelihood."""
+        lengthscale, mixing, likelihoods, mean = self.unpack(x)
+        output = self.problem.output
+        phi = self.features(lengthscale, mixing)
+        slack = (mixing.square().sum(-1)[output] - phi.square().sum(0)).clamp_min(0.0)
+        return Features(phi, slack, mean[output]), MixedLikelihood(likelihoods, output)
+
+    def bound(self, x: Tensor, sites: FixedSites | None = None) -> Tensor:
+        """The bound on the log marginal likelihood: Titsias' for Gaussian noise, that at given sites otherwise."""
+        features, likelihood = self.observed(x)
+        if sites is None:
+            return self._collapsed(features, torch.stack([_noise(each) for each in likelihood.parts]))
+        prior = torch.stack([each.log_prior().to(features.phi) for each in likelihood.parts]).sum()
+        return bound_at_sites(features, likelihood, self.problem.targets, sites) + prior
+
+    def sites(self, x: Tensor, *, tolerance: float) -> FixedSites:
+        """The sites that maximise the bound."""
+        with torch.no_grad():
+            features, likelihood = self.observed(x)
+            return sites_of(features, likelihood, self.problem.targets, tolerance=tolerance)[0]
+
+    def _collapsed(self, features: Features, noise: Tensor) -> Tensor:
+        variances, phi = noise[self.problem.output], features.phi
+        residual = (self.problem.targets - features.mean) / variances.sqrt()
+        A = phi / variances.sqrt()
+        eye = torch.eye(len(A), dtype=A.dtype)
+        L, _ = cholesky(eye + A @ A.mT, name="the information of the observations")
+        half = solve_lower(L, (A @ residual).unsqueeze(-1))
+        return (
+            -0.5 * len(residual) * math.log(2.0 * math.pi)
+            - 0.5 * variances.log().sum()
+            - L.diagonal().log().sum()
+            - 0.5 * (residual.square().sum() - half.square().sum())
+            - 0.5 * (features.slack / variances).sum()
+        )
+
+
+def _noise(likelihood: AbstractLikelihood) -> Tensor:
+    assert isinstance(likelihood, Gaussian)
+    return likelihood.noise_variance.double()
+
+
+def spread_of(X: Tensor) -> Tensor:
+    """Standard deviations of the inputs; one where they do not vary."""
+    deviation = X.std(0, unbiased=False)
+    return torch.where(deviation > 0, deviation, 1.0)
