@@ -54,8 +54,11 @@ def read_likelihoods(
     likelihood: str | AbstractLikelihood | Sequence[str | AbstractLikelihood | None] | None, num_outputs: int
 ) -> tuple[AbstractLikelihood | None, ...]:
     """One likelihood for each output, by name or object."""
-    is_one = isinstance(likelihood, str) or not isinstance(likelihood, Sequence)
-    given: Sequence[Any] = (likelihood,) * num_outputs if is_one else tuple(likelihood or ())
+    given: tuple[Any, ...] = (
+        (likelihood,) * num_outputs
+        if isinstance(likelihood, str) or not isinstance(likelihood, Sequence)
+        else tuple(likelihood)
+    )
     likelihoods = tuple(read_likelihood(one) if isinstance(one, str) else one for one in given)
     if len(likelihoods) != num_outputs:
         raise OptionError(

@@ -191,7 +191,8 @@ class AbstractStreamingEstimator(BaseEstimator, ABC, Generic[Learner]):
         facts: dict[str, Any] = {
             name: value for name, value in self.get_params(deep=False).items() if value is not None
         }
-        default = type(self)().get_params(deep=False)
+        kind: Any = type(self)
+        default = kind().get_params(deep=False)
         facts = {name: value for name, value in facts.items() if not _is_same(value, default[name])}
         if self._is_started and self.state_.learner.num_seen:
             report = self.score_report()

@@ -76,7 +76,13 @@ def _draw_recent(axes: Axes, recent: Sequence[Recent]) -> None:
         lower, upper = ([getattr(each, name) for each in predicted] for name in ("lower", "upper"))
         color = COLORS["belief"]
         axes.fill_between(numbers, lower, upper, color=color, alpha=0.2, linewidth=0, label="90 % interval")
-        axes.plot(numbers, [each.mean for each in predicted], color=color, linewidth=1.2, label="predicted before")
+        axes.plot(
+            numbers,
+            [each.mean for each in predicted if each.mean is not None],
+            color=color,
+            linewidth=1.2,
+            label="predicted before",
+        )
     axes.set_ylabel("target" if predicted else "probability of what came")
     axes.set_xlabel("latest rows")
     if predicted:

@@ -31,6 +31,7 @@ from streamgp.errors import FileFormatError, NumericalError, OptionError
 from streamgp.streaming import LearnInfo, StreamLearner
 from streamgp.streaming.columns import KINDS, Preprocessing
 from streamgp.streaming.one_vs_rest import OneVsRest
+from streamgp.streaming.refitting import RefitReport
 from streamgp.streaming.scoring import ClassScore, ValueScore
 
 __all__ = ["run_stream"]
@@ -277,7 +278,8 @@ def _learned(
     progress: Progress, rows: Sequence[Row], X: torch.Tensor, *, scored: Scored, drift: Drift | None
 ) -> tuple[Progress, LearnInfo]:
     """Learn rows; where a detector finds that errors have grown, by a model that begins anew at that row."""
-    learner, log, change, refits = progress.learner, progress.drift, None, ()
+    learner, log, change = progress.learner, progress.drift, None
+    refits: tuple[RefitReport, ...] = ()
     if drift is not None and learner.is_warm:
         log, change = drift.inspect(log, scored.errors)
     if change is not None and drift is not None:
