@@ -126,3 +126,9 @@ def test_what_makes_no_sense_is_refused_with_a_sentence(make, error, sentence):
 def test_categories_are_found_by_type_by_value_and_by_their_text():
     axis = Categorical((1, True, "2"))
     assert [axis.encode(value, "it").index(1.0) for value in (1, True, 1.0, 2)] == [0, 1, 0, 2]
+
+
+def test_values_are_different():
+    with pytest.raises(ValueRangeError, match="Categorical needs different values, but 'a' comes more than once"):
+        Categorical(["a", "b", "a"])
+    assert Categorical([1, True]).num_values == 2

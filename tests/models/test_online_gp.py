@@ -294,3 +294,13 @@ def test_a_model_is_fitted_to_arrays_and_by_the_name_of_its_likelihood(rng):
     fitted = sg.OnlineGP.fit(X.numpy(), counts.numpy(), likelihood="poisson", **options)
     same = sg.OnlineGP.fit(X, counts, likelihood=Poisson(), **options)
     assert_close(fitted.posterior(X).mean, same.posterior(X).mean)
+
+
+def test_kernel_and_mean_are_where_botorch_has_them(rng):
+    gps = [sparse_gp(0), sparse_gp(1)]
+    one, both = sg.OnlineGP(gps[0], Gaussian(0.1)), sg.OnlineGP(gps, Gaussian(0.1))
+    assert one.covar_module is gps[0].kernel
+    assert one.mean_module is gps[0].mean
+    assert list(both.covar_module) == [gp.kernel for gp in gps]
+    after = one.condition_on_observations(uniform(rng, 1, 2), torch.ones(1, 1, dtype=FLOAT64))
+    assert after.covar_module is gps[0].kernel

@@ -1,13 +1,14 @@
 """Errors on the command line: a sentence and an exit code, not a traceback."""
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import typer
 
-from streamgp.errors import StreamGPError
+from streamgp.errors import StreamGPError, StreamGPWarning
 
-__all__ = ["list_few", "printable", "report_errors"]
+__all__ = ["list_few", "printable", "report_errors", "report_warnings"]
 
 _MOST_LISTED = 5
 
@@ -21,6 +22,16 @@ def list_few(items: Sequence[str], separator: str = "; ") -> str:
 def printable(text: str) -> str:
     """A text that any terminal can show: halves of pairs of surrogates are written out."""
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+@contextmanager
+def report_warnings() -> Iterator[None]:
+    """Print warnings of the library as sentences, and no others."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", StreamGPWarning)
+        yield
+    for text in sorted({str(each.message) for each in caught if issubclass(each.category, StreamGPWarning)}):
+        typer.echo(printable(f"Warning: {text}"), err=True)
 
 
 @contextmanager

@@ -104,8 +104,8 @@ class AbstractLoop(ABC):
             self._state = observe(self._state, settings, new)
             if before == len(self._state.pending) >= _MANY_PENDING and len(new.points):
                 warnings.warn(
-                    f"{before} points are pending, and none of those told now was taken for one of them. See "
-                    "optimizer.pending, and cancel() those that will not be evaluated.",
+                    f"{before} points are pending, and none of those told now was taken for one of them. Look at what "
+                    "is pending, and cancel what will not be evaluated.",
                     StreamGPWarning,
                     stacklevel=2,
                 )

@@ -349,6 +349,9 @@ def _read_choices(values: Any, name: str) -> tuple[Any, ...]:
         raise DTypeError(f"{name} takes a list of values, but got {values!r}. Write {name}(['water', 'ethanol']).")
     if len(values) < 2:
         raise ValueRangeError(f"{name} needs at least two values, but has {list(values)}.")
+    for i, value in enumerate(values):
+        if any(type(other) is type(value) and other == value for other in values[:i]):
+            raise ValueRangeError(f"{name} needs different values, but {value!r} comes more than once.")
     return tuple(values)
 
 

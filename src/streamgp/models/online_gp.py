@@ -16,6 +16,7 @@ from torch import Tensor
 from streamgp.checks import ArrayLike, check_choice, to_tensor
 from streamgp.conditioning import SparseGP
 from streamgp.errors import UnsupportedError
+from streamgp.gp import Prior, SparseProcess
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.models.arguments import (
     GP,
@@ -137,6 +138,24 @@ class OnlineGP(AbstractFrozenModel):
         )
         model.fit_info = fitted.info
         return model
+
+    @property
+    def covar_module(self) -> torch.nn.Module:
+        """The kernel, as models of BoTorch call it; a list of them for several outputs. Not to be changed."""
+        return self._only([one.kernel for one in self._priors()])
+
+    @property
+    def mean_module(self) -> torch.nn.Module:
+        """The mean function, likewise."""
+        return self._only([one.mean_function for one in self._priors()])
+
+    def _priors(self) -> list[Prior]:
+        processes: list[Any] = [gp.process for gp in self.gps]
+        return [one.prior if isinstance(one, SparseProcess) else one.base.prior for one in processes]
+
+    @staticmethod
+    def _only(modules: list[torch.nn.Module]) -> torch.nn.Module:
+        return modules[0] if len(modules) == 1 else torch.nn.ModuleList(modules)
 
     def condition_on_observations(  # type: ignore[override] # takes no arguments that it would not read
         self, X: ArrayLike, Y: ArrayLike, noise: ArrayLike | None = None, *, propagate_grads: bool = True

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from streamgp.cli.error_handling import report_errors
+from streamgp.cli.error_handling import report_errors, report_warnings
 
 __all__ = ["optimize"]
 
@@ -48,7 +48,7 @@ def ask(
     """Suggest what to try next, and write a table to be filled in."""
     from streamgp.cli.optimize.running import run_ask
 
-    with report_errors():
+    with report_errors(), report_warnings():
         run_ask(study, state, number=number, fixed=fix or (), output=output, is_json=is_json)
 
 
@@ -65,7 +65,7 @@ def tell(
     """Learn what came of experiments, those that were suggested or any others."""
     from streamgp.cli.optimize.running import run_tell
 
-    with report_errors():
+    with report_errors(), report_warnings():
         run_tell(study, state, results, is_again=is_again, is_json=is_json)
 
 
@@ -74,7 +74,7 @@ def best(study: _Study, state: _State = None, is_json: _IsJSON = False) -> None:
     """Print the best experiment so far, and what the model recommends; of several objectives, the best trade-offs."""
     from streamgp.cli.optimize.running import run_best
 
-    with report_errors():
+    with report_errors(), report_warnings():
         run_best(study, state, is_json=is_json)
 
 
@@ -83,7 +83,7 @@ def show(study: _Study, state: _State = None, is_json: _IsJSON = False) -> None:
     """Print parameters, all results so far, and what is pending."""
     from streamgp.cli.optimize.running import run_show
 
-    with report_errors():
+    with report_errors(), report_warnings():
         run_show(study, state, is_json=is_json)
 
 
@@ -98,7 +98,7 @@ def plot(
     """Draw the results so far, or the trade-offs of several objectives, and what to expect along each parameter."""
     from streamgp.cli.optimize.running import run_plot
 
-    with report_errors():
+    with report_errors(), report_warnings():
         run_plot(study, state, output=output)
 
 
@@ -107,5 +107,5 @@ def cancel(study: _Study, state: _State = None) -> None:
     """Forget experiments that were suggested and will not be done."""
     from streamgp.cli.optimize.running import run_cancel
 
-    with report_errors():
+    with report_errors(), report_warnings():
         run_cancel(study, state)
