@@ -151,7 +151,7 @@ class PoolSpace(AbstractSpace):
 
     def read(self, X: Any, name: str = "indices") -> Int[Tensor, " k"]:
         """Check indices or names of distinct members; a single one may be given as it is."""
-        value = [X] if isinstance(X, Integral | str) and type(X) is not bool else X
+        value = X if isinstance(X, bool) or not isinstance(X, Integral | str) else [X]
         value = value.reshape(1) if isinstance(value, Tensor) and not value.dim() else value
         return read_indices(_positions(value, self.names), len(self.members), "indices" if name == "X" else name)
 
