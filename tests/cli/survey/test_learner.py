@@ -148,5 +148,8 @@ def test_weights_and_costs_reach_the_pool():
     assert space.weights.tolist() == [1.0, 2.0, 3.0, 4.0]
     assert space.costs.tolist() == [2.0, 4.0, 6.0, 8.0]
     assert make_learner(pool, options(target="y")).to_parts()["settings"].space.costs is None
+    assert make_learner(pool, options(target="y", identifier="id")).ask(2)[0] in {"1", "2", "3", "4"}
+    alike = make_pool([place._replace(name="same") for place in places], "value")
+    assert make_learner(alike, options(target="y", identifier="id")).to_parts()["settings"].space.names is None
     with pytest.raises(OptionError, match="random does not weigh --costs"):
         options(target="y", costs="hours", acquisition="random")

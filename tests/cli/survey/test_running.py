@@ -94,7 +94,7 @@ def test_all_places_are_predicted_and_a_map_is_drawn(surveyed):
 def test_the_saved_learner_waits_for_the_chosen_places(surveyed):
     directory, _ = surveyed
     learner = sg.PoolLearner.load(directory / "learner.streamgp")
-    chosen = [f"V{member}" for member in learner.pending.tolist()]
+    chosen = learner.pending  # by their names
     assert chosen == [row["village"] for row in read(directory / "villages.next.csv")]
     learner.tell(learner.pending, [0, 1, 2], total_count=10)
     assert len(learner.X) == NUM_SURVEYED + 3

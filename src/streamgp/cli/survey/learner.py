@@ -32,6 +32,7 @@ def make_learner(pool: SurveyPool, options: SurveyOptions) -> PoolLearner:
         threshold=options.threshold,
         weights=None if options.weights is None else pool.weights,
         costs=None if options.costs is None else pool.costs,
+        names=_names(pool, options),
         num_initial=1 if is_predictable(pool, options) else len(surveyed) + options.number,
         seed=options.seed,
     )
@@ -71,6 +72,12 @@ def choose_acquisition(pool: SurveyPool, options: SurveyOptions) -> str:
 def expected_tests(pool: SurveyPool) -> float:
     """How many are going to be tested at the next places: the median of those that were surveyed."""
     return float(pool.constants[pool.is_surveyed].nanmedian()) if pool.is_surveyed.any() else 1.0
+
+
+def _names(pool: SurveyPool, options: SurveyOptions) -> tuple[str, ...] | None:
+    """What members are called in a learner that is saved, if each has a name of its own."""
+    is_named = options.identifier is not None and all(pool.names) and len(set(pool.names)) == len(pool.names)
+    return pool.names if is_named else None
 
 
 def _make_likelihood(pool: SurveyPool, options: SurveyOptions) -> str | AbstractLikelihood:

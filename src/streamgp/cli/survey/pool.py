@@ -28,6 +28,7 @@ class SurveyPool:
         member: The member of each place.
         weights: How much each member counts, the sum over its places.
         costs: What a visit costs, the least of its places.
+        names: What the first place of each member is called.
         notes: What was merged.
     """
 
@@ -38,6 +39,7 @@ class SurveyPool:
     member: Int[Tensor, " p"]
     weights: Float[Tensor, " n"]
     costs: Float[Tensor, " n"]
+    names: tuple[str, ...]
     notes: tuple[str, ...]
 
     @property
@@ -71,6 +73,7 @@ def make_pool(places: Sequence[Place], response: str) -> SurveyPool:
         member=member,
         weights=_to_tensor([sum(places[index].weight for index in group) for group in groups.values()]),
         costs=_to_tensor([min(places[index].cost for index in group) for group in groups.values()]),
+        names=tuple(places[group[0]].name for group in groups.values()),
         notes=(*_describe_merged(places, list(groups.values()), response), *_describe_others(places, list(groups))),
     )
 

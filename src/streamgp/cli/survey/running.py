@@ -5,12 +5,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import final
+from typing import Any, final
 
 import torch
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+from torch import Tensor
 
 from streamgp.cli.error_handling import printable
 from streamgp.cli.outputs import write_table, write_together
@@ -25,6 +26,7 @@ from streamgp.cli.survey.places import Places, read_places
 from streamgp.cli.survey.pool import SurveyPool, make_pool
 from streamgp.cli.survey.tables import SurveyTable, all_table, next_table, printed_table
 from streamgp.errors import StreamGPWarning
+from streamgp.loops import PoolSpace
 from streamgp.pools import PoolLearner
 
 __all__ = ["SurveyReport", "run_survey"]
@@ -87,7 +89,7 @@ def run_survey(options: SurveyOptions, *, console: Console | None = None) -> Poo
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", StreamGPWarning)
         learner = make_learner(pool, options)
-        chosen = learner.ask(options.number)
+        chosen = _members(learner, learner.ask(options.number))
         prediction = learner.predict() if is_predictable(pool, options) else None
     report.say(*sorted({f"Warning: {each.message}" for each in caught if issubclass(each.category, StreamGPWarning)}))
     table = next_table(places.places, pool, prediction, chosen=chosen, options=options)
@@ -103,6 +105,12 @@ def run_survey(options: SurveyOptions, *, console: Console | None = None) -> Poo
     report.show(printed_table(table, options))
     report.say(f"Written: {', '.join(map(str, writers))}.")
     return learner
+
+
+def _members(learner: PoolLearner, chosen: Any) -> Tensor:
+    """Indices of members that may be given by name."""
+    space: PoolSpace = learner.to_parts()["settings"].space
+    return space.read(chosen)
 
 
 def _read(options: SurveyOptions) -> tuple[SurveyColumns, Places]:
