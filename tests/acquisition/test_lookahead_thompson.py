@@ -148,7 +148,7 @@ def test_fresh_candidates_are_asked_for_at_each_depth(rng):
 @pytest.mark.slow
 def test_looking_ahead_draws_from_the_conditioned_model(rng):
     """At candidates that know nothing of each other, the best of one function beats a second one as often as not."""
-    n, num_runs = 10, 100
+    n, num_runs = 10, 40
     kernel = MaternKernel(2.5).double()
     kernel.lengthscale = 1e-3
     candidates = uniform(rng, n, 2)

@@ -172,3 +172,20 @@ def test_a_comparison_tells_less_of_a_utility_than_an_observation_of_it(rng):
     optimizer.tell_comparison(X[:3], X[3:])
     (likelihood,) = optimizer.model().likelihoods
     assert likelihood.noise_variance > 2 * 0.1**2
+
+
+@pytest.mark.slow
+def test_predictions_of_bent_outcomes_are_in_the_users_units(rng, tmp_path):
+    optimizer = sg.Optimizer(BOX, maximize=False)
+    X = torch.rand(20, 2, generator=rng, dtype=torch.float64)
+    y = (8.0 * X.sum(-1)).exp()
+    optimizer.tell(X, y)
+    prediction, posterior = optimizer.predict(X), optimizer.model().posterior(X)
+    assert optimizer._state.surrogate.units[0].knee is not None
+    assert_close(posterior.mean.squeeze(-1).detach(), prediction.mean)
+    assert_close(posterior.variance.sqrt().squeeze(-1).detach(), prediction.std)
+    assert ((prediction.lower < prediction.mean) & (prediction.mean < prediction.upper)).all()
+    # Over six orders of magnitude, each is right to a part of itself.
+    assert (prediction.mean[y > 1e3].log() - y[y > 1e3].log()).abs().median() < 0.2
+    optimizer.save(tmp_path / "run")
+    assert_close(sg.load(tmp_path / "run").predict(X).mean, prediction.mean)

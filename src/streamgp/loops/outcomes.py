@@ -17,6 +17,8 @@ from streamgp.storage import register
 
 __all__ = ["Constraint", "Objective", "Outcome", "Units"]
 
+# Beyond, a prediction would have no double.
+_MOST_EXCESS = 300.0
 # The median of absolute deviations of Gaussian values is this share of their standard deviation.
 _NORMAL_DEVIATION = 0.6745
 
@@ -25,15 +27,44 @@ _NORMAL_DEVIATION = 0.6745
 @final
 @dataclass(frozen=True)
 class Units:
-    """The linear map $(y - a) / s$ to what is modelled; a negative scale turns minimisation into maximisation."""
+    """The map to what is modelled: $(y - a) / s$, where a negative scale turns minimisation into maximisation.
+
+    Outcomes that are worse than a knee by much more than a width count by the logarithm of that: beside outcomes that
+    are far too bad, a model would not see differences of good ones.
+
+    Attributes:
+        offset: $a$.
+        scale: $s$.
+        knee: Outcome beyond which the map is logarithmic; None for nowhere.
+        width: From there, in which the logarithm is about linear.
+    """
 
     offset: float = 0.0
     scale: float = 1.0
+    knee: float | None = None
+    width: float = 1.0
 
     def inside(self, y: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """From the user's units."""
         # Halved, which is exact, as the difference of large numbers may have no double.
-        return (0.5 * y - 0.5 * self.offset) / (0.5 * self.scale)
+        return (0.5 * self.bent(y) - 0.5 * self.offset) / (0.5 * self.scale)
+
+    def bent(self, y: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """Outcomes with the logarithm of what is beyond the knee."""
+        if self.knee is None:
+            return y
+        excess = self._excess(y)
+        return torch.where(excess > 0.0, self.knee + self._direction * self.width * torch.log1p(excess), y)
+
+    @property
+    def _direction(self) -> float:
+        """The sign of a change for the worse."""
+        return -math.copysign(1.0, self.scale)
+
+    def _excess(self, y: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """By how many widths values are beyond the knee; zero where they are not."""
+        assert self.knee is not None
+        return (self._direction * (0.5 * y - 0.5 * self.knee) / (0.5 * self.width)).clamp_min(0.0)
 
     def rescaled(self, likelihood: AbstractLikelihood) -> AbstractLikelihood:
         """A likelihood of real outcomes, from the user's units; in two steps, as squares may have no double."""
@@ -42,7 +73,19 @@ class Units:
 
     def outside(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """To the user's units."""
-        return self.offset + self.scale * f
+        y = self.offset + self.scale * f
+        if self.knee is None:
+            return y
+        excess = self._excess(y)
+        beyond = self.knee + self._direction * self.width * torch.expm1(excess.clamp_max(_MOST_EXCESS))
+        return torch.where(excess > 0.0, beyond, y)
+
+    def slope(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """By how much the outcome changes with what is modelled; positive."""
+        size = torch.full_like(f, abs(self.scale))
+        if self.knee is None:
+            return size
+        return size * torch.exp(self._excess(self.offset + self.scale * f).clamp_max(_MOST_EXCESS))
 
 
 @final
@@ -91,25 +134,44 @@ class Outcome:
         """Whether outcomes are real numbers, which are standardised, and not counts or classes."""
         return self.likelihood.is_location_scale
 
-    def find_units(self, y: Float[Tensor, " n"], *, is_reversed: bool) -> Units:
+    def find_units(self, y: Float[Tensor, " n"], *, is_reversed: bool, has_knee: bool = False) -> Units:
         """Standardise real outcomes; by median and median deviation where outliers are expected.
 
         Args:
             y: Outcomes so far.
             is_reversed: Whether small values are to become large.
+            has_knee: Whether outcomes that are far too bad may count by their logarithm.
         """
         if not self.is_real:
             return Units()
         largest = y.abs().max().clamp_min(torch.finfo(y.dtype).tiny)
         z = y / largest  # whose squares have doubles, whatever the units
+        shape = self._find_knee(z, sign=-1.0 if is_reversed else 1.0) if has_knee else Units()
+        z = shape.bent(z)
         offset, scale = z.mean(), z.std(correction=0)
         if self.likelihood.is_robust:
             offset = z.median()
             robust = (z - offset).abs().median() / _NORMAL_DEVIATION
             scale = robust if robust > 0 else scale
         size = float(largest * scale) if float(scale) > 1e-12 else 1.0
-        offset = largest * offset
-        return Units(float(offset), -size if is_reversed else size)
+        offset, size = float(largest * offset), -size if is_reversed else size
+        if shape.knee is None:
+            return Units(offset, size)
+        return Units(offset, size, float(largest) * shape.knee, float(largest) * shape.width)
+
+    def _find_knee(self, z: Float[Tensor, " n"], *, sign: float) -> Units:
+        """Bend where outcomes are worse than the median by more than the best one is better; not if numbers are known.
+
+        Args:
+            z: Outcomes.
+            sign: Positive if large ones are wanted.
+        """
+        wanted = sign * z
+        middle, best, worst = (float(one) for one in (wanted.median(), wanted.max(), wanted.min()))
+        width = best - middle
+        if self.name is None or self.likelihood.is_robust or not worst < middle - width < middle:
+            return Units(scale=sign)
+        return Units(scale=sign, knee=sign * (middle - width), width=width)
 
     def in_units(self, units: Units, likelihood: AbstractLikelihood | None = None) -> AbstractLikelihood:
         """The likelihood of what is modelled; of some outcomes, if theirs is given."""

@@ -120,11 +120,13 @@ def predict_response(
     reach = float(torch.special.ndtri(torch.tensor(0.5 + 0.5 * level, dtype=torch.float64)))
     if likelihood is None:
         units = units or Units()
-        mean, std = units.outside(m), abs(units.scale) * v.clamp_min(0.0).sqrt()
+        deviation = v.clamp_min(0.0).sqrt()
+        mean, std = units.outside(m), units.slope(m) * deviation
+        ends = torch.stack([units.outside(m - reach * deviation), units.outside(m + reach * deviation)])
         above = None
         if threshold is not None:
             above = exceedance_probability(mean, std.square(), threshold)
-        return ResponsePrediction(mean, std, mean - reach * std, mean + reach * std, m, v, above)
+        return ResponsePrediction(mean, std, ends.amin(0), ends.amax(0), m, v, above)
     mean, std, lower, upper = (torch.empty_like(m) for _ in range(4))
     for part, _ in blocks(torch.arange(len(m)), _ROW_NUMBERS):
         deviation, certain = reach * v[part].sqrt(), torch.zeros_like(v[part])

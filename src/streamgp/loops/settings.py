@@ -63,6 +63,7 @@ class SurrogateSettings:
         has_learned_points: Whether inducing points are learned; if not, they are the observed places, or chosen among
             them.
         is_standardized: Whether real outcomes are.
+        is_bent: Whether outcomes of the only objective that are far too bad count by their logarithm.
         is_smooth: Whether the default kernel of real outcomes is RBF of unit variance, instead of that of `fit`.
         learns_success: Whether failures are modelled.
         is_exact: Whether the model is BoTorch's exact GP, for comparison.
@@ -74,6 +75,7 @@ class SurrogateSettings:
     training: Training = field(default_factory=Training)
     has_learned_points: bool = False
     is_standardized: bool = True
+    is_bent: bool = False
     is_smooth: bool = False
     learns_success: bool = False
     is_exact: bool = False

@@ -105,8 +105,10 @@ def fit_sparse(data: Observations, settings: LoopSettings, start: SparseSurrogat
     """
     size = _size(data, settings)
     is_cold = start is None or size >= 2 * start.num_cold
+    # Volumes of several objectives are those of the user's units.
+    has_knee = settings.surrogate.is_bent and len(settings.objectives) == 1
     units = tuple(
-        outcome.find_units(data.y[data.is_informative, j], is_reversed=is_reversed)
+        outcome.find_units(data.y[data.is_informative, j], is_reversed=is_reversed, has_knee=has_knee and j == 0)
         if settings.surrogate.is_standardized
         else Units()
         for j, (outcome, is_reversed) in enumerate(_reversals(settings))

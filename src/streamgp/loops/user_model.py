@@ -1,13 +1,15 @@
 """The model of a loop as a BoTorch model of the user's inputs and outcomes."""
 
 from copy import deepcopy
-from typing import Any
+from typing import Any, final
 
 import torch
 from botorch.models import SingleTaskGP
 from botorch.models.model import Model
 from botorch.models.transforms.input import AffineInputTransform
-from botorch.models.transforms.outcome import Standardize
+from botorch.models.transforms.outcome import OutcomeTransform, Standardize
+from botorch.posteriors.transformed import TransformedPosterior
+from torch import Tensor
 
 from streamgp.loops.box import Box
 from streamgp.loops.exact_surrogate import ExactSurrogate
@@ -36,7 +38,7 @@ def make_user_model(surrogate: AbstractSurrogate, settings: LoopSettings) -> Mod
     return OnlineGP(model.gps, model.likelihoods, input_transform=inputs, outcome_transform=outcomes)
 
 
-def _with_transforms(model: Any, inputs: AffineInputTransform, outcomes: Standardize | None) -> SingleTaskGP:
+def _with_transforms(model: Any, inputs: AffineInputTransform, outcomes: OutcomeTransform | None) -> SingleTaskGP:
     """A copy of an exact GP that holds its data in the user's units, as BoTorch transforms it again."""
     model = deepcopy(model)
     model.train()
@@ -58,9 +60,42 @@ def _input_transform(settings: LoopSettings) -> AffineInputTransform | None:
     return AffineInputTransform(len(shift), coefficient=scale, offset=shift)
 
 
-def _outcome_transform(units: tuple[Units, ...], num_outputs: int) -> Standardize | None:
+@final
+class _Bent(OutcomeTransform):
+    """Units that are not linear, as a transform of BoTorch: the mean is that of the user's median."""
+
+    _is_linear = False
+
+    def __init__(self, units: tuple[Units, ...]) -> None:
+        super().__init__()
+        self.units = units
+
+    def forward(self, Y: Tensor, Yvar: Tensor | None = None, X: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+        inside = self._columns(Y, "inside")
+        return inside, None if Yvar is None else Yvar / self._columns(inside, "slope").square()
+
+    def untransform(
+        self, Y: Tensor, Yvar: Tensor | None = None, X: Tensor | None = None
+    ) -> tuple[Tensor, Tensor | None]:
+        return self._columns(Y, "outside"), None if Yvar is None else Yvar * self._columns(Y, "slope").square()
+
+    def untransform_posterior(self, posterior: Any, X: Tensor | None = None) -> TransformedPosterior:
+        return TransformedPosterior(
+            posterior,
+            sample_transform=lambda samples: self._columns(samples, "outside"),
+            mean_transform=lambda mean, variance: self._columns(mean, "outside"),
+            variance_transform=lambda mean, variance: variance * self._columns(mean, "slope").square(),
+        )
+
+    def _columns(self, Y: Tensor, name: str) -> Tensor:
+        return torch.stack([getattr(one, name)(Y[..., j]) for j, one in enumerate(self.units)], dim=-1)
+
+
+def _outcome_transform(units: tuple[Units, ...], num_outputs: int) -> OutcomeTransform | None:
     if all(one == Units() for one in units):
         return None
+    if any(one.knee is not None for one in units):
+        return _Bent(units + (Units(),) * (num_outputs - len(units)))
     offset = [one.offset for one in units] + [0.0] * (num_outputs - len(units))
     scale = [one.scale for one in units] + [1.0] * (num_outputs - len(units))
     transform: Any = Standardize(num_outputs)

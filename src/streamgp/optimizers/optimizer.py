@@ -127,6 +127,7 @@ class Optimizer(AbstractLoop):
                     num_inducing=check_count(num_inducing, "num_inducing"),
                     refit=read_refit(refit),
                     has_learned_points=True,
+                    is_bent=True,
                     is_smooth=True,
                     learns_success=True,
                 ),
