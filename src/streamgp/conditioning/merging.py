@@ -18,7 +18,7 @@ from streamgp.errors import OptionError, ShapeError, StreamGPWarning
 from streamgp.gp import SparseProcess
 from streamgp.linalg import apply, cholesky, pivoted_cholesky, solve_lower, solve_vector
 
-__all__ = ["merge", "merge_processes"]
+__all__ = ["check_same_prior", "merge", "merge_processes"]
 
 # The share of information whose loss is worth a warning where beliefs are carried to common inducing points.
 _WORTH_A_WARNING = 1e-3
@@ -75,7 +75,7 @@ def merge_processes(processes: Sequence[SparseProcess]) -> SparseProcess:
     """
     first = processes[0]
     for other in processes[1:]:
-        _check_same_prior(first, other)
+        check_same_prior(first, other)
     if len(processes) == 1:
         return first
     if not all(_has_points(other, first.inducing_points) for other in processes):
@@ -144,7 +144,8 @@ def _carried_to_common_points(processes: Sequence[SparseProcess]) -> list[Sparse
     return carried
 
 
-def _check_same_prior(first: SparseProcess, second: SparseProcess) -> None:
+def check_same_prior(first: SparseProcess, second: SparseProcess) -> None:
+    """Refuse beliefs whose priors differ."""
     ours, theirs = first.inducing_points, second.inducing_points
     if (ours.dtype, ours.device, ours.shape[-1]) != (theirs.dtype, theirs.device, theirs.shape[-1]):
         raise ShapeError(

@@ -1,0 +1,99 @@
+from copy import deepcopy
+
+import numpy as np
+import pytest
+import torch
+
+import streamgp as sg
+from streamgp.errors import DTypeError, OptionError, StreamGPWarning
+from streamgp.testing.tolerances import tolerance
+
+GRID = np.linspace(0.0, 1.0, 6).reshape(-1, 1)
+
+
+def rows(n, seed):
+    """Rows at few places, all of which are inducing points after the first of each."""
+    numbers = np.random.default_rng(seed)
+    X = GRID[numbers.permutation(np.arange(n) % len(GRID))]
+    return X, np.sin(5 * X[:, 0]) + 0.1 * numbers.standard_normal(n)
+
+
+def started(**options):
+    model = sg.StreamingGPRegressor(**{"num_inducing": 6, "warmup": 12, "refit": "never", "half_life": None, **options})
+    return model.partial_fit(*rows(12, 0))
+
+
+@pytest.fixture(scope="module")
+def base():
+    return started()
+
+
+@pytest.fixture(scope="module")
+def apart(base):
+    return [deepcopy(base).partial_fit(*rows(9, seed)) for seed in (1, 2, 3)]
+
+
+def test_merging_copies_is_learning_all_their_rows(base, apart):
+    merged = apart[0].merge(apart[1:], base=base)
+    whole = deepcopy(base)
+    for seed in (1, 2, 3):
+        whole.partial_fit(*rows(9, seed))
+    for ours, theirs in zip(merged.predict(GRID, return_std=True), whole.predict(GRID, return_std=True), strict=True):
+        torch.testing.assert_close(torch.from_numpy(ours), torch.from_numpy(theirs), **tolerance(torch.float64))
+    assert merged.num_seen_ == whole.num_seen_ == 39
+
+
+def test_the_order_does_not_matter_and_nothing_is_changed(base, apart):
+    before = [model.predict(GRID) for model in apart]
+    one, two = apart[0].merge(apart[1:], base=base), apart[2].merge(apart[:2], base=base)
+    assert np.allclose(one.predict(GRID), two.predict(GRID))
+    assert all(np.array_equal(model.predict(GRID), old) for model, old in zip(apart, before, strict=True))
+
+
+def test_without_a_base_shared_rows_count_several_times(base, apart):
+    alone, twice = base.merge([]), base.merge([base])
+    assert np.allclose(alone.predict(GRID), base.predict(GRID))
+    assert (twice.predict(GRID, return_std=True)[1] < base.predict(GRID, return_std=True)[1]).all()
+    assert np.allclose(base.merge([base, base], base=base).predict(GRID), base.predict(GRID))
+
+
+@pytest.mark.filterwarnings("ignore::streamgp.errors.StreamGPWarning")
+def test_a_bank_of_experts_is_merged_and_learns_on():
+    base = started(half_life="auto")
+    apart = [deepcopy(base).partial_fit(*rows(8, seed)) for seed in (1, 2)]
+    merged = apart[0].merge(apart[1:], base=base)
+    X, y = rows(30, 9)
+    error = np.abs(merged.predict(X) - y).mean()
+    assert error < 1.1 * max(np.abs(model.predict(X) - y).mean() for model in apart)
+    assert sum(merged.expert_weights_.values()) == pytest.approx(1.0)
+    assert merged.partial_fit(*rows(8, 3)).num_seen_ == 36
+
+
+def test_different_points_are_carried_with_a_warning(base):
+    moved = deepcopy(base).partial_fit(GRID + 0.9, np.zeros(6))
+    assert not np.array_equal(moved.inducing_points_, base.inducing_points_)
+    with pytest.warns(StreamGPWarning, match="different inducing points, of which 6 are kept"):
+        assert base.merge([moved], base=base).inducing_points_.shape == (6, 1)
+
+
+@pytest.mark.parametrize(
+    ("other", "error", "sentence"),
+    [
+        (lambda base: started(half_life=50.0), OptionError, "must have the same experts"),
+        (
+            lambda base: sg.StreamingGPRegressor(warmup=30).partial_fit(*rows(5, 0)),
+            OptionError,
+            "after their warm-up of 30",
+        ),
+        (lambda base: started().fit(*rows(12, 5)), OptionError, "must have the same"),
+        (lambda base: 3, DTypeError, "takes a list of StreamingGPRegressor, but got int"),
+    ],
+)
+def test_models_of_other_things_are_refused(base, other, error, sentence):
+    with pytest.raises(error, match=sentence):
+        base.merge([other(base)])
+
+
+def test_a_base_that_knows_more_is_refused(base, apart):
+    with pytest.raises(OptionError, match="base has learned more rows"):
+        base.merge([apart[0]], base=apart[1])
