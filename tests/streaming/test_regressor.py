@@ -1,5 +1,6 @@
 import pickle
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 
 import numpy as np
@@ -55,7 +56,7 @@ def stream(model, X, y, *, block, **rows):
 
 
 @pytest.mark.slow
-@parametrize_with_checks([sg.StreamingGPRegressor(num_inducing=10, warmup=20)])
+@parametrize_with_checks([sg.StreamingGPRegressor(num_inducing=10, warmup=20, refit="never", buffer_size=20)])
 def test_it_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
@@ -339,6 +340,19 @@ def test_options_may_be_numbers_of_numpy():
     )
     assert type(model.num_inducing) is np.int64  # parameters stay as they were given
     assert model.state_.learner.settings.num_inducing == 5
+
+
+def test_two_threads_lose_no_row(numbers):
+    X, _, y = waves(numbers, 24)
+    model = small(num_inducing=5, warmup=6, half_life=None)
+
+    def learn(start):
+        for i in range(start, 24, 4):
+            model.partial_fit(X[i : i + 2], y[i : i + 2])
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(learn, (0, 2)))
+    assert model.num_seen_ == 24
 
 
 def test_feature_names_are_remembered_and_checked(numbers):

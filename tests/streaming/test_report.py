@@ -70,6 +70,13 @@ def test_the_score_is_saved_with_the_estimator_and_begins_anew_with_fit(regressi
     assert fresh.score_report().num_rows == 0
     assert math.isnan(fresh.score_report().metrics["MAE"])
     fresh.score_report().plot(Figure().subplots(1, 2))
+    # The first row after them is what baselines begin with.
+    assert fresh.partial_fit([[3.0]], [3.0]).partial_fit([[4.0]], [4.0]).score_report().num_rows == 1
+
+
+def test_labels_after_fit_are_scored_from_the_second_on():
+    model = sg.StreamingGPClassifier(**OPTIONS).fit([[0.0], [1.0], [2.0]], [0, 1, 1])
+    assert model.partial_fit([[3.0]], [1]).partial_fit([[4.0]], [0]).score_report().num_rows == 1
 
 
 def test_labels_are_scored_and_those_never_seen_too():

@@ -19,6 +19,7 @@ from torch import Tensor
 from streamgp.errors import DTypeError, ValueRangeError
 from streamgp.integrations.features import FeatureTable, check_values, read_values
 from streamgp.likelihoods import AbstractLikelihood, Bernoulli
+from streamgp.sites import SiteRule
 from streamgp.streaming import OneVsRest, StreamLearner, StreamSettings
 from streamgp.streaming.drift import DriftDetector, DriftWatch
 from streamgp.streaming.learner import Predicted
@@ -29,7 +30,7 @@ from streamgp.streaming.report import ScoreReport
 from streamgp.streaming.scoring import ClassScore, ValueScore
 from streamgp.streaming.widening import widen
 
-__all__ = ["StreamingGPClassifier", "StreamingGPRegressor"]
+__all__ = ["StreamingGPClassifier", "StreamingGPMultiTargetRegressor", "StreamingGPRegressor"]
 
 Learner = TypeVar("Learner", StreamLearner, OneVsRest)
 
@@ -92,6 +93,8 @@ class StreamingGPRegressor(base.MiniBatchRegressor):
         buffer_size: Latest rows that a refit sees one by one.
         half_life: `"auto"` mixes several half-lives by how well they predict; a number of rows, or None to forget
             nothing.
+        sites: How observations that are not Gaussian become Gaussian ones: a `streamgp.sites.SiteRule` with its
+            tolerance and most iterations; None for the usual one.
         drift_detector: A detector of `river.drift`, copied; None for none. It is shown the error of each row before it
             is learned: in predictive standard deviations for real targets, 0 or 1 for labels.
         on_drift: What to do when errors have grown: `"rewarm"` begins again with a warm-up, `"reset"` keeps units and
@@ -110,6 +113,7 @@ class StreamingGPRegressor(base.MiniBatchRegressor):
         refit: str | int = "auto",
         buffer_size: int = 2000,
         half_life: float | str | None = "auto",
+        sites: SiteRule | None = None,
         drift_detector: DriftDetector | None = None,
         on_drift: str = "rewarm",
         seed: int = 0,
@@ -122,11 +126,21 @@ class StreamingGPRegressor(base.MiniBatchRegressor):
         self.refit = refit
         self.buffer_size = buffer_size
         self.half_life = half_life
+        self.sites = sites
         self.drift_detector = drift_detector
         self.on_drift = on_drift
         self.seed = seed
-        settings = StreamSettings(
-            likelihood, kernel, num_inducing, max_inducing, warmup, refit, buffer_size, half_life, seed
+        settings = _settings(
+            likelihood,
+            kernel=kernel,
+            num_inducing=num_inducing,
+            max_inducing=max_inducing,
+            warmup=warmup,
+            refit=refit,
+            buffer_size=buffer_size,
+            half_life=half_life,
+            sites=sites,
+            seed=seed,
         )
         self._stream = NamedStream(StreamLearner(settings), watch=_watch(drift_detector, on_drift))
 
@@ -203,6 +217,8 @@ class StreamingGPClassifier(base.MiniBatchClassifier):
         buffer_size: Latest rows that a refit sees one by one.
         half_life: `"auto"` mixes several half-lives by how well they predict; a number of rows, or None to forget
             nothing.
+        sites: How observations that are not Gaussian become Gaussian ones: a `streamgp.sites.SiteRule` with its
+            tolerance and most iterations; None for the usual one.
         drift_detector: A detector of `river.drift`, copied; None for none. It is shown the error of each row before it
             is learned: in predictive standard deviations for real targets, 0 or 1 for labels.
         on_drift: What to do when errors have grown: `"rewarm"` begins again with a warm-up, `"reset"` keeps units and
@@ -221,6 +237,7 @@ class StreamingGPClassifier(base.MiniBatchClassifier):
         refit: str | int = "auto",
         buffer_size: int = 2000,
         half_life: float | str | None = "auto",
+        sites: SiteRule | None = None,
         drift_detector: DriftDetector | None = None,
         on_drift: str = "rewarm",
         seed: int = 0,
@@ -233,11 +250,21 @@ class StreamingGPClassifier(base.MiniBatchClassifier):
         self.refit = refit
         self.buffer_size = buffer_size
         self.half_life = half_life
+        self.sites = sites
         self.drift_detector = drift_detector
         self.on_drift = on_drift
         self.seed = seed
-        settings = StreamSettings(
-            Bernoulli(link), kernel, num_inducing, max_inducing, warmup, refit, buffer_size, half_life, seed
+        settings = _settings(
+            Bernoulli(link),
+            kernel=kernel,
+            num_inducing=num_inducing,
+            max_inducing=max_inducing,
+            warmup=warmup,
+            refit=refit,
+            buffer_size=buffer_size,
+            half_life=half_life,
+            sites=sites,
+            seed=seed,
         )
         self._stream = NamedStream(OneVsRest(settings), watch=_watch(drift_detector, on_drift))
 
@@ -300,13 +327,117 @@ class StreamingGPClassifier(base.MiniBatchClassifier):
         return stream.learner.predict(stream.inputs(names, values)).numpy()
 
 
+@final
+class StreamingGPMultiTargetRegressor(base.MultiTargetRegressor):
+    """Gaussian-process regression of several real targets, which share kernel and inducing points.
+
+    The first row says which targets there are; all rows must have them.
+
+    Args:
+        kernel: GPyTorch kernel for standardised inputs; a scaled Matérn-5/2 with a lengthscale for each by default.
+        num_inducing: Number of inducing points; `"auto"` adds them where the stream needs them.
+        max_inducing: For `"auto"`: the most points.
+        warmup: Rows after which the features and their units are frozen.
+        refit: When hyperparameters are learned after that: `"auto"`, `"doubling"`, `"never"`, or every so many rows.
+        buffer_size: Latest rows that a refit sees one by one.
+        half_life: `"auto"` mixes several half-lives by how well they predict; a number of rows, or None to forget
+            nothing.
+        drift_detector: A detector of `river.drift`, copied; None for none. It is shown the mean error of each row
+            before it is learned, in predictive standard deviations.
+        on_drift: What to do when errors have grown: `"rewarm"` begins again with a warm-up, `"reset"` keeps units and
+            hyperparameters and forgets the rows.
+        seed: Seed of the choices of training.
+    """
+
+    def __init__(
+        self,
+        *,
+        kernel: Kernel | None = None,
+        num_inducing: int | str = 100,
+        max_inducing: int = 256,
+        warmup: int = 200,
+        refit: str | int = "auto",
+        buffer_size: int = 2000,
+        half_life: float | str | None = "auto",
+        drift_detector: DriftDetector | None = None,
+        on_drift: str = "rewarm",
+        seed: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.num_inducing = num_inducing
+        self.max_inducing = max_inducing
+        self.warmup = warmup
+        self.refit = refit
+        self.buffer_size = buffer_size
+        self.half_life = half_life
+        self.drift_detector = drift_detector
+        self.on_drift = on_drift
+        self.seed = seed
+        self._targets: tuple[Hashable, ...] = ()
+        # One regressor of a stream whose targets have an axis of their own.
+        self._regressor = StreamingGPRegressor(
+            kernel=kernel,
+            num_inducing=num_inducing,
+            max_inducing=max_inducing,
+            warmup=warmup,
+            refit=refit,
+            buffer_size=buffer_size,
+            half_life=half_life,
+            drift_detector=drift_detector,
+            on_drift=on_drift,
+            seed=seed,
+        )
+
+    @property
+    def num_ignored(self) -> int:
+        """Values so far of features that were not there during the warm-up."""
+        return self._regressor.num_ignored
+
+    def score_report(self) -> ScoreReport:
+        """How good rows were predicted before they were learned, beside naive baselines; means over targets."""
+        return self._regressor.score_report()
+
+    def learn_one(self, x: dict[Hashable, Any], y: dict[Hashable, float], **kwargs: Any) -> None:
+        """Learn one row."""
+        if kwargs:
+            raise DTypeError(f"learn_one takes a row and its targets, but got {sorted(kwargs)} as well.")
+        with lock_of(self):
+            names = self._targets or tuple(y)
+            if not y or set(names) != set(y):
+                raise ValueRangeError(
+                    f"y must have the targets {list(names) or 'of at least one name'}, as the first row, but has "
+                    f"{list(y)}. Impute what is missing."
+                )
+            values = read_values(list(names), [y[name] for name in names])
+            self._regressor._learn(list(x), _row(x), values)
+            self._targets = names
+
+    def predict_one(self, x: dict[Hashable, Any]) -> dict[Hashable, float]:
+        """Means of the targets; nothing before the first row was learned."""
+        if not self._targets:
+            return {}
+        means = self._regressor._predict(list(x), _row(x))[0].tolist()
+        return dict(zip(self._targets, means, strict=True))
+
+    def forecast_one(self, x: dict[Hashable, Any]) -> StreamPrediction | None:
+        """The whole distribution of the targets, in the order in which they first came; None before the first row."""
+        return self._regressor.forecast_one(x)
+
+
+def _settings(likelihood: str | AbstractLikelihood, *, sites: SiteRule | None, **options: Any) -> StreamSettings:
+    """Options of a stream, with the usual sites if none are given."""
+    given = {} if sites is None else {"sites": sites}
+    return StreamSettings(likelihood, **options, **given)
+
+
 def _watch(detector: DriftDetector | None, action: str) -> DriftWatch | None:
     return None if detector is None else DriftWatch.start(detector, action)
 
 
-def _errors(prediction: StreamPrediction, y: Float[Tensor, " n"]) -> list[float]:
-    """Absolute errors in predictive standard deviations."""
-    return ((y - prediction.mean).abs() / prediction.variance.sqrt()).tolist()
+def _errors(prediction: StreamPrediction, y: Float[Tensor, "n ..."]) -> list[float]:
+    """Absolute errors in predictive standard deviations, averaged over outputs."""
+    errors = (y - prediction.mean).abs() / prediction.variance.sqrt()
+    return errors.reshape(len(y), -1).mean(-1).tolist()
 
 
 def _mistakes(learner: OneVsRest, X: Float[Tensor, "n d"], y: Sequence[Hashable]) -> list[float]:

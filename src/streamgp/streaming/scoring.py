@@ -71,7 +71,7 @@ class ValueScore:
     def learned(self, part: Predicted) -> "ValueScore":
         """After rows that were learned."""
         y, prediction = part.rows.targets.mT, part.prediction
-        if prediction is None:
+        if prediction is None or not self.baseline.num_rows:
             return self.seen(y)
         given, mean = y.squeeze(-1) if prediction.is_flat else y, prediction.mean
         negative_log_density = -prediction.log_density(given)
@@ -145,7 +145,7 @@ class ClassScore:
 
     def learned(self, part: PredictedLabels) -> "ClassScore":
         """After rows that were learned."""
-        if part.probabilities is None:
+        if part.probabilities is None or not self.baseline.num_rows:
             return self.seen(part.labels)
         column = {label: index for index, label in enumerate(part.classes)}
         densities = []
