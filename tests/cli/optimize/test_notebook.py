@@ -1,5 +1,7 @@
 """What was told stays with the study, also when its file is changed."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 from filelock import FileLock
@@ -63,3 +65,16 @@ def test_the_state_is_a_file_of_its_own(study):
         pass
     with pytest.raises(OptionError, match="the directory does not exist"), open_notebook(study, study / "no" / "x"):
         pass
+
+
+def test_commands_at_the_same_time_lose_nothing(study):
+    def tell(number):
+        with open_notebook(study, None) as notebook:
+            point = {"temperature": 100.0 + number, "loading": 0.1, "solvent": "water"}
+            notebook.optimizer.tell(point, float(number))
+            notebook.optimizer.save(notebook.state)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(tell, range(6)))
+    with open_notebook(study, None) as notebook:
+        assert sorted(notebook.optimizer.y.flatten().tolist()) == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
