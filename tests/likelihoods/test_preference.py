@@ -41,3 +41,13 @@ def test_preference_looks_at_two_inputs_and_learns_nothing_by_default():
 def test_noise_scale_must_be_positive():
     with pytest.raises(ValueRangeError, match="noise_scale must be positive, but is 0"):
         Preference(0.0)
+
+
+@pytest.mark.parametrize(("noise_scale", "variance"), [(0.02, 2.0), (0.5, 1.0), (1.0, 0.01)])
+def test_the_information_of_a_comparison_is_the_mean_square_of_its_score(rng, noise_scale, variance):
+    likelihood = Preference(noise_scale)
+    g = variance**0.5 * torch.randn(400_000, generator=rng, dtype=torch.float64)
+    squares = likelihood.derivatives(g, likelihood.sample(g, generator=rng))[0].square()
+    error = squares.std() / len(g) ** 0.5
+    found = likelihood.expected_information(torch.tensor(variance, dtype=torch.float64))
+    assert (found - squares.mean()).abs() < 5 * error

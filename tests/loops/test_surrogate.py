@@ -7,7 +7,7 @@ import streamgp as sg
 from streamgp.likelihoods import Gaussian, Preference
 from streamgp.loops.state import current, refitted
 from streamgp.loops.suggest import make_context
-from streamgp.loops.surrogate import _comparison_information, is_refit_due
+from streamgp.loops.surrogate import is_refit_due
 
 BOX = [(0.0, 1.0), (0.0, 1.0)]
 
@@ -153,16 +153,6 @@ def test_failures_are_pending_for_acquisitions_that_know_no_limits(rng):
     context = make_context(fitted(optimizer), optimizer._settings)
     assert context.model.num_outputs == 1
     assert context.pending.tolist() == [[0.5, 0.5]]
-
-
-@pytest.mark.parametrize(("noise_scale", "variance"), [(0.02, 2.0), (0.5, 1.0), (1.0, 0.01)])
-def test_the_information_of_a_comparison_is_the_mean_square_of_its_score(rng, noise_scale, variance):
-    likelihood = Preference(noise_scale)
-    g = variance**0.5 * torch.randn(400_000, generator=rng, dtype=torch.float64)
-    squares = likelihood.derivatives(g, likelihood.sample(g, generator=rng))[0].square()
-    error = squares.std() / len(g) ** 0.5
-    found = _comparison_information(likelihood, torch.tensor(variance, dtype=torch.float64))
-    assert (found - squares.mean()).abs() < 5 * error
 
 
 @pytest.mark.slow

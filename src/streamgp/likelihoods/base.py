@@ -294,6 +294,10 @@ class AbstractLikelihood(ABC):
         curvatures = [self.expected_derivatives(m, v, y.detach())[1] for y in (M - spread, M + spread)]
         return -0.5 * (curvatures[0] + curvatures[1])
 
+    def expected_information(self, variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        r"""Evaluate the precision of an observation before anything is known: $f \sim \mathcal N(0, v)$."""
+        return self.expected_curvature(torch.zeros_like(variance), variance)
+
     # Predictions of observations.
 
     def log_predictive_density(

@@ -13,8 +13,12 @@ from streamgp.checks import check_count
 from streamgp.likelihoods.binary import AbstractBinaryLikelihood
 from streamgp.likelihoods.parameters import check_support, finite_exp, to_float, to_parameter
 from streamgp.likelihoods.probit import log_probit, probit_derivatives, signs
+from streamgp.likelihoods.quadrature import nodes_first
 
 __all__ = ["Preference"]
+
+# Nodes of the trapezoidal rule for the information of a comparison, within so many standard deviations.
+_NUM_NODES, _RANGE = 801, 8.0
 
 
 @final
@@ -89,6 +93,20 @@ class Preference(AbstractBinaryLikelihood):
         sign, width = signs(y.to(f)), self._width(f)
         first, second = probit_derivatives(sign * f / width)
         return sign * first / width, second / width.square()
+
+    def expected_information(self, variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        r"""Evaluate the expected Fisher information of a comparison on the difference of two utilities.
+
+        With $z = g / (\sqrt 2 s)$ it is $\mathbb E[\phi(z)^2 / (\Phi(z) \Phi(-z))] / (2 s^2)$, where
+        $g \sim \mathcal N(0, v)$; by the trapezoidal rule, as $s$ may be much smaller than $\sqrt v$.
+        """
+        width = self._width(variance)
+        spread = variance.sqrt() / width
+        nodes = nodes_first(torch.linspace(-1.0, 1.0, _NUM_NODES).to(variance), variance.dim())
+        z = nodes * _RANGE * spread.clamp_max(1.0)
+        log_information = -z.square() - math.log(2.0 * math.pi) - log_probit(z) - log_probit(-z)
+        log_density = -0.5 * (z / spread).square() - torch.log(spread) - 0.5 * math.log(2.0 * math.pi)
+        return torch.trapezoid((log_information + log_density).exp(), z, dim=0) / width.square()
 
     def log_predictive_density(
         self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]

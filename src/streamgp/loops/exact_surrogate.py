@@ -91,14 +91,15 @@ def fit_exact(data: Observations, settings: LoopSettings, start: ExactSurrogate 
     units = objective.outcome.find_units(known.y[:, 0], is_reversed=objective.is_reversed)
     X, y = settings.space.inputs(known.points), units.inside(known.y[:, 0])
     likelihood = objective.outcome.in_units(units)
-    assert isinstance(likelihood, Gaussian)  # as the constructor checks
-    model = _make(X, y, likelihood, start)
+    variance, is_learned = likelihood.gaussian_noise_variance, bool(likelihood.learnable())
+    assert variance is not None  # as the constructor checks
+    model = _make(X, y, variance, start, is_learned=is_learned)
     mll = ExactMarginalLogLikelihood(model.likelihood, model)
     most = _COLD_ITERATIONS if start is None else _WARM_ITERATIONS
     seed = derived_seed(settings.seed, _FIT, len(X))
     with few_threads(len(X) ** 3), manual_seed(seed), gpytorch.settings.max_cholesky_size(_ALWAYS_CHOLESKY):
         fit_gpytorch_mll(mll, optimizer_kwargs={"options": {"maxiter": most}})
-    noise = model.likelihood.noise.detach().reshape(-1)[0] if likelihood.is_learned else likelihood.noise_variance
+    noise = model.likelihood.noise.detach().reshape(-1)[0] if is_learned else variance
     return ExactSurrogate(
         X,
         y,
@@ -107,20 +108,19 @@ def fit_exact(data: Observations, settings: LoopSettings, start: ExactSurrogate 
         model.covar_module.outputscale.detach().reshape(()).clone(),
         model.mean_module.constant.detach().reshape(()).clone(),
         noise.to(X).reshape(()).clone(),
-        likelihood.is_learned,
+        is_learned,
         len(X),
     )
 
 
-def _make(X: Tensor, y: Tensor, likelihood: Gaussian, start: ExactSurrogate | None) -> Any:
+def _make(X: Tensor, y: Tensor, variance: Tensor, start: ExactSurrogate | None, *, is_learned: bool) -> Any:
     """An exact GP that starts where the sparse one would."""
     d = X.shape[-1]
     base = MaternKernel(2.5, ard_num_dims=d, lengthscale_prior=LogNormalPrior(2**0.5 + 0.5 * math.log(d), 3**0.5))
     kernel = ScaleKernel(base, outputscale_prior=LogNormalPrior(1.0, 1.0)).to(X)
     base.lengthscale = math.sqrt(d) * X.std(0, correction=0).clamp_min(1e-6) if start is None else start.lengthscale
     kernel.outputscale = 1.0 if start is None else start.outputscale
-    is_learned = likelihood.is_learned
-    variance = likelihood.noise_variance.to(X) if start is None or not is_learned else start.noise_variance
+    variance = variance.to(X) if start is None or not is_learned else start.noise_variance
     observed: dict[str, Any] = {"train_Yvar": variance.expand(len(X), 1)}
     if is_learned:
         noisy = get_gaussian_likelihood_with_lognormal_prior().to(X)

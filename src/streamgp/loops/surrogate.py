@@ -11,7 +11,7 @@ from gpytorch.kernels import Kernel, RBFKernel
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.likelihoods import AbstractLikelihood, Bernoulli, Gaussian, Preference
+from streamgp.likelihoods import AbstractLikelihood, Bernoulli, Gaussian
 from streamgp.loops.observations import Observations
 from streamgp.loops.outcomes import Units
 from streamgp.loops.settings import LoopSettings
@@ -26,8 +26,6 @@ __all__ = ["NO_NOISE", "AbstractSurrogate", "SparseSurrogate", "absorb_observati
 # for every twentieth part of new data.
 _MOST_REFITTED_ALWAYS = 500
 _GROWTH = 0.05
-# Of the trapezoidal rule, in standard deviations: what lies beyond is below 1e-13.
-_RANGE, _NUM_NODES = 8.0, 801
 # Noise below this share of the function's variance is taken for none: to trust the best outcome then costs less than to
 # trust the model, which takes what it cannot explain for noise.
 NO_NOISE = 1e-3
@@ -270,22 +268,7 @@ def _point_likelihood(result: FitResult) -> AbstractLikelihood | None:
     """
     likelihood = result.likelihood
     if likelihood.num_inputs == 2:
-        assert isinstance(likelihood, Preference)
         variance = 2.0 * result.gp.process.prior.variance(result.gp.inducing_points).mean()
-        return Gaussian(1.0 / _comparison_information(likelihood, variance), is_learned=False)
+        return Gaussian(1.0 / likelihood.expected_information(variance), is_learned=False)
     has_own = any(value.dim() for value in likelihood.constants().values())
     return None if has_own else likelihood
-
-
-def _comparison_information(likelihood: Preference, variance: Float[Tensor, ""]) -> Float[Tensor, ""]:
-    r"""The expected Fisher information of a comparison on the difference of two utilities.
-
-    With $z = g / (\sqrt 2 s)$ it is $\mathbb E[\phi(z)^2 / (\Phi(z) \Phi(-z))] / (2 s^2)$, where
-    $g \sim \mathcal N(0, v)$; by the trapezoidal rule, as $s$ may be much smaller than $\sqrt v$.
-    """
-    width = math.sqrt(2.0) * likelihood.noise_scale.to(variance)
-    spread = variance.sqrt() / width
-    z = torch.linspace(-1.0, 1.0, _NUM_NODES).to(variance) * _RANGE * spread.clamp_max(1.0)
-    log_information = -z.square() - math.log(2.0 * math.pi) - torch.special.log_ndtr(z) - torch.special.log_ndtr(-z)
-    log_density = -0.5 * (z / spread).square() - torch.log(spread) - 0.5 * math.log(2.0 * math.pi)
-    return torch.trapezoid((log_information + log_density).exp(), z) / width.square()

@@ -82,7 +82,7 @@ class OnlineMultiOutputGP(ModelList):
     @property
     def is_gaussian(self) -> bool:
         """Whether all outputs have Gaussian noise."""
-        return all(isinstance(each, Gaussian) for each in self.likelihoods)
+        return all(each.is_gaussian for each in self.likelihoods)
 
     def posterior(
         self,

@@ -126,9 +126,9 @@ def _climb(
         scale=float(Y.numel()),
     )
     learned = space.setting(ascent.x)
-    assert isinstance(learned.likelihood, Gaussian)
-    noise = float(learned.likelihood.noise_variance)
-    found = LearnedKernel(learned.kernel, noise, learned.inducing_points, ascent.value / Y.numel())
+    noise = learned.likelihood.gaussian_noise_variance
+    assert noise is not None
+    found = LearnedKernel(learned.kernel, float(noise), learned.inducing_points, ascent.value / Y.numel())
     return found, ascent.history[0] / Y.numel()
 
 
@@ -146,8 +146,12 @@ def _bound(setting: Hyperparameters, X: Float[Tensor, "n d"], Y: Float[Tensor, "
     + \log \lvert A \rvert + \operatorname{tr} K_{xx} / \sigma^2 - \lVert G \rVert^2) \right) .
     $$
     """
-    assert isinstance(setting.likelihood, Gaussian)
-    function, Z, noise = read_kernel(setting.kernel), setting.inducing_points, setting.likelihood.noise_variance
+    function, Z, noise = (
+        read_kernel(setting.kernel),
+        setting.inducing_points,
+        setting.likelihood.gaussian_noise_variance,
+    )
+    assert noise is not None
     variance = function.diagonal(X)
     eye = torch.eye(len(Z), dtype=X.dtype)
     L, _ = cholesky(function.matrix(Z, Z) + _JITTER * variance.mean() * eye, name="the kernel of inducing points")

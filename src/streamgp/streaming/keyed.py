@@ -14,7 +14,6 @@ from streamgp.checks import check_finite, check_inputs, to_double
 from streamgp.conditioning import SparseGP
 from streamgp.errors import DTypeError, ShapeError, UnsupportedError, ValueRangeError
 from streamgp.gp import SparseProcess
-from streamgp.likelihoods import Gaussian
 from streamgp.storage import register
 from streamgp.threads import few_threads
 from streamgp.training import FitResult
@@ -70,15 +69,15 @@ class KeyedLearner:
         """
         if not isinstance(result, FitResult):
             raise DTypeError(f"result must be what fit returned, but is a {type(result).__name__}.")
-        noise = result.likelihood
-        if not isinstance(noise, Gaussian) or noise.noise_variance.dim():
+        noise = result.likelihood.gaussian_noise_variance
+        if noise is None or noise.dim():
             raise UnsupportedError("Keyed streams have Gaussian noise of one variance. Fit with a Gaussian likelihood.")
         fitted = cast_process(result.gp.process, torch.float64).process
         process = SparseProcess.from_prior(fitted.prior, fitted.inducing_points, jitter=fitted.jitter)
         m = len(process.inducing_points)
         return cls(
             SparseGP(process),
-            noise.noise_variance.detach().double(),
+            noise.detach().double(),
             None if result.scaling is None else result.scaling.double(),
             (),
             torch.zeros(0, m, dtype=torch.float64),

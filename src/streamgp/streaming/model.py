@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.likelihoods import AbstractLikelihood, Gaussian
+from streamgp.likelihoods import AbstractLikelihood
 from streamgp.linalg import cholesky
 from streamgp.streaming.bank import Bank, Seen
 from streamgp.streaming.hyperparameters import LearnedKernel
@@ -83,7 +83,7 @@ class StreamModel:
         else:
             densities = prediction.log_densities(rows.targets)
         mixture = self.mixture.judged(densities)
-        if isinstance(self.likelihood, Gaussian):
+        if self.likelihood.is_gaussian:
             mixture = mixture.calibrated(prediction.squared_errors(rows.targets))
         return replace(self, mixture=mixture)
 

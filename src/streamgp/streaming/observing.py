@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.errors import ConvergenceError, StreamGPWarning
-from streamgp.likelihoods import AbstractLikelihood, Gaussian
+from streamgp.likelihoods import AbstractLikelihood
 from streamgp.sites import DenseBelief, SiteRule, Sites, find_sites
 from streamgp.streaming.bank import Bank, Seen
 from streamgp.streaming.rows import Rows, likelihood_of
@@ -33,9 +33,9 @@ def observe(bank: Bank, seen: Seen, rows: Rows, likelihood: AbstractLikelihood, 
         likelihood: Of one observation.
         rule: How observations that are not Gaussian become Gaussian sites.
     """
-    if isinstance(likelihood, Gaussian):
-        noise = likelihood.noise_variance.to(rows.targets).expand(1, 1, rows.num_rows)
-        return bank.learn(seen, rows.targets, noise)
+    noise = likelihood.gaussian_noise_variance
+    if noise is not None:
+        return bank.learn(seen, rows.targets, noise.to(rows.targets).expand(1, 1, rows.num_rows))
     likelihood = likelihood_of(likelihood, rows.totals)
     slack = (bank.experts.amplitudes[:, None] * seen.slack).unsqueeze(-2).expand_as(seen.mean)
     belief = DenseBelief(seen.mean, seen.weights.mT @ seen.spread, slack)

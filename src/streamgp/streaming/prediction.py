@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from scipy.special import ndtr, ndtri, stdtr, stdtrit
 from torch import Tensor
 
-from streamgp.likelihoods import AbstractLikelihood, Gaussian
+from streamgp.likelihoods import AbstractLikelihood
 from streamgp.likelihoods.parameters import to_probabilities
 from streamgp.streaming.mixture import Mixture, student_log_density
 
@@ -48,7 +48,7 @@ class StreamPrediction:
     @property
     def is_real(self) -> bool:
         """Whether targets are real, with errors whose scale was learned."""
-        return isinstance(self.likelihood, Gaussian)
+        return self.likelihood.is_gaussian
 
     @property
     def mean(self) -> Float[Tensor, "n ..."]:
@@ -113,9 +113,10 @@ class StreamPrediction:
             # Errors of the function and of the noise have one scale, which is not known: Student's t.
             center, factor = self.latent_mean[experts], self._scales(experts, generator)
             latent = center + factor * (latent - center)
-            assert isinstance(self.likelihood, Gaussian)
+            variance = self.likelihood.gaussian_noise_variance
+            assert variance is not None
             noise = torch.randn(latent.shape, generator=generator, dtype=latent.dtype)
-            draws = latent + factor * self.likelihood.noise_variance.to(latent).sqrt() * noise
+            draws = latent + factor * variance.to(latent).sqrt() * noise
         else:
             draws = self.likelihood.sample(latent, generator=generator)
         return self._output(self.shift + self.scale * draws)

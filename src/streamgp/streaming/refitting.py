@@ -14,7 +14,7 @@ from torch import Tensor
 
 from streamgp.errors import NumericalError, StreamGPWarning, UnsupportedError
 from streamgp.gp import read_kernel
-from streamgp.likelihoods import AbstractLikelihood, Bernoulli, Binomial, Gaussian
+from streamgp.likelihoods import AbstractLikelihood, Gaussian
 from streamgp.linalg import pivoted_cholesky
 from streamgp.streaming.bank import Bank
 from streamgp.streaming.hyperparameters import LearnedKernel, default_kernel, learn_hyperparameters, scaled_to
@@ -177,14 +177,14 @@ def _learn(
     kernel = default_kernel(num_dims) if settings.kernel is None else settings.kernel
     start = LearnedKernel(kernel, _noise(likelihood) or 0.1, recent.inputs[:1]) if before is None else before
     part = recent.part(max(0, window - max(_LEAST_WINDOW, _ROWS_OF_POINT * settings.most_inducing)), window)
-    is_simple = isinstance(likelihood, Gaussian | Bernoulli)
+    is_class = likelihood.outcome_kind == "class"
     gain = math.nan
     if is_searching and recent.num_rows >= FEW_ROWS and _is_varied(part.targets):
         try:
-            if not is_simple:
+            if not (likelihood.is_gaussian or is_class):
                 return _fitted(part, settings, kernel if before is None else before.kernel)
             Y = part.targets - part.targets.mean(-1, keepdim=True)
-            is_noise_known = isinstance(likelihood, Gaussian) and not likelihood.learnable()
+            is_noise_known = likelihood.is_gaussian and not likelihood.learnable()
             start, gain = learn_hyperparameters(
                 part.inputs,
                 Y,
@@ -195,13 +195,13 @@ def _learn(
                 seed=settings.seed,
                 is_thorough=rows.num_rows >= settings.warmup,
             )
-            if isinstance(likelihood, Bernoulli):
+            if is_class:
                 start = scaled_to(start, 1.0)
         except NumericalError:
             pass  # what was learned before goes on
-    noise = start.noise_variance if isinstance(likelihood, Gaussian) else 1.0
+    noise = start.noise_variance if likelihood.is_gaussian else 1.0
     start = replace(start, inducing_points=_points(start.kernel, recent.inputs, anchor, settings, noise))
-    if isinstance(likelihood, Gaussian) and likelihood.learnable():
+    if likelihood.is_gaussian and likelihood.learnable():
         likelihood = Gaussian(torch.tensor(start.noise_variance, dtype=torch.float64))
     return _Learned(start, likelihood, constant, gain)
 
@@ -227,7 +227,8 @@ def _fitted(rows: Rows, settings: StreamSettings, kernel: object) -> _Learned:
         )
     mean = result.gp.mean
     constant = mean.constant.detach().double() if isinstance(mean, ConstantMean) else torch.zeros(())
-    likelihood = settings.starting_likelihood if isinstance(result.likelihood, Binomial) else result.likelihood
+    # Constants of rows, such as numbers of trials, come with the rows.
+    likelihood = settings.starting_likelihood if result.likelihood.has_row_constants else result.likelihood
     found = LearnedKernel(result.gp.kernel, math.nan, result.gp.inducing_points)
     return _Learned(found, likelihood, constant.reshape(1), math.nan)
 
@@ -271,24 +272,24 @@ def _is_varied(targets: Float[Tensor, "c n"]) -> bool:
 
 
 def _noise(likelihood: AbstractLikelihood) -> float | None:
-    return float(likelihood.noise_variance) if isinstance(likelihood, Gaussian) else None
+    noise = likelihood.gaussian_noise_variance
+    return None if noise is None else float(noise)
 
 
 def _constant(rows: Rows, likelihood: AbstractLikelihood) -> Float[Tensor, " c"]:
     """What the latent function is expected to be before its inputs are known."""
-    if isinstance(likelihood, Gaussian):
+    if likelihood.is_gaussian:
         return rows.targets.mean(-1)
-    if isinstance(likelihood, Bernoulli):
-        frequency = (rows.targets.sum(-1) + 1.0) / (rows.num_rows + 2.0)
-        return torch.logit(frequency) if likelihood.link == "logit" else torch.special.ndtri(frequency)
+    if likelihood.outcome_kind == "class":
+        return likelihood.inverse_response((rows.targets.sum(-1) + 1.0) / (rows.num_rows + 2.0))
     return torch.zeros(len(rows.targets), dtype=torch.float64)
 
 
 def _level_noise(learned: _Learned, rows: Rows) -> float:
     """The noise variance with which steps of a level are compared: the inverse of the expected curvature."""
     likelihood = learned.likelihood
-    if isinstance(likelihood, Gaussian):
-        return float(likelihood.noise_variance)
+    if (noise := _noise(likelihood)) is not None:
+        return noise
     mean = learned.constant.unsqueeze(-1).expand_as(rows.targets)
     _, curvature = likelihood_of(likelihood, rows.totals).expected_derivatives(
         mean, torch.ones_like(mean), rows.targets

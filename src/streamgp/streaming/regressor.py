@@ -12,7 +12,6 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from streamgp.errors import DTypeError
-from streamgp.likelihoods import Gaussian
 from streamgp.streaming.estimator import AbstractStreamingEstimator, Batch, EstimatorState, generator_of, read_totals
 from streamgp.streaming.learner import Predicted, StreamLearner
 from streamgp.streaming.merging import merge_learners
@@ -229,9 +228,10 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
     def noise_variance_(self) -> Any:
         """Variance of Gaussian noise in the units of the targets, one for each output; NaN for other likelihoods."""
         model = self._model
-        if not isinstance(model.likelihood, Gaussian):
+        variance = model.likelihood.gaussian_noise_variance
+        if variance is None:
             return float("nan")
-        noise = (model.likelihood.noise_variance * model.units.target_scale.square()).squeeze(-1).numpy()
+        noise = (variance * model.units.target_scale.square()).squeeze(-1).numpy()
         return float(noise[0]) if model.is_flat else noise
 
     @property

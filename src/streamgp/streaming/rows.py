@@ -8,7 +8,7 @@ from torch import Tensor
 
 from streamgp.checks import check_finite, check_targets
 from streamgp.errors import ShapeError
-from streamgp.likelihoods import AbstractLikelihood, Binomial
+from streamgp.likelihoods import AbstractLikelihood
 
 __all__ = ["Rows", "likelihood_of", "read_inputs", "read_rows"]
 
@@ -87,6 +87,4 @@ def read_inputs(X: Tensor, *, num_dims: int | None) -> Float[Tensor, "n d"]:
 
 def likelihood_of(likelihood: AbstractLikelihood, totals: Tensor | None) -> AbstractLikelihood:
     """The likelihood of some rows: with their own numbers of trials, if they have any."""
-    if isinstance(likelihood, Binomial) and totals is not None:
-        return Binomial(totals, num_nodes=likelihood.num_nodes)
-    return likelihood
+    return likelihood if likelihood.row_data is None else likelihood.with_row_data(totals)

@@ -135,9 +135,9 @@ class StreamSettings:
 
     def experts(self, num_outputs: int) -> Experts:
         """What is learned side by side."""
-        is_binary = isinstance(self.starting_likelihood, Bernoulli)
+        is_binary = self.starting_likelihood.outcome_kind == "class"
         if self.half_life == "auto":
-            if isinstance(self.starting_likelihood, Gaussian):
+            if self.starting_likelihood.is_gaussian:
                 return Experts(REAL_EXPERTS)
             if is_binary:
                 return Experts(CLASS_EXPERTS if num_outputs == 1 else MANY_CLASS_EXPERTS)

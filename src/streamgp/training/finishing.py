@@ -7,7 +7,6 @@ from torch import Tensor
 
 from streamgp.conditioning import SparseGP
 from streamgp.gp import Prior, SparseProcess
-from streamgp.likelihoods import Gaussian
 from streamgp.training.features import Observed
 from streamgp.training.full_batch import Task, Trained, hyper_prior, likelihood_bounds
 from streamgp.training.lbfgs import maximize
@@ -44,9 +43,9 @@ def optimal_process(
     """
     before = prior_process(setting, data.jitter) if data.carried is None else data.carried.moved(setting)
     gp, likelihood, X, y = SparseGP(before), setting.likelihood, data.inputs, data.targets
-    if isinstance(likelihood, Gaussian):
-        noise = beta * likelihood.noise_variance.detach().to(y)
-        gp, _ = gp.absorb(X, y, noise_variance=noise, inducing="keep")
+    noise = likelihood.gaussian_noise_variance
+    if noise is not None:
+        gp, _ = gp.absorb(X, y, noise_variance=beta * noise.detach().to(y), inducing="keep")
     elif sites is not None and data.others is None:
         gp, _ = gp.absorb(X, sites.pull / sites.precision, noise_variance=1.0 / sites.precision, inducing="keep")
     else:

@@ -7,7 +7,6 @@ from typing import final
 import torch
 from torch import Tensor
 
-from streamgp.likelihoods import Gaussian
 from streamgp.training.collapsed import collapsed_bound
 from streamgp.training.features import Observed, observed_features
 from streamgp.training.inducing import extend_points, kmeans_points, pivoted_points
@@ -171,7 +170,7 @@ def climb(
     setting: Hyperparameters, task: Task, *, max_iterations: int, learn_inducing: bool = False
 ) -> Hyperparameters:
     """Learn hyperparameters, and inducing points if asked to, by L-BFGS."""
-    if isinstance(setting.likelihood, Gaussian):
+    if setting.likelihood.is_gaussian:
         setting, _ = _ascend(setting, task, max_iterations=max_iterations, learn_inducing=learn_inducing)
         return setting
     log, least_gain = task.log, SITE_GAIN * task.options.tolerance * task.data.num_data
@@ -222,7 +221,7 @@ def evaluate(setting: Hyperparameters, data: Observed, options: Options) -> Trai
     """Evaluate the bound at its optimal belief."""
     with torch.no_grad():
         sites = None
-        if not isinstance(setting.likelihood, Gaussian):
+        if not setting.likelihood.is_gaussian:
             sites, _ = optimal_sites(setting, data, tolerance=FINAL_SITE_TOLERANCE)
         bound = float(_bound(setting, data, sites, beta=options.beta))
         log_prior = float(hyper_prior(setting, data, options).log_density(setting))
@@ -234,8 +233,9 @@ def trace_slack(setting: Hyperparameters, data: Observed, sites: FixedSites | No
     with torch.no_grad():
         features = observed_features(setting, data)
         slack, lost = features.slack, 0.0 if features.carried is None else float(features.carried.lost_trace)
-        if isinstance(setting.likelihood, Gaussian):
-            return float((slack / setting.likelihood.noise_variance.to(slack)).mean()) + lost / data.num_data
+        noise = setting.likelihood.gaussian_noise_variance
+        if noise is not None:
+            return float((slack / noise.to(slack)).mean()) + lost / data.num_data
         if sites is None:
             sites, _ = optimal_sites(setting, data, tolerance=SITE_TOLERANCE)
         return float((slack * sites.precision).mean()) + lost / data.num_data
@@ -248,7 +248,7 @@ def hyper_prior(setting: Hyperparameters, data: Observed, options: Options) -> H
         setting.kernel,
         setting.mean,
         likelihood=setting.likelihood,
-        target_variance=target_variance(data, is_gaussian=isinstance(setting.likelihood, Gaussian)),
+        target_variance=target_variance(data, is_gaussian=setting.likelihood.is_gaussian),
     )
 
 
@@ -268,15 +268,17 @@ def target_variance(data: Observed, *, is_gaussian: bool) -> float:
 def likelihood_bounds(setting: Hyperparameters, data: Observed) -> dict[str, tuple[float, float]]:
     """Bounds of the logarithm of a learned noise variance."""
     likelihood = setting.likelihood
-    if not (isinstance(likelihood, Gaussian) and likelihood.learnable()):
+    noise = likelihood.gaussian_noise_variance
+    if noise is None or not likelihood.learnable():
         return {}
-    start = float(likelihood.noise_variance)
+    start = float(noise)
     least = min(_LEAST_NOISE * target_variance(data, is_gaussian=True), start)
     return {"noise_variance": (math.log(least), float("inf"))}
 
 
 def _bound(setting: Hyperparameters, data: Observed, sites: FixedSites | None, *, beta: float) -> Tensor:
-    if isinstance(setting.likelihood, Gaussian):
-        return collapsed_bound(setting, data, setting.likelihood.noise_variance, beta=beta)
+    noise = setting.likelihood.gaussian_noise_variance
+    if noise is not None:
+        return collapsed_bound(setting, data, noise, beta=beta)
     assert sites is not None
     return sites_bound(setting, data, sites)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from streamgp.errors import NumericalError, OptionError, ValueRangeError
 from streamgp.gp import SparseProcess
-from streamgp.likelihoods import AbstractLikelihood, Gaussian
+from streamgp.likelihoods import AbstractLikelihood
 from streamgp.linalg import apply, cholesky, solve_lower, solve_vector
 from streamgp.training.batches import AbstractSource
 from streamgp.training.data import Rows, to_observed
@@ -128,7 +128,7 @@ def train_in_minibatches(
     with torch.no_grad():
         if source.is_repeatable and options.objective == "elbo":
             batches = (_observed(rows, scaling) for rows in source.visit(options.generator))
-            if isinstance(setting.likelihood, Gaussian):
+            if setting.likelihood.is_gaussian:
                 run.belief, run.bound, run.slack = summed_belief(setting, batches, beta=options.beta)
             else:
                 for data in batches:
@@ -246,8 +246,8 @@ def summed_belief(
     through the sums $G G^\top$, $G r$, $r^\top r$, so one pass in batches is exact.
     """
     Z, likelihood = setting.inducing_points, setting.likelihood
-    assert isinstance(likelihood, Gaussian)
-    noise = likelihood.noise_variance.detach().to(Z)
+    assert likelihood.gaussian_noise_variance is not None
+    noise = likelihood.gaussian_noise_variance.detach().to(Z)
     precision = torch.eye(len(Z), dtype=Z.dtype, device=Z.device)
     pull = Z.new_zeros(len(Z))
     squares = slack = 0.0

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from streamgp.conditioning.mixed_likelihood import MixedLikelihood
 from streamgp.gp import read_kernel
-from streamgp.likelihoods import AbstractLikelihood, Gaussian
+from streamgp.likelihoods import AbstractLikelihood
 from streamgp.linalg import cholesky, solve_lower
 from streamgp.training.features import Features
 from streamgp.training.sites_bound import FixedSites, bound_at_sites, sites_of
@@ -72,7 +72,7 @@ class OutputModel:
         self.prototype, self.problem, self.outputs = prototype, problem, outputs
         self.likelihoods, num_outputs = tuple(likelihoods), len(likelihoods)
         self.num_latents, self.num_outputs = num_latents, num_outputs
-        self.is_gaussian = all(isinstance(each, Gaussian) for each in likelihoods)
+        self.is_gaussian = all(each.is_gaussian for each in likelihoods)
         # Latent functions of a single output come last.
         self.num_own = 0 if outputs == "icm" else num_outputs
         self.num_shared = num_latents - self.num_own
@@ -143,7 +143,7 @@ class OutputModel:
             values = [torch.full((num_scales,), _LOG_LENGTHSCALE[side], dtype=torch.float64)]
             values.append(torch.full((num_weights,), sign * _MOST_WEIGHT, dtype=torch.float64))
             for each in self.likelihoods:
-                limit = _LOG_NOISE[side] if isinstance(each, Gaussian) else sign * _MOST_VALUE
+                limit = _LOG_NOISE[side] if each.is_gaussian else sign * _MOST_VALUE
                 values += [torch.full((v.numel(),), limit, dtype=torch.float64) for v in each.learnable().values()]
             ends.append(torch.cat([*values, mean + sign * 10.0]))
         return ends[0], ends[1]
@@ -210,8 +210,9 @@ class OutputModel:
 
 
 def _noise(likelihood: AbstractLikelihood) -> Tensor:
-    assert isinstance(likelihood, Gaussian)
-    return likelihood.noise_variance.double()
+    noise = likelihood.gaussian_noise_variance
+    assert noise is not None
+    return noise.double()
 
 
 def spread_of(X: Tensor) -> Tensor:

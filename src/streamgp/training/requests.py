@@ -11,7 +11,7 @@ from torch import Tensor
 from streamgp.conditioning import SparseGP
 from streamgp.errors import NumericalError
 from streamgp.gp import SparseProcess
-from streamgp.likelihoods import AbstractLikelihood, Gaussian
+from streamgp.likelihoods import AbstractLikelihood
 from streamgp.training.data import Rows, check_points, to_observed
 from streamgp.training.finishing import cast_process, learn_belief, optimal_process, rounded_points
 from streamgp.training.full_batch import Log, Task, Trained, evaluate, target_variance, train
@@ -42,7 +42,7 @@ class Request:
     @property
     def is_gaussian(self) -> bool:
         """Whether the observations are."""
-        return self.likelihood is None or isinstance(self.likelihood, Gaussian)
+        return self.likelihood is None or self.likelihood.is_gaussian
 
 
 def prepare(
@@ -109,7 +109,7 @@ def _train_once(setting: Hyperparameters, task: Task, dtype: torch.dtype) -> tup
     data, options = task.data, task.options
     setting = rounded_points(train(setting, task), dtype)
     trained = evaluate(setting, data, options)
-    is_gaussian = isinstance(setting.likelihood, Gaussian)
+    is_gaussian = setting.likelihood.is_gaussian
     if options.objective == "pll" or (options.beta != 1.0 and not is_gaussian):
         return learn_belief(trained, task)
     return trained, optimal_process(setting, data, beta=options.beta, sites=trained.sites)

@@ -71,7 +71,7 @@ def starting_hyperparameters(
         start: Earlier result, whose inducing points are the first ones too.
         target_variance: The natural scale of the latent function.
     """
-    X, is_gaussian = data.inputs, likelihood is None or isinstance(likelihood, Gaussian)
+    X, is_gaussian = data.inputs, likelihood is None or likelihood.is_gaussian
     Z = X[:1]
     if start is not None:
         gp = start.gp if isinstance(start, FitResult) else start

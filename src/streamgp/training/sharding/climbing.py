@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from streamgp.gp import SparseProcess
-from streamgp.likelihoods import AbstractLikelihood, Gaussian
+from streamgp.likelihoods import AbstractLikelihood
 from streamgp.training.finishing import prior_process
 from streamgp.training.full_batch import (
     FINAL_SITE_TOLERANCE,
@@ -51,7 +51,7 @@ def climb_over_shards(
     """
     options, log = task.options, task.log
     num_data = num_data * len(questions)
-    if isinstance(setting.likelihood, Gaussian):
+    if setting.likelihood.is_gaussian:
         layout = _layout(setting, task, likelihood=likelihood, scaling=scaling)
         objective = _total(
             [gaussian_objective(shards, layout, task.data.jitter, beta=options.beta) for shards in questions]
@@ -89,7 +89,7 @@ def evaluate_over_shards(
     layout = replace(_layout(setting, task, likelihood=likelihood, scaling=scaling), learn_inducing=False)
     place, options = Place(layout, layout.space().start), task.options
     with torch.no_grad():
-        if isinstance(setting.likelihood, Gaussian):
+        if setting.likelihood.is_gaussian:
             totals = gaussian_totals(shards, place, task.data.jitter)
             bound = float(bound_of(totals, setting, beta=options.beta))
             belief, slack = belief_of(totals, setting, beta=options.beta), slack_of(totals, setting)

@@ -9,7 +9,6 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from streamgp.likelihoods import Gaussian
 from streamgp.linalg import cholesky, solve_lower, solve_lower_transpose, solve_vector
 from streamgp.training.collapsed import solve_both
 from streamgp.training.features import inducing_covariance, prior_moments
@@ -206,6 +205,6 @@ def _collapsed(
 
 
 def _noise(setting: Hyperparameters) -> Tensor:
-    likelihood = setting.likelihood
-    assert isinstance(likelihood, Gaussian)
-    return likelihood.noise_variance.to(setting.inducing_points)
+    noise = setting.likelihood.gaussian_noise_variance
+    assert noise is not None
+    return noise.to(setting.inducing_points)
