@@ -9,6 +9,7 @@ from streamgp.acquisition.latent_variance import latent_variance
 from streamgp.acquisition.lookahead_thompson import lookahead_thompson_sampling
 from streamgp.acquisition.response_variance import response_variance
 from streamgp.acquisition.rules.hypervolume import NoisyHypervolumeImprovement
+from streamgp.acquisition.rules.hypervolume_gradient import HypervolumeKnowledgeGradient
 from streamgp.acquisition.rules.improvement import (
     ExpectedImprovement,
     ExpectedUtilityOfBest,
@@ -43,6 +44,7 @@ __all__ = [
     "ExpectedUtilityOfBest",
     "Gibbon",
     "HotspotEntropy",
+    "HypervolumeKnowledgeGradient",
     "IntegratedVariance",
     "KnowledgeGradient",
     "LatentVariance",

@@ -5,6 +5,7 @@ from typing import Any
 
 from streamgp.acquisition.abstract_rule import AbstractRule
 from streamgp.acquisition.rules.hypervolume import NoisyHypervolumeImprovement
+from streamgp.acquisition.rules.hypervolume_gradient import HypervolumeKnowledgeGradient
 from streamgp.acquisition.rules.improvement import (
     ExpectedImprovement,
     Gibbon,
@@ -32,6 +33,7 @@ OPTIMIZER_RULES: Mapping[str, type[AbstractRule]] = {
     "gibbon": Gibbon,
     "multi_step": MultiStep,
     "qnehvi": NoisyHypervolumeImprovement,
+    "qhvkg": HypervolumeKnowledgeGradient,
     "thompson": Thompson,
     "lookahead_thompson": LookaheadThompson,
     "random": Random,
