@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import final
 
@@ -16,11 +16,26 @@ from streamgp.streaming.learner import Predicted
 from streamgp.streaming.metrics import CLASS_MEASURES, VALUE_MEASURES, StreamMetrics
 from streamgp.streaming.one_vs_rest import PredictedLabels
 
-__all__ = ["INTERVAL", "ClassScore", "ValueScore"]
+__all__ = ["INTERVAL", "ClassScore", "ValueScore", "label_loss"]
 
 # The ends of the interval that should hold 90 % of the targets.
 INTERVAL = (0.05, 0.95)
 _TINY = sys.float_info.min
+
+
+def label_loss(label: Hashable, probabilities: Mapping[Hashable, float], num_seen: int) -> float:
+    """Negative log probability of a label, with some left for labels that never came.
+
+    By the rule of succession, these have the probability of one that came once after so many rows.
+
+    Args:
+        label: The label that came.
+        probabilities: Of the labels that were known.
+        num_seen: Number of rows before it.
+    """
+    unseen = 1.0 / (num_seen + 1.0)
+    likely = (1.0 - unseen) * probabilities[label] if label in probabilities else unseen
+    return -math.log(max(likely, _TINY))
 
 
 @final
@@ -147,15 +162,14 @@ class ClassScore:
         """After rows that were learned."""
         if part.probabilities is None or not self.baseline.num_rows:
             return self.seen(part.labels)
-        column = {label: index for index, label in enumerate(part.classes)}
-        densities = []
-        for i, (label, each) in enumerate(zip(part.labels, part.probabilities.tolist(), strict=True)):
-            # By the rule of succession, a label that never came has the probability of one that came once.
-            unseen = 1.0 / (part.num_seen + i + 1.0)
-            likely = (1.0 - unseen) * each[column[label]] if label in column else unseen
-            densities.append(-math.log(max(likely, _TINY)))
         return self.add(
-            part.labels, classes=part.classes, probabilities=part.probabilities, negative_log_density=densities
+            part.labels,
+            classes=part.classes,
+            probabilities=part.probabilities,
+            negative_log_density=[
+                label_loss(label, dict(zip(part.classes, each, strict=True)), part.num_seen)
+                for label, each in zip(part.labels, part.probabilities.tolist(), strict=True)
+            ],
         )
 
     def seen(self, labels: Sequence[Hashable]) -> "ClassScore":

@@ -38,8 +38,8 @@ def test_labels_are_scored_by_their_probabilities():
     probabilities = learner.predict(torch.tensor([[0.0, 1.0], [1.0, 1.0], [2.0, 1.0]], dtype=torch.float64)).tolist()
     first, second, unseen, nothing = scored.entries
     assert first["probabilities"] == dict(zip("ab", probabilities[0], strict=True))
-    assert first["nlpd"] == pytest.approx(-math.log(probabilities[0][0]))
-    assert second["nlpd"] == pytest.approx(-math.log(probabilities[1][1]))
+    assert first["nlpd"] == pytest.approx(-math.log(6 / 7 * probabilities[0][0]))
+    assert second["nlpd"] == pytest.approx(-math.log(6 / 7 * probabilities[1][1]))
     assert unseen["nlpd"] == pytest.approx(math.log(7.0))
     a, b = probabilities[2]
     metrics = scored.score.metrics

@@ -1,6 +1,5 @@
 """Predictions of rows before they are learned, as lines of a file and as what metrics measure."""
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -11,7 +10,7 @@ from torch import Tensor
 from streamgp.cli.stream.rows import Row
 from streamgp.streaming import LearnInfo, StreamLearner
 from streamgp.streaming.one_vs_rest import OneVsRest
-from streamgp.streaming.scoring import INTERVAL, ClassScore, ValueScore
+from streamgp.streaming.scoring import INTERVAL, ClassScore, ValueScore, label_loss
 
 __all__ = ["Learner", "Recent", "Score", "Scored", "learn", "num_inducing", "score"]
 
@@ -158,7 +157,7 @@ def _score_classes(
         predicted = max(labels, key=each.__getitem__)
         entry = {**number, "prediction": predicted, "probabilities": each, "target": row.target}
         if row.target is not None:
-            nlpd.append(-math.log(each.get(str(row.target), learner.unseen)))
+            nlpd.append(label_loss(str(row.target), each, learner.num_seen))
             errors.append(float(predicted != row.target))
             entry["nlpd"] = nlpd[-1]
             recent.append(Recent(number["row"], each.get(str(row.target), 0.0), None, None, None))
