@@ -2,12 +2,14 @@
 
     python benchmarks/distributed.py [--rows N] [--shards K ...] [--inducing P] [--workers W ...] [--evaluations E]
                                      [--iterations I] [--directory DIRECTORY]
+    python benchmarks/distributed.py --generated ROWS ... [--inducing P] [--evaluations E]
 
 Rows are made from a known function of 8 inputs and written as Parquet files (`.npy` without pyarrow). Measured: value
 and gradient of the collapsed bound, which is what a fit repeats, over the files in this process, and on a Dask cluster
 of so many workers with one thread each; seconds of an evaluation, microseconds a row, bytes of each way (pickled), and
 the peak memory of a process that only evaluates. With `--iterations` a whole fit follows, here and on the cluster.
-The bound of every run is compared with the first.
+The bound of every run is compared with the first. With `--generated` nothing is written: shards of 50 000 rows are made
+by functions when they are needed, for each number of rows in turn, and the peak memory of this process is told.
 """
 
 import argparse
@@ -55,6 +57,30 @@ class FileShard:
 
             table = parquet.read_table(self.path).to_pandas().to_numpy()
         return np.ascontiguousarray(table[:, :-1]), np.ascontiguousarray(table[:, -1])
+
+
+@dataclass(frozen=True)
+class GeneratedShard:
+    """A function that makes some blocks of rows."""
+
+    blocks: range
+
+    def __call__(self) -> tuple[np.ndarray, np.ndarray]:
+        parts = [rows(BLOCK, block) for block in self.blocks]
+        return np.concatenate([X for X, _ in parts]), np.concatenate([y for _, y in parts])
+
+
+def generated(sizes: list[int], num_inducing: int, num_evaluations: int) -> None:
+    for num_rows in sizes:
+        num_blocks = num_rows // BLOCK
+        shards = [GeneratedShard(range(i, min(i + 50, num_blocks))) for i in range(0, num_blocks, 50)]
+        value, seconds, processor = evaluate(MappedShards(shards, map), num_inducing, num_evaluations)
+        print(
+            f"{num_rows} rows in {len(shards)} shards, p = {num_inducing}, {num_evaluations} evaluations: "
+            f"{seconds:.1f} s, processor {processor:.1f} s, {1e6 * processor / num_rows:.2f} us a row, "
+            f"{peak_megabytes()} MB at the peak, bound {value:.6f}",
+            flush=True,
+        )
 
 
 def write(directory: Path, num_rows: int, num_shards: int) -> list[FileShard]:
@@ -138,6 +164,7 @@ def main() -> None:
     parser.add_argument("--evaluations", type=int, default=2)
     parser.add_argument("--iterations", type=int, default=0, help="of a whole fit, here and on the last cluster")
     parser.add_argument("--directory", type=Path)
+    parser.add_argument("--generated", type=int, nargs="+", help="numbers of rows, made by functions")
     parser.add_argument("--memory", nargs="+", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.memory:
@@ -146,6 +173,9 @@ def main() -> None:
         print(peak_megabytes())
         return
     torch.set_num_threads(1)
+    if arguments.generated:
+        generated(arguments.generated, arguments.inducing, arguments.evaluations)
+        return
     with tempfile.TemporaryDirectory(dir=arguments.directory) as name:
         directory, first = Path(name), None
         for num_shards in arguments.shards:

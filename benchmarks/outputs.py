@@ -1,6 +1,6 @@
 """Several outputs: held-out exchange rates, and the cost of fantasies beside bare torch.
 
-    python benchmarks/outputs.py [fx | speed]
+    python benchmarks/outputs.py [fx | speed | fits | tasks]
 
 *fx*: the 13 exchange rates of 2007 with their own gaps; three more gaps are held out as in the literature on
 collaborative outputs (days 50 to 99 of CAD, 100 to 149 of JPY, 150 to 199 of AUD), and the standardised mean squared
@@ -8,6 +8,13 @@ error on them is printed, for independent and for correlated outputs of several 
 
 *speed*: value and gradient of 64 fantasies of 4 outputs at 5 restarts of 3 points, beside the same formula with the
 same kernel matrices and no library around it (d = 6, 4 latent functions with 50 inducing points each, float64).
+
+*fits*: seconds and bound of `sg.fit(outputs="lmc")` beside GPyTorch's `LMCVariationalStrategy` with as many latent
+functions and inducing points and 1000 steps of Adam, on 200 rows of 3 outputs.
+
+*tasks*: Branin's function, whose dear evaluations are counted until one is within 0.25 of the minimum, by expected
+improvement on a grid, with and without 24 evaluations of a cheap task that is correlated with it (BoTorch's
+`AugmentedBranin` at fidelity 0.5); 10 seeds, paired.
 """
 
 import argparse
@@ -15,7 +22,9 @@ import statistics
 import time
 from collections.abc import Callable
 
+import gpytorch
 import torch
+from botorch.test_functions import AugmentedBranin
 from gpytorch.kernels import MaternKernel
 from rich.console import Console
 from rich.table import Table
@@ -25,6 +34,7 @@ import streamgp as sg
 from streamgp.datasets.exchange_rates import CURRENCIES
 from streamgp.datasets.tables import read_table
 from streamgp.gp.coregionalization import output_rows
+from streamgp.models import OnlineMultiTaskGP
 
 HELD_OUT = {"CAD": slice(49, 99), "JPY": slice(99, 149), "AUD": slice(149, 199)}
 console = Console()
@@ -124,11 +134,100 @@ def speed() -> None:
     console.print({name: f"{1e3 * seconds:.1f} ms" for name, seconds in best.items()}, f"ratio {ratio:.2f}", error)
 
 
+def fits() -> None:
+    rng = torch.Generator().manual_seed(0)
+    X = torch.rand(200, 1, generator=rng, dtype=torch.float64)
+    shared = torch.stack([(9.0 * X).sin(), (14.0 * X).cos()], dim=-1).squeeze(-2)
+    Y = shared @ torch.tensor([[1.0, -0.5, 0.3], [0.2, 0.8, -1.0]], dtype=torch.float64)
+    Y = Y + 0.1 * torch.randn(200, 3, generator=rng, dtype=torch.float64)
+    result = sg.fit(X, Y, outputs="lmc", rank=2, num_inducing=20)
+    bound, seconds = adam(X, Y, num_latents=5, num_inducing=20, num_steps=1000)
+    console.print(
+        f"streamgp: bound {result.info.bound:.2f}, {result.info.seconds:.2f} s, {result.info.reason}; GPyTorch, 1000 "
+        f"steps of Adam: {bound:.2f}, {seconds:.2f} s"
+    )
+
+
+def adam(X: Tensor, Y: Tensor, *, num_latents: int, num_inducing: int, num_steps: int) -> tuple[float, float]:
+    """The bound that GPyTorch reaches, and the seconds it takes."""
+    batch = torch.Size([num_latents])
+
+    class Model(gpytorch.models.ApproximateGP):
+        def __init__(self) -> None:
+            Z = X[:: len(X) // num_inducing][:num_inducing].expand(num_latents, num_inducing, 1).clone()
+            q = gpytorch.variational.CholeskyVariationalDistribution(num_inducing, batch_shape=batch)
+            base = gpytorch.variational.VariationalStrategy(self, Z, q, learn_inducing_locations=True)
+            super().__init__(
+                gpytorch.variational.LMCVariationalStrategy(
+                    base, num_tasks=Y.shape[-1], num_latents=num_latents, latent_dim=-1
+                )
+            )
+            self.mean_module = gpytorch.means.ConstantMean(batch_shape=batch)
+            self.covar_module = gpytorch.kernels.ScaleKernel(MaternKernel(2.5, batch_shape=batch), batch_shape=batch)
+
+        def forward(self, x: Tensor) -> gpytorch.distributions.MultivariateNormal:
+            return gpytorch.distributions.MultivariateNormal(self.mean_module(x), self.covar_module(x))
+
+    torch.manual_seed(0)
+    model = Model().double()
+    likelihood = gpytorch.likelihoods.MultitaskGaussianLikelihood(num_tasks=Y.shape[-1]).double()
+    objective = gpytorch.mlls.VariationalELBO(likelihood, model, num_data=len(X))
+    optimizer = torch.optim.Adam([*model.parameters(), *likelihood.parameters()], lr=0.02)
+    began = time.perf_counter()
+    for _ in range(num_steps):
+        optimizer.zero_grad()
+        loss = -objective(model(X), Y)
+        loss.backward()
+        optimizer.step()
+    seconds = time.perf_counter() - began
+    return float(objective(model(X), Y).detach()) * len(X), seconds
+
+
+def tasks(num_seeds: int = 10) -> None:
+    counts = [(dear_evaluations(seed, num_cheap=24), dear_evaluations(seed, num_cheap=0)) for seed in range(num_seeds)]
+    for name, each in zip(("with the cheap task", "without"), zip(*counts, strict=True), strict=True):
+        console.print(f"dear evaluations {name}: median {statistics.median(each):g}, {sorted(each)}")
+
+
+def dear_evaluations(seed: int, *, num_cheap: int, most: int = 30) -> int:
+    """How many evaluations of the dear task bring one within 0.25 of the minimum; 3 to start with."""
+    function = AugmentedBranin(negate=False)
+    low, high = torch.tensor([[-5.0, 0.0], [10.0, 15.0]], dtype=torch.float64)
+    steps = torch.linspace(0.0, 1.0, 61, dtype=torch.float64)
+    grid = torch.cartesian_prod(steps, steps)
+
+    def value(unit: Tensor, fidelity: float) -> Tensor:
+        inputs = torch.cat([low + (high - low) * unit, unit.new_full((len(unit), 1), fidelity)], dim=-1)
+        return function(inputs).unsqueeze(-1)
+
+    def with_task(unit: Tensor, task: int) -> Tensor:
+        return torch.cat([unit, unit.new_full((len(unit), 1), float(task))], dim=-1)
+
+    minimum = float(value(grid, 1.0).min())
+    sobol = torch.quasirandom.SobolEngine(2, scramble=True, seed=seed)
+    first, cheap = sobol.draw(3, dtype=torch.float64), sobol.draw(num_cheap, dtype=torch.float64)
+    X, Y = torch.cat([with_task(first, 0), with_task(cheap, 1)]), torch.cat([value(first, 1.0), value(cheap, 0.5)])
+    for count in range(3, most):
+        best = float(Y[X[:, -1] == 0].min())
+        if best - minimum < 0.25:
+            return count
+        model = OnlineMultiTaskGP.fit(X, Y, num_inducing=len(X), max_iterations=60)
+        posterior = model.posterior(grid.unsqueeze(-2))
+        deviation = posterior.variance.flatten().clamp_min(1e-12).sqrt()
+        z = (best - posterior.mean.flatten()) / deviation
+        normal = torch.distributions.Normal(0.0, 1.0)
+        improvement = deviation * (z * normal.cdf(z) + normal.log_prob(z).exp())
+        x = grid[improvement.argmax()].unsqueeze(0)
+        X, Y = torch.cat([X, with_task(x, 0)]), torch.cat([Y, value(x, 1.0)])
+    return most
+
+
+PARTS = {"fx": fx, "speed": speed, "fits": fits, "tasks": tasks}
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", nargs="?", choices=("fx", "speed"))
+    parser.add_argument("part", nargs="?", choices=tuple(PARTS))
     part = parser.parse_args().part
-    if part in (None, "fx"):
-        fx()
-    if part in (None, "speed"):
-        speed()
+    for name, run in PARTS.items():
+        if part in (None, name):
+            run()

@@ -21,6 +21,7 @@ def test_a_regressor_predicts_as_the_fit_does(X):
     estimator = regressor_from_fit(result, shards, likelihood="gaussian")
     np.testing.assert_allclose(estimator.predict(X), result.predict(torch.from_numpy(X)).mean.numpy(), rtol=1e-8)
     assert estimator.partial_fit(X[:1], [100.0]).num_seen_ == 41
+    assert estimator.state_.score.metrics.num_rows == 1
 
 
 def test_a_classifier_has_the_probabilities_of_each_question_normalised(X):
@@ -33,3 +34,5 @@ def test_a_classifier_has_the_probabilities_of_each_question_normalised(X):
         [r.likelihood.predictive_mean(f.mean, f.variance) for r, f in zip(results, latent, strict=True)], dim=-1
     )
     np.testing.assert_allclose(estimator.predict_proba(X), each / each.sum(-1, keepdim=True), rtol=1e-6)
+    assert estimator.partial_fit(X[:1], labels[:1]).num_seen_ == 41
+    assert dict(estimator.state_.score.baseline.counts)[labels[0]] == 1 + (labels == labels[0]).sum()

@@ -1,14 +1,17 @@
 """From a fit, over shards or at once, to the estimators of streams, which predict and go on learning."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from gpytorch.means import ZeroMean
 from torch import Tensor
 
 from streamgp.gp import Prior, SparseProcess
 from streamgp.streaming.bank import Bank
+from streamgp.streaming.baselines import ClassBaseline, ValueBaseline
 from streamgp.streaming.classifier import StreamingGPClassifier
 from streamgp.streaming.estimator import EstimatorState
 from streamgp.streaming.experts import Expert, Experts
@@ -19,6 +22,7 @@ from streamgp.streaming.model import StreamModel
 from streamgp.streaming.one_vs_rest import OneVsRest
 from streamgp.streaming.points import Usage
 from streamgp.streaming.regressor import StreamingGPRegressor
+from streamgp.streaming.scoring import ClassScore, ValueScore
 from streamgp.streaming.settings import StreamSettings
 from streamgp.streaming.units import Units
 from streamgp.training import FitResult
@@ -40,7 +44,10 @@ def regressor_from_fit(result: FitResult, shards: AbstractShards, *, likelihood:
     options: Any = {"num_inducing": result.gp.num_inducing, "half_life": None}
     estimator = StreamingGPRegressor(likelihood, **options)
     settings = StreamSettings(likelihood=likelihood, **options)
-    estimator.state_ = EstimatorState(_learner((result,), settings, *_range(shards)))
+    parts = shards.ask(_look_at_values)
+    n, total, last = sum(part[0] for part in parts), sum(part[1] for part in parts), parts[-1][2]
+    score = ValueScore(baseline=ValueBaseline(n, (last,), (total / n,)))
+    estimator.state_ = EstimatorState(_learner((result,), settings, *_range(shards)), score=score)
     estimator.n_features_in_ = result.gp.inducing_points.shape[-1]
     return estimator
 
@@ -59,7 +66,11 @@ def classifier_from_fit(
     estimator = StreamingGPClassifier(**options)
     settings = StreamSettings(likelihood="bernoulli", **options)
     learner = _learner(results, settings, *_range(shards), is_flat=False, is_exclusive=len(classes) > 2)
-    estimator.state_ = EstimatorState(OneVsRest(settings, tuple(classes), learner))
+    parts, counts = shards.ask(_look_at_labels), Counter[Any]()
+    for part, _ in parts:
+        counts.update(part)
+    score = ClassScore(baseline=ClassBaseline(tuple(counts.items()), parts[-1][1]))
+    estimator.state_ = EstimatorState(OneVsRest(settings, tuple(classes), learner), score=score)
     estimator.n_features_in_ = results[0].gp.inducing_points.shape[-1]
     return estimator
 
@@ -138,3 +149,15 @@ def _range(shards: AbstractShards) -> tuple[Tensor, Tensor, int]:
 def _find_range(index: int, shard: Any, kept: Any) -> tuple[Tensor, Tensor, int]:
     X = torch.as_tensor(shard[0]).double()
     return X.amin(0), X.amax(0), len(X)
+
+
+def _look_at_values(index: int, shard: Any, kept: Any) -> tuple[int, float, float]:
+    """Number, sum and last of the targets, with which predictions to come are compared."""
+    y = torch.as_tensor(shard[1]).double()
+    return len(y), float(y.sum()), float(y[-1])
+
+
+def _look_at_labels(index: int, shard: Any, kept: Any) -> tuple[dict[Any, int], Any]:
+    """How often each label came, and the last."""
+    labels = np.asarray(shard[1]).tolist()
+    return dict(Counter(labels)), labels[-1]

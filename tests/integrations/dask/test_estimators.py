@@ -22,12 +22,12 @@ def data():
 @pytest.fixture(scope="module")
 def regressor(client, data):
     X, y = (dask_array.from_array(each, chunks=(50, 2)[: each.ndim]) for each in data)
-    return DaskGPRegressor(num_inducing=8, max_iterations=20).fit(X, y)
+    return DaskGPRegressor(num_inducing=8, max_iterations=5).fit(X, y)
 
 
 def test_the_fit_is_that_of_one_process(regressor, data):
     X, y = data
-    one = sg.fit([(X, y)], map=map, num_inducing=8, max_iterations=20, standardize=True)
+    one = sg.fit([(X, y)], map=map, num_inducing=8, max_iterations=5, standardize=True)
     assert regressor.info_[0].bound == pytest.approx(one.info.bound, rel=1e-8)
     mean = regressor.to_local().predict(X)
     np.testing.assert_allclose(mean, 5.0 + 2.0 * np.sin(X[:, 0]), atol=0.5)
@@ -56,7 +56,7 @@ def test_the_local_estimator_learns_on_and_survives_pickling(regressor, data):
 def test_columns_of_data_frames_keep_their_names(client, data):
     table = pd.DataFrame({"east": data[0][:, 0], "north": data[0][:, 1], "y": data[1]})
     frame = dask_dataframe.from_pandas(table, npartitions=3)
-    model = DaskGPRegressor(num_inducing=5, max_iterations=2).fit(frame[["east", "north"]], frame["y"])
+    model = DaskGPRegressor(num_inducing=3, max_iterations=1).fit(frame[["east", "north"]], frame["y"])
     assert list(model.feature_names_in_) == ["east", "north"]
     np.testing.assert_allclose(
         model.predict(frame[["east", "north"]]).compute(), model.to_local().predict(table[["east", "north"]])
