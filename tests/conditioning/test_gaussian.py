@@ -15,6 +15,7 @@ from streamgp.testing.reference import (
     exact_gp,
     predict_dense,
 )
+from streamgp.testing.tolerances import approximation
 
 
 class TestSparseGP(ConditioningLaws):
@@ -31,6 +32,29 @@ class TestConditionedGP(ConditioningLaws):
 
     def make(self, problem: SparseProblem, held: Observations):
         return condition(problem.gp, held)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("noise", [1e-14, 1e-13, 1e-12, 1e-9])
+def test_a_chain_below_jitter_weighs_its_observations_equally(rng, noise, dtype):
+    """Two observations of one value: what noise cannot be told from rounding is the same for both."""
+    problem = random_sparse_gp(rng, dtype=dtype)
+    x = torch.rand(1, 2, generator=rng, dtype=torch.float64).to(dtype)
+    zero, one = torch.zeros(1, dtype=dtype), torch.ones(1, dtype=dtype)
+    chained = problem.gp.condition(x, zero, noise_variance=noise).condition(x, one, noise_variance=noise)
+    # The least jitter is 1e-12, or 1e-5 in single precision; rounding beside it.
+    limits = approximation(64 * torch.finfo(dtype).eps / (1e-12 if dtype == torch.float64 else 1e-5), "jitter")
+    assert_close(chained.predict(x).mean, 0.5 * one, **limits)
+    again = chained.condition(x, one, noise_variance=noise)
+    assert_close(again.predict(x).mean, 2.0 / 3.0 * one, **limits)
+
+
+def test_fantasies_that_need_jitter_are_chained_with_their_own_axes(rng):
+    gp = random_sparse_gp(rng).gp
+    x = torch.rand(1, 2, generator=rng, dtype=torch.float64)
+    y = torch.arange(6, dtype=torch.float64).reshape(3, 2, 1)
+    chained = gp.condition(x, y[0, 0], noise_variance=1e-14).condition(x, y, noise_variance=1e-14)
+    assert_close(chained.predict(x).mean, 0.5 * y, **approximation(0.02, "jitter"))
 
 
 def test_the_sparse_posterior_equals_its_dense_definition(rng):

@@ -16,6 +16,8 @@ from streamgp.storage import register
 
 __all__ = ["ConditionedProcess", "JointPredictive", "observe", "predict_jointly"]
 
+_NAME = "the covariance of the observations"
+
 
 @register
 @final
@@ -157,9 +159,11 @@ def observe(
     Returns:
         Belief after the observations.
     """
-    last, jitter = cholesky(
-        noise.add_to(predictive.covariance), scale=predictive.scale, name="the covariance of the observations"
-    )
+    corner = noise.add_to(predictive.covariance)
+    if isinstance(process, ConditionedProcess) and bool((process.jitter > 0).any()):
+        # What earlier observations needed is part of their noise, and as much of that of new ones.
+        corner = corner + torch.diag_embed(process.jitter.unsqueeze(-1).expand(*process.jitter.shape, y.shape[-1]))
+    last, jitter = cholesky(corner, scale=predictive.scale, name=_NAME)
     residual = solve_vector(last, y - predictive.mean)
     if isinstance(process, SparseProcess):
         P = predictive.reduction_features
@@ -169,17 +173,55 @@ def observe(
         return replace(process, whitened_residual=held.expand(*broadcast_shapes(held.shape[:-1], y.shape[:-1]), -1))
     V = predictive.whitened_cross
     assert V is not None
+    factor, residual = extend_cholesky(process.factor, V.mT, last), _append(process.whitened_residual, residual)
+    if bool((jitter > 0).any()):
+        factor, residual, jitter = _factorize_together(process, predictive, y, corner)
     return replace(
         process,
         inputs=_concatenate(process.inputs, predictive.inputs, dim=-2, num_trailing=2),
         projection=_join(process, predictive),
-        factor=extend_cholesky(process.factor, V.mT, last),
+        factor=factor,
         reduction_features=_concatenate(
             process.reduction_features, predictive.reduction_features, dim=-1, num_trailing=2
         ),
-        whitened_residual=_concatenate(process.whitened_residual, residual, dim=-1, num_trailing=1),
-        jitter=torch.maximum(process.jitter, jitter),
+        whitened_residual=residual,
+        jitter=process.jitter + jitter,
     )
+
+
+def _factorize_together(
+    process: ConditionedProcess,
+    predictive: JointPredictive,
+    y: Float[Tensor, "*s k"],
+    corner: Float[Tensor, "*c k k"],
+) -> tuple[Float[Tensor, "*c h h"], Float[Tensor, "*t h"], Float[Tensor, "*c"]]:
+    """Earlier and new observations in one factorisation, so that all of them share the jitter that the new ones need.
+
+    Jitter is noise. On the new observations alone it would count the earlier ones as many times more precise.
+
+    Args:
+        process: Belief before the observations.
+        predictive: What it expects of them.
+        y: Observed values.
+        corner: Their covariance given the earlier ones, with noise.
+
+    Returns:
+        The factor, the whitened residuals, and the jitter.
+    """
+    V, k = predictive.whitened_cross, y.shape[-1]
+    assert V is not None
+    root = extend_cholesky(process.factor, V.mT, torch.zeros_like(corner))
+    A = root @ root.mT + torch.nn.functional.pad(corner, (root.shape[-1] - k, 0, root.shape[-1] - k, 0))
+    held = process.base.prior.variance(process.inputs).detach()
+    held = held if process.projection is None else apply(process.projection.square(), held)
+    factor, jitter = cholesky(A, scale=_append(held, predictive.scale), name=_NAME)
+    r = process.whitened_residual
+    residual = _append(apply(process.factor, r), y - predictive.mean + apply(V.mT, r))
+    return factor, solve_vector(factor, residual), jitter
+
+
+def _append(first: Tensor, second: Tensor) -> Tensor:
+    return _concatenate(first, second, dim=-1, num_trailing=1)
 
 
 def _project_rows(matrix: Tensor, projection: Tensor | None) -> Tensor:

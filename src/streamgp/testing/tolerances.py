@@ -15,9 +15,9 @@ which of these it is.
 draws exceeds; with the fixed seeds of the tests, it passes always or never.
 
 *Judgement.* A result that must be good and not exact (an optimum found, a fit near the truth, a share of a sample) is
-compared with a number in the test itself, as that number is the claim. The laws, and the tests of `linalg`, `sites` and
-exact conditioning, have no other literal tolerances; those that are left elsewhere are of this kind, or approximations
-that are still written as numbers.
+compared with a number in the test itself, as that number is the claim. The laws in `streamgp.testing` have no other
+literal tolerances. Tests of single modules have some 70 that are rounding or approximations and still written as
+numbers; new ones use the functions below.
 """
 
 from typing import Any, Literal
