@@ -147,13 +147,13 @@ def _range(shards: AbstractShards) -> tuple[Tensor, Tensor, int]:
 
 
 def _find_range(index: int, shard: Any, kept: Any) -> tuple[Tensor, Tensor, int]:
-    X = torch.as_tensor(shard[0]).double()
+    X = torch.tensor(np.asarray(shard[0]), dtype=torch.float64)
     return X.amin(0), X.amax(0), len(X)
 
 
 def _look_at_values(index: int, shard: Any, kept: Any) -> tuple[int, float, float]:
     """Number, sum and last of the targets, with which predictions to come are compared."""
-    y = torch.as_tensor(shard[1]).double()
+    y = np.asarray(shard[1], dtype=np.float64)
     return len(y), float(y.sum()), float(y[-1])
 
 

@@ -64,15 +64,17 @@ def test_parquet_files_are_read_alike(files, tmp_path):
 def test_labels_are_fitted_scored_and_predicted(tmp_path):
     rng = np.random.default_rng(1)
     X = rng.uniform(-3.0, 3.0, size=(60, 2))
-    labels = np.array(["west", "middle", "east"])[np.digitize(X[:, 0], [-1.0, 1.0])]
+    labels = np.where(X[:, 0] + 0.5 * rng.standard_normal(60) > 0, "east", "west")
     table, model, predictions = (tmp_path / name for name in ("table.csv", "model.zip", "predictions.csv"))
     write(table, X, labels)
-    done = run("fit", table, "--target", "y", "--classes", "--output", model, *OPTIONS)
+    done = run(
+        "fit", table, "--target", "y", "--classes", "--output", model, "--num-inducing", 3, "--max-iterations", 1
+    )
     assert done.exit_code == 0, done.output
     assert "Held out, 6 rows: accuracy" in done.output
     assert run("predict", model, table, "--output", predictions).exit_code == 0
     rows = list(csv.DictReader(predictions.open()))
-    assert np.mean([row["y"] == label for row, label in zip(rows, labels, strict=True)]) > 0.8
+    assert np.mean([row["y"] == label for row, label in zip(rows, labels, strict=True)]) > 0.7
     local = sg.load_estimator(model)
     probabilities = [[float(row[f"y_probability_{each}"]) for each in local.classes_] for row in rows]
     names = pytest.importorskip("pandas").DataFrame(X, columns=["east", "north"])

@@ -63,21 +63,20 @@ def test_columns_of_data_frames_keep_their_names(client, data):
     )
 
 
-@pytest.mark.parametrize("edges", [[0.0], [-1.0, 1.0]], ids=["two", "three"])
-def test_classes_are_told_apart(client, data, edges):
-    X = data[0][:60]
+def test_classes_are_told_apart(client, data):
+    X = data[0][:30]
     # With errors, so that sites are found in few steps.
-    values = X[:, 0] + 0.7 * np.random.default_rng(1).standard_normal(60)
-    labels = np.array(["low", "up", "aloft"])[np.digitize(values, edges)]
-    lazy = dask_array.from_array(X, chunks=(40, 2)), dask_array.from_array(labels, chunks=40)
-    model = DaskGPClassifier(num_inducing=4, max_iterations=1).fit(*lazy)
+    values = X[:, 0] + 0.7 * np.random.default_rng(1).standard_normal(30)
+    labels = np.array(["low", "up", "aloft"])[np.digitize(values, [-1.0, 1.0])]
+    lazy = dask_array.from_array(X, chunks=(20, 2)), dask_array.from_array(labels, chunks=20)
+    model = DaskGPClassifier(num_inducing=3, max_iterations=1).fit(*lazy)
     assert list(model.classes_) == sorted(set(labels))
     assert model.score(*lazy) > 0.6
     probabilities = model.predict_proba(lazy[0]).compute()
     np.testing.assert_allclose(probabilities.sum(1), 1.0)
     local = model.to_local()
     np.testing.assert_allclose(probabilities, local.predict_proba(X))
-    assert local.partial_fit(X[:2], labels[:2]).num_seen_ == 62
+    assert local.partial_fit(X[:2], labels[:2]).num_seen_ == 32
 
 
 def test_one_class_is_refused_with_a_sentence(client, data):

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
-from copy import deepcopy
 from typing import Any, final
 
 import dask
@@ -16,7 +15,7 @@ import numpy as np
 
 from streamgp.errors import ClusterError, DTypeError, ShapeError, StreamGPError, ValueRangeError
 from streamgp.training.sharding import AbstractShards
-from streamgp.training.sharding.shards import Question, Step, viewed
+from streamgp.training.sharding.shards import Question, Step, own_copy, viewed
 
 __all__ = ["DaskShards", "cluster_errors", "from_collections", "gather_within", "read_client"]
 
@@ -164,7 +163,7 @@ def _second(end: tuple[Any, Any]) -> Any:
 
 def _call(function: Question, index: int, pair: Any, kept: Any) -> Any:
     # A worker may run functions in threads that share this one.
-    return deepcopy(function)(index, pair, kept)
+    return own_copy(function)(index, pair, kept)
 
 
 def read_client(client: Any) -> Any:

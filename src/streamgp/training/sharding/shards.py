@@ -1,5 +1,6 @@
 """Data that lies in shards, each of which computes what a fit needs of it: sums of a few p² numbers."""
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
@@ -24,6 +25,7 @@ __all__ = [
     "blocks_of",
     "load_shard",
     "overview_of",
+    "own_copy",
     "sample_of",
     "viewed",
 ]
@@ -101,8 +103,27 @@ class _Call:
 
     def __call__(self, item: tuple[int, Any, Any]) -> Any:
         index, shard, kept = item
-        # Evaluating a kernel under other parameters changes it for a while, which threads must not share.
-        return deepcopy(self.function)(index, load_shard(index, shard), kept)
+        return own_copy(self.function)(index, load_shard(index, shard), kept)
+
+
+class _Own(threading.local):
+    """The step that a thread took last, and its copy of it."""
+
+    source: Question | None = None
+    copied: Question | None = None
+
+
+_OWN = _Own()
+
+
+def own_copy(function: Question) -> Question:
+    """A copy that no other thread has, made once for all shards of a step that one thread visits.
+
+    Evaluating a kernel under other parameters changes it for a while, which threads must not share.
+    """
+    if _OWN.source is not function or _OWN.copied is None:
+        _OWN.source, _OWN.copied = function, deepcopy(function)
+    return _OWN.copied
 
 
 def viewed(function: Question, view: Callable[[Any], Any] | None) -> Question:
