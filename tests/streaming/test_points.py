@@ -96,3 +96,15 @@ def test_old_regions_are_kept_while_there_are_points_enough_and_nothing_is_forgo
         learner, _ = learner.learn(X[start : start + 20], y[start : start + 20])
     error = learner.predict(X).mean - torch.sin(X.squeeze(-1))
     assert float(error.square().mean().sqrt()) < 0.1
+
+
+@pytest.mark.parametrize(("typical", "expected"), [(0.8, 0), (0.2, 1)])
+def test_a_point_moves_for_a_row_that_is_farther_away_than_others_only(rng, typical, expected):
+    bank, _ = _bank(rng, lengthscale=0.05)
+    x = torch.tensor([[3.04]], dtype=torch.float64)
+    seen = bank.see(x)
+    assert 0.4 < float(seen.slack / bank.process.prior.variance(x)) < 0.8
+    usage = Usage(torch.zeros(8, dtype=torch.float64), 50, typical, 1000)
+    _, later, _, num_moves = follow(bank, usage, x, seen, most=8)
+    assert num_moves == expected
+    assert min(typical, 0.5) < later.typical_slack < max(typical, 0.5)

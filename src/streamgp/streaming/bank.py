@@ -19,6 +19,8 @@ __all__ = ["Bank", "Seen"]
 
 # Of the prior variance of the inducing values, on the diagonal of their covariance.
 _JITTER = 1e-8
+# Most rows of which what was seen is kept.
+_MOST_KEPT = 16
 
 
 class Seen(NamedTuple):
@@ -106,13 +108,27 @@ class Bank:
         return self.process.inducing_points
 
     def see(self, X: Float[Tensor, "n d"]) -> Seen:
-        """Predict latent values."""
+        """Predict latent values; those of the inputs that were seen last are kept, as they are likely learned next."""
+        last = self.__dict__.get("_last")
+        if last is not None and last[0].shape == X.shape and torch.equal(last[0], X):
+            return last[1]
         features = self.process.inducing_factor.whitening @ self.process.prior.covariance(self.inducing_points, X)
-        slack = (self.process.prior.variance(X) - features.square().sum(-2)).clamp_min(0.0)
-        H = self.weights(X, features)
+        slack = (self.process.prior.variance(X) - features.square().sum(-2)).clamp_min_(0.0)
+        seen = self._seen(self.weights(X, features), features, slack)
+        if len(X) <= _MOST_KEPT:
+            self.__dict__["_last"] = X, seen
+        return seen
+
+    def see_again(self, seen: Seen, index: int) -> Seen:
+        """Predict one of the latent values that were seen, by a bank of the same inducing points, after others."""
+        one = slice(index, index + 1)
+        H, slack = seen.weights[..., one], seen.slack[one]
+        return self._seen(H, seen.features[:, one], slack)
+
+    def _seen(self, H: Float[Tensor, "e 1 k n"], features: Float[Tensor, "m n"], slack: Float[Tensor, " n"]) -> Seen:
         spread = self.covariance @ H
         mean = (self.mean.unsqueeze(-2) @ H).squeeze(-2) + self.constant.unsqueeze(-1)
-        variance = (H * spread).sum(-2).clamp_min(0.0) + (self.experts.amplitudes[:, None] * slack).unsqueeze(-2)
+        variance = (H * spread).sum(-2).clamp_min_(0.0) + (self.experts.amplitudes[:, None] * slack).unsqueeze(-2)
         return Seen(H, features, slack, mean, spread, variance)
 
     def weights(self, X: Float[Tensor, "n d"], features: Float[Tensor, "m n"]) -> Float[Tensor, "e 1 k n"]:
@@ -165,20 +181,15 @@ class Bank:
         return self.absorb(seen, targets, noise)._aged_in_place(targets.shape[-1])._sharing(self)
 
     def _aged_in_place(self, num_rows: int) -> "Bank":
-        """The same with a covariance that nobody else holds, most of which is left as it is: memory is the cost."""
+        """The same with a covariance that nobody else holds."""
         kept = self.experts.remembered(num_rows)
-        mean, S = self.mean.clone(), self.covariance
-        for index, share in enumerate(kept.tolist()):
-            if share < 1.0:
-                root = math.sqrt(share)
-                mean[index, :, :-1] *= root
-                S[index, :, :-1, :-1] *= share
-                S[index, :, :-1, -1] *= root
-                S[index, :, -1, :-1] *= root
+        root = self.mean.new_ones(len(kept), self.mean.shape[-1])
+        root[:, :-1] = kept.sqrt().unsqueeze(-1)
+        S = self.covariance.mul_((root.unsqueeze(-1) * root.unsqueeze(-2)).unsqueeze(1))
         diagonal = S.diagonal(dim1=-2, dim2=-1)
         diagonal[..., :-1] += (1.0 - kept)[:, None, None]
         diagonal[..., -1] += (num_rows * self.level_noise * self.experts.level_steps).unsqueeze(-1)
-        return replace(self, mean=mean)
+        return replace(self, mean=self.mean * root.unsqueeze(1))
 
     def carried(self, other: "Bank") -> "Bank":
         r"""This belief under the kernel and at the inducing points of another.
@@ -220,6 +231,10 @@ class Bank:
         ones = self.process.inducing_factor.whitening.sum(-1)
         shift[..., : self.num_inducing] = inverse_roots[:, None, None] * change.unsqueeze(-1) * ones
         return shift
+
+    def __getstate__(self) -> dict[str, object]:
+        """What copies and pickles hold: not what was seen last."""
+        return {name: value for name, value in self.__dict__.items() if name != "_last"}
 
     def _sharing(self, other: "Bank") -> "Bank":
         """Share what was derived from the experts."""

@@ -25,7 +25,7 @@ _JITTER = 1e-8
 _START_NOISE = 0.05
 # The least noise variance that is learned, relative to the variance of the targets.
 _LEAST_NOISE = 1e-5
-_WARM_ITERATIONS, _FRESH_ITERATIONS = 12, 25
+_WARM_ITERATIONS, _FRESH_ITERATIONS = 8, 20
 _TOLERANCE = 1e-3
 
 

@@ -11,7 +11,6 @@ from torch import Tensor
 from streamgp.errors import OptionError, UnsupportedError
 from streamgp.streaming.bank import Bank
 from streamgp.streaming.model import StreamModel
-from streamgp.streaming.points import Usage
 from streamgp.streaming.prediction import StreamPrediction
 from streamgp.streaming.refitting import RefitReport, relearn
 from streamgp.streaming.rows import Rows, likelihood_of, read_inputs, read_rows
@@ -173,7 +172,7 @@ class StreamLearner:
             constant=bank.constant,
             level_noise=bank.level_noise,
         )
-        model = replace(model, bank=fresh, usage=Usage.none(fresh.num_inducing))
+        model = replace(model, bank=fresh, usage=model.usage.for_points(fresh.num_inducing))
         return replace(self, model=model, anchor=None, halfway=None, buffer=None)
 
     def rewarm(self) -> "StreamLearner":

@@ -16,6 +16,7 @@ _SWITCHING_RATE = 0.005
 # What one row counts for in the scale of errors, in the long run: the latest 33 rows or so, or the latest 200. A scale
 # that moves is followed by the former; one that stays is better known by the latter. They are weighed like experts.
 _SCALE_RATES = (0.03, 0.005)
+_KEPT = 1.0 - torch.tensor(_SCALE_RATES, dtype=torch.float64)[:, None, None]
 _RATE_SWITCHING = 0.003
 # Degrees of freedom of the first prediction, and the most: the scale of errors is never known well.
 _FIRST_DEGREES, _MOST_DEGREES = 3.0, 30.0
@@ -89,7 +90,7 @@ class Mixture:
         if not self.is_scaled:
             return self
         num_errors, total, weights = self.num_errors, self.squared_errors, self.rate_weights
-        kept = 1.0 - torch.tensor(_SCALE_RATES, dtype=total.dtype)[:, None, None]
+        kept = _KEPT
         for square in squares.unbind(-1):
             degrees = min(_FIRST_DEGREES + float(num_errors[0]), _MOST_DEGREES)
             scale = _scales(total, num_errors)

@@ -13,7 +13,7 @@ from streamgp.streaming.bank import Bank, Seen
 from streamgp.streaming.hyperparameters import LearnedKernel
 from streamgp.streaming.mixture import Mixture
 from streamgp.streaming.observing import observe
-from streamgp.streaming.points import Usage, follow
+from streamgp.streaming.points import Usage, follow, used
 from streamgp.streaming.prediction import StreamPrediction
 from streamgp.streaming.rows import Rows, likelihood_of
 from streamgp.streaming.settings import StreamSettings
@@ -95,6 +95,11 @@ class StreamModel:
         )
         bank = observe(bank, seen, rows, self.likelihood, settings.sites)
         return replace(self, bank=bank, usage=usage)
+
+    def learned_in_place(self, rows: Rows, seen: Seen, settings: StreamSettings) -> "StreamModel":
+        """The same where no inducing point moves."""
+        bank = observe(self.bank, seen, rows, self.likelihood, settings.sites)
+        return replace(self, bank=bank, usage=used(self.bank, self.usage, seen))
 
     def sample_latent(
         self, X: Float[Tensor, "n d"], num_samples: int, generator: torch.Generator

@@ -1,5 +1,6 @@
 """Learning rows of any likelihood by a bank of experts."""
 
+import math
 import warnings
 
 import torch
@@ -7,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.errors import ConvergenceError, StreamGPWarning
-from streamgp.likelihoods import AbstractLikelihood
+from streamgp.likelihoods import AbstractLikelihood, Bernoulli
 from streamgp.sites import DenseBelief, SiteRule, Sites, find_sites
 from streamgp.streaming.bank import Bank, Seen
 from streamgp.streaming.rows import Rows, likelihood_of
@@ -19,6 +20,7 @@ _NUM_STEPS, _LONGEST_STEP = 5, 4.0
 # The residual, in standard deviations, beyond which sites are looked for with more care.
 _LARGEST_RESIDUAL = 0.05
 _LEAST_PRECISION = 1e-6
+_LOG_ROOT_2_PI = 0.5 * math.log(2.0 * math.pi)
 # Rounds in which the sites of several labels take notice of each other.
 _NUM_ROUNDS = 3
 
@@ -36,6 +38,8 @@ def observe(bank: Bank, seen: Seen, rows: Rows, likelihood: AbstractLikelihood, 
     noise = likelihood.gaussian_noise_variance
     if noise is not None:
         return bank.learn(seen, rows.targets, noise.to(rows.targets).expand(1, 1, rows.num_rows))
+    if isinstance(likelihood, Bernoulli) and likelihood.link == "probit" and rule.rule == "variational":
+        return _match_moments(bank, seen, rows.targets)
     likelihood = likelihood_of(likelihood, rows.totals)
     slack = (bank.experts.amplitudes[:, None] * seen.slack).unsqueeze(-2).expand_as(seen.mean)
     belief = DenseBelief(seen.mean, seen.weights.mT @ seen.spread, slack)
@@ -56,6 +60,30 @@ def observe(bank: Bank, seen: Seen, rows: Rows, likelihood: AbstractLikelihood, 
             bank = observe(bank, bank.see(row.inputs), row, likelihood, rule)
         return bank
     return bank.learn(seen, sites.targets, sites.variance)
+
+
+def _match_moments(bank: Bank, seen: Seen, targets: Float[Tensor, "c n"]) -> Bank:
+    r"""Learn labels under the probit link, one after the other, each by the moments of its exact posterior.
+
+    For a latent value of mean $m$ and variance $v$, of which the inducing points leave $s$ open, a label $y = \pm 1$
+    has the probability $\Phi(z)$ with $z = y m / \sqrt{1 + s + v}$. With $r = \mathcal N(z) / \Phi(z)$, the
+    posterior has the mean $m + v g$ and the variance $v - v^2 h$, where $g = y r / \sqrt{1 + s + v}$ and
+    $h = r (z + r) / (1 + s + v)$: a Gaussian observation of $m + g / h$ with noise $1 / h - v$ gives the same.
+
+    References:
+        Csató, Opper (2002), Sparse on-line Gaussian processes.
+    """
+    signs = 2.0 * targets - 1.0
+    for i in range(targets.shape[-1]):
+        row = seen if targets.shape[-1] == 1 else bank.see_again(seen, i)
+        value = (row.weights * row.spread).sum(-2)
+        total = 1.0 + row.variance
+        z = signs[:, i : i + 1] * row.mean / total.sqrt()
+        ratio = torch.exp(-0.5 * z.square() - _LOG_ROOT_2_PI - torch.special.log_ndtr(z))
+        curvature = (ratio * (z + ratio) / total).clamp_min(_LEAST_PRECISION)
+        slope = signs[:, i : i + 1] * ratio / total.sqrt()
+        bank = bank.learn(row, row.mean + slope / curvature, (1.0 / curvature - value).clamp_min(_LEAST_PRECISION))
+    return bank
 
 
 def _concave_sites(

@@ -11,10 +11,13 @@ from torch import Tensor
 from streamgp.gp import SparseProcess
 from streamgp.streaming.bank import Bank, Seen
 
-__all__ = ["Usage", "follow"]
+__all__ = ["Usage", "follow", "used"]
 
 # What the inducing points may leave of a latent value, in units of the noise, before a point is added for it.
 _SLACK_TOLERANCE = 0.02
+# What they may leave of it in units of what they leave of rows on average: in many dimensions no point is close to the
+# next row, and a stream that stands still would exchange one for each.
+_UNUSUAL, _MOST_UNUSUAL = 1.5, 0.9
 # Below this share of its prior variance an input is a copy of the inducing points, up to rounding.
 _COPY = 1e-6
 # A point may go when none of the latest rows, so many for each point, would have missed it.
@@ -31,15 +34,31 @@ class Usage:
     Attributes:
         last_rows: Numbers of the rows that last used each point.
         num_rows: Number of rows so far.
+        typical_slack: What the points left of latent values of late, on average, as a share of the prior variance,
+            before any moved to them.
+        num_followed: Number of rows that this is known from.
     """
 
     last_rows: Float[Tensor, " m"]
     num_rows: int = 0
+    typical_slack: float = 0.0
+    num_followed: int = 0
 
     @classmethod
     def none(cls, num_inducing: int) -> "Usage":
         """Before any row."""
         return cls(torch.zeros(num_inducing, dtype=torch.float64))
+
+    def for_points(self, num_inducing: int) -> "Usage":
+        """The same for other inducing points, which no row used so far."""
+        return replace(self.none(num_inducing), typical_slack=self.typical_slack, num_followed=self.num_followed)
+
+    def followed(self, slack: float, num_rows: int) -> "Usage":
+        """Take note of what points left of some rows, as a share."""
+        num_followed = self.num_followed + num_rows
+        share = num_rows / max(num_rows, min(num_followed, len(self.last_rows)))
+        typical = self.typical_slack + share * (slack - self.typical_slack)
+        return replace(self, typical_slack=typical, num_followed=num_followed)
 
     @property
     def is_unused(self) -> Bool[Tensor, " m"]:
@@ -51,16 +70,16 @@ class Usage:
         n = is_used.shape[-1]
         numbers = torch.arange(self.num_rows + 1, self.num_rows + n + 1, dtype=torch.float64)
         last_rows = torch.where(is_used, numbers, 0.0).amax(-1)
-        return Usage(torch.maximum(self.last_rows, last_rows), self.num_rows + n)
+        return replace(self, last_rows=torch.maximum(self.last_rows, last_rows), num_rows=self.num_rows + n)
 
     def exchanged(self, index: int) -> "Usage":
         """With a newcomer, at the end, in place of a point."""
         stays = torch.arange(len(self.last_rows)) != index
-        return Usage(self.last_rows[stays], self.num_rows).joined()
+        return replace(self, last_rows=self.last_rows[stays]).joined()
 
     def joined(self) -> "Usage":
         """With a newcomer at the end, which the latest row uses."""
-        return Usage(torch.cat([self.last_rows, self.last_rows.new_tensor([self.num_rows])]), self.num_rows)
+        return replace(self, last_rows=torch.cat([self.last_rows, self.last_rows.new_tensor([self.num_rows])]))
 
 
 def follow(
@@ -86,13 +105,20 @@ def follow(
     """
     noise = bank.level_noise / float(bank.experts.amplitudes.max())
     needed = _SLACK_TOLERANCE * noise
-    usage = usage.add(_losses(bank, seen) > needed)
+    usage = used(bank, usage, seen)
+    typical = _UNUSUAL * usage.typical_slack
+    usage = usage.followed(float((seen.slack / bank.process.prior.variance(X)).mean()), len(X))
     num_moves = 0
     while num_moves < len(X):
         slack, index = seen.slack.max(-1)
         x = X[int(index)].unsqueeze(0)
         variance = float(bank.process.prior.variance(x))
-        if float(slack) < max(_COPY * variance, needed if is_sparing or bank.num_inducing >= most else 0.0):
+        least = _COPY * variance
+        if bank.num_inducing >= most:
+            least = max(least, needed, min(typical, _MOST_UNUSUAL) * variance)
+        elif is_sparing:
+            least = max(least, needed)
+        if float(slack) < least:
             break
         if bank.num_inducing < most:
             bank, usage = _joined(bank, x), usage.joined()
@@ -104,6 +130,12 @@ def follow(
         seen = bank.see(X)
         num_moves += 1
     return bank, usage, seen, num_moves
+
+
+def used(bank: Bank, usage: Usage, seen: Seen) -> Usage:
+    """Count rows that were seen by which points they use."""
+    needed = _SLACK_TOLERANCE * bank.level_noise / float(bank.experts.amplitudes.max())
+    return usage.add(_losses(bank, seen) > needed)
 
 
 def _leaving(bank: Bank, usage: Usage, redundant: float) -> int | None:

@@ -131,7 +131,7 @@ def relearn(
     )
     if anchor is not None:
         bank = anchor.carried(bank)
-    usage = Usage.none(bank.num_inducing)
+    usage = Usage.none(bank.num_inducing) if before is None else before.usage.for_points(bank.num_inducing)
     model = StreamModel(bank, usage, mixture, learned.likelihood, learned.hyperparameters, units, is_exclusive, is_flat)
     return _replayed(model, buffer, settings, rows.num_rows - num_unjudged, halfway, learned.gain)
 
@@ -139,6 +139,7 @@ def relearn(
 def _replayed(
     model: StreamModel, buffer: Rows, settings: StreamSettings, judged_from: int, halfway: int | None, gain: float
 ) -> Relearned:
+    """Learn the rows of a buffer, for which the inducing points were chosen: none moves."""
     n, kept, size = buffer.num_rows, None, settings.num_at_once
     stops = sorted({*range(0, n, size), n, judged_from, *([] if halfway is None else [halfway])})
     for start, stop in pairwise(stops):
@@ -149,7 +150,7 @@ def _replayed(
         seen = model.bank.see(scaled.inputs)
         if start >= judged_from:
             model = model.judged(model.prediction(seen, part.totals), part)
-        model = model.learned(scaled, seen, settings)
+        model = model.learned_in_place(scaled, seen, settings)
     return Relearned(model, kept, gain)
 
 

@@ -1,0 +1,63 @@
+import math
+from copy import deepcopy
+
+import pytest
+import torch
+from gpytorch.means import ZeroMean
+
+from streamgp.likelihoods import Gaussian
+from streamgp.streaming.hyperparameters import _bound, default_kernel, learn_hyperparameters, scaled_to
+from streamgp.training.parameters import Hyperparameters
+
+
+def _problem(rng, n=80, c=1):
+    X = torch.randn(n, 2, generator=rng, dtype=torch.float64)
+    Y = torch.sin(2.0 * X[:, 0]).expand(c, n) + 0.2 * torch.randn(c, n, generator=rng, dtype=torch.float64)
+    return X, Y - Y.mean(-1, keepdim=True)
+
+
+def test_with_points_at_all_inputs_the_bound_is_the_log_marginal_likelihood_of_all_targets(rng):
+    X, Y = _problem(rng, n=20, c=3)
+    kernel = default_kernel(2)
+    setting = Hyperparameters(kernel, ZeroMean(), Gaussian(torch.tensor(0.3).double()), X, {})
+    with torch.no_grad():
+        K = kernel(X).to_dense() + 0.3 * torch.eye(20, dtype=torch.float64)
+        law = torch.distributions.MultivariateNormal(torch.zeros(20, dtype=torch.float64), K)
+        assert float(_bound(setting, X, Y)) == pytest.approx(float(law.log_prob(Y).sum()), rel=1e-5)
+
+
+@pytest.fixture(scope="module")
+def learned():
+    X, Y = _problem(torch.Generator().manual_seed(3))
+    options = {"kernel": default_kernel(2), "noise_variance": None, "num_inducing": 20, "seed": 0}
+    return X, Y, options, learn_hyperparameters(X, Y, before=None, **options)
+
+
+def test_noise_and_relevance_of_columns_are_learned(learned):
+    _, _, _, (found, gain) = learned
+    assert 0.02 < found.noise_variance < 0.08
+    first, second = found.kernel.base_kernel.lengthscale.flatten().tolist()
+    assert second > 2.0 * first
+    assert math.isnan(gain)
+
+
+def test_a_search_from_what_was_learned_never_loses(learned):
+    X, Y, options, (found, _) = learned
+    again, gain = learn_hyperparameters(X, Y, before=found, is_thorough=False, **options)
+    assert gain >= -1e-9
+    assert again.bound >= found.bound - 1e-3
+
+
+def test_noise_that_is_known_stays(learned):
+    X, Y, options, _ = learned
+    found, _ = learn_hyperparameters(X, Y, before=None, **{**options, "noise_variance": 0.5})
+    assert found.noise_variance == pytest.approx(0.5)
+
+
+def test_an_outputscale_that_the_user_froze_is_not_scaled(learned):
+    _, _, _, (found, _) = learned
+    assert float(scaled_to(found, 3.0).kernel.outputscale.detach()) == pytest.approx(3.0)
+    frozen = deepcopy(found.kernel)
+    frozen.raw_outputscale.requires_grad_(False)
+    kept = scaled_to(type(found)(frozen, found.noise_variance, found.inducing_points), 3.0)
+    assert torch.equal(kept.kernel.outputscale, found.kernel.outputscale)

@@ -1,0 +1,92 @@
+import pytest
+import torch
+from gpytorch.kernels import MaternKernel, ScaleKernel
+from torch.testing import assert_close
+
+from streamgp.likelihoods import Bernoulli, Gaussian, Poisson
+from streamgp.sites import SiteRule
+from streamgp.streaming.bank import Bank
+from streamgp.streaming.experts import Expert, Experts
+from streamgp.streaming.observing import observe
+from streamgp.streaming.rows import Rows
+from streamgp.testing.tolerances import tolerance
+
+EXPERTS = Experts((Expert(amplitude=2.0), Expert(30.0, level_gain=0.2, slope=0.5)))
+
+
+def _bank(rng, m=6, c=2):
+    kernel = ScaleKernel(MaternKernel(2.5)).double().requires_grad_(False)
+    Z = torch.randn(m, 2, generator=rng, dtype=torch.float64)
+    constant = torch.linspace(-0.5, 0.5, c, dtype=torch.float64)
+    return Bank.from_prior(EXPERTS, kernel, Z, constant=constant, level_noise=1.0)
+
+
+def _labels(rng, n, c=2):
+    X = torch.randn(n, 2, generator=rng, dtype=torch.float64)
+    return Rows(X, torch.randint(0, 2, (c, n), generator=rng).double())
+
+
+def test_a_label_gives_the_moments_of_its_exact_posterior(rng):
+    bank = _bank(rng)
+    rows = _labels(rng, 1)
+    seen = bank.see(rows.inputs)
+    value = (seen.weights * seen.spread).sum(-2)  # of the part that inducing points know of
+    slack = seen.variance - value
+    learned = observe(bank, seen, rows, Bernoulli("probit"), SiteRule())
+    after = bank.see(rows.inputs)._replace(weights=seen.weights)
+    g = torch.linspace(-12.0, 12.0, 20_001, dtype=torch.float64)
+    f = seen.mean + value.sqrt() * g
+    signs = (2.0 * rows.targets - 1.0).expand_as(seen.mean)
+    density = torch.exp(-0.5 * g.square()) * torch.special.ndtr(signs * f / (1.0 + slack).sqrt())
+    density = density / density.sum(-1, keepdim=True)
+    mean = (density * f).sum(-1, keepdim=True)
+    variance = (density * (f - mean).square()).sum(-1, keepdim=True)
+    # The first expert does not age, so that its belief after the row is the posterior.
+    H = after.weights
+    found_mean = (learned.mean.unsqueeze(-2) @ H).squeeze(-2) + bank.constant.unsqueeze(-1)
+    found_variance = (H * (learned.covariance @ H)).sum(-2)
+    assert_close(found_mean[0], mean[0], rtol=1e-6, atol=1e-6)
+    assert_close(found_variance[0], variance[0], rtol=1e-6, atol=1e-6)
+
+
+def test_labels_of_a_block_are_learned_as_if_one_by_one(rng):
+    bank, rows = _bank(rng), _labels(rng, 7)
+    once = observe(bank, bank.see(rows.inputs), rows, Bernoulli("probit"), SiteRule())
+    singly = bank
+    for i in range(7):
+        row = rows.part(i, i + 1)
+        singly = observe(singly, singly.see(row.inputs), row, Bernoulli("probit"), SiteRule())
+    assert_close(once.mean, singly.mean, **tolerance(torch.float64))
+    assert_close(once.covariance, singly.covariance, **tolerance(torch.float64))
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_a_label_that_is_certain_or_impossible_leaves_a_belief_of_finite_numbers(rng, sign):
+    bank = _bank(rng, c=1)
+    far = Bank.from_prior(
+        EXPERTS, bank.process.prior.kernel, bank.inducing_points, constant=torch.tensor([60.0 * sign]).double(),
+        level_noise=1.0,
+    )  # fmt: skip
+    row = Rows(bank.inducing_points[:1], torch.ones(1, 1, dtype=torch.float64))
+    learned = observe(far, far.see(row.inputs), row, Bernoulli("probit"), SiteRule())
+    assert bool(learned.mean.isfinite().all())
+    assert float(torch.linalg.eigvalsh(learned.covariance).min()) > 0.0
+
+
+def test_gaussian_rows_are_absorbed_with_their_noise_and_time_goes_on(rng):
+    bank, rows = _bank(rng), _labels(rng, 3)
+    seen = bank.see(rows.inputs)
+    learned = observe(bank, seen, rows, Gaussian(0.3), SiteRule())
+    noise = torch.full((1, 1, 3), 0.3, dtype=torch.float64)
+    expected = bank.absorb(seen, rows.targets, noise).age(3)
+    assert_close(learned.mean, expected.mean, **tolerance(torch.float64))
+    assert_close(learned.covariance, expected.covariance, **tolerance(torch.float64))
+
+
+def test_counts_pull_the_mean_towards_their_logarithm(rng):
+    bank = _bank(rng, c=1)
+    row = Rows(bank.inducing_points[:1], torch.full((1, 1), 20.0, dtype=torch.float64))
+    seen = bank.see(row.inputs)
+    after = observe(bank, seen, row, Poisson(), SiteRule()).see(row.inputs)
+    assert bool((after.mean > seen.mean + 0.5).all())
+    assert bool((after.mean < 3.1).all())

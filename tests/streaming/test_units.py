@@ -1,0 +1,52 @@
+import torch
+from torch.testing import assert_close
+
+from streamgp.streaming.rows import Rows
+from streamgp.streaming.units import Units
+
+
+def _rows(rng, n=40):
+    X = 5.0 + 3.0 * torch.randn(n, 2, generator=rng, dtype=torch.float64)
+    return Rows(X, 100.0 + 10.0 * torch.randn(1, n, generator=rng, dtype=torch.float64))
+
+
+def test_rows_get_zero_mean_and_unit_variance(rng):
+    rows = _rows(rng)
+    scaled = Units.of(rows, is_target_scaled=True).rows(rows)
+    for values in (scaled.inputs.mT, scaled.targets):
+        assert_close(values.mean(-1), torch.zeros_like(values[:, 0]), rtol=0.0, atol=1e-12)
+        assert_close(values.std(-1, correction=0), torch.ones_like(values[:, 0]))
+
+
+def test_targets_stay_where_they_are_not_scaled(rng):
+    rows = _rows(rng)
+    assert torch.equal(Units.of(rows, is_target_scaled=False).rows(rows).targets, rows.targets)
+
+
+def test_columns_that_are_constant_are_shifted_only():
+    rows = Rows(torch.full((20, 1), 1e6, dtype=torch.float64), torch.full((1, 20), 3.0, dtype=torch.float64))
+    units = Units.of(rows, is_target_scaled=True)
+    assert units.input_scale.tolist() == [1.0]
+    assert units.target_scale.tolist() == [[1.0]]
+
+
+def test_of_few_rows_the_scale_of_targets_is_taken_wider(rng):
+    rows = _rows(rng)
+    few = Units.of(rows.part(0, 2), is_target_scaled=True)
+    spread = rows.targets[:, :2].std(correction=0)
+    assert float(few.target_scale) >= 2.0 * float(spread)
+    assert float(Units.of(rows.part(0, 1), is_target_scaled=True).target_scale) >= 0.1 * float(rows.targets[0, 0])
+
+
+def test_inputs_farther_away_than_the_range_is_wide_are_outside():
+    X = torch.tensor([[0.0], [1.0]], dtype=torch.float64)
+    units = Units.of(Rows(X, torch.zeros(1, 2, dtype=torch.float64)), is_target_scaled=True)
+    assert units.num_outside(torch.tensor([[-1.1], [-0.9], [0.5], [1.9], [2.1]], dtype=torch.float64)) == 2
+
+
+def test_more_outputs_have_the_units_of_the_first(rng):
+    units = Units.of(_rows(rng), is_target_scaled=True)
+    assert units.for_outputs(1) is units
+    wider = units.for_outputs(3)
+    assert torch.equal(wider.target_shift, units.target_shift.expand(3, 1))
+    assert torch.equal(wider.input_scale, units.input_scale)
