@@ -44,10 +44,15 @@ NUM_ROWS = {
 }
 
 
-def checks_for(model):
-    """The checks of river that apply, each with its name."""
-    applicable = (each for each in checks.yield_checks(model) if each.__name__ not in model._unit_test_skips())
-    return [pytest.param(check, id=check.__name__) for check in applicable]
+def checks_for(make):
+    """The checks of river that apply, each with a model: one belief on one data set, and the default on all of them."""
+    applicable = [each for each in checks.yield_checks(make()) if each.__name__ not in make()._unit_test_skips()]
+    once = {check.__name__: check for check in reversed(applicable)}
+    parameters = [pytest.param(make(half_life=None), check, id=name) for name, check in once.items()]
+    others = (each for each in checks.yield_checks(make()) if each.__name__ in once)
+    return parameters + [
+        pytest.param(make(), check, id=f"default-{check.__name__}", marks=pytest.mark.thorough) for check in others
+    ]
 
 
 def shortened(check):
@@ -61,9 +66,9 @@ def shortened(check):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("check", checks_for(regressor()))
-def test_the_regressor_passes_the_checks_of_river(check):
-    shortened(check)(regressor())
+@pytest.mark.parametrize(("model", "check"), checks_for(regressor))
+def test_the_regressor_passes_the_checks_of_river(model, check):
+    shortened(check)(model)
 
 
 def multi_target_regressor(**options):
@@ -71,9 +76,9 @@ def multi_target_regressor(**options):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("check", checks_for(multi_target_regressor()))
-def test_the_regressor_of_several_targets_passes_the_checks_of_river(check):
-    shortened(check)(multi_target_regressor())
+@pytest.mark.parametrize(("model", "check"), checks_for(multi_target_regressor))
+def test_the_regressor_of_several_targets_passes_the_checks_of_river(model, check):
+    shortened(check)(model)
 
 
 def test_several_targets_are_predicted_by_name():
@@ -109,9 +114,9 @@ def test_two_threads_lose_no_row():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("check", checks_for(classifier()))
-def test_the_classifier_passes_the_checks_of_river(check):
-    shortened(check)(classifier())
+@pytest.mark.parametrize(("model", "check"), checks_for(classifier))
+def test_the_classifier_passes_the_checks_of_river(model, check):
+    shortened(check)(model)
 
 
 @pytest.mark.slow

@@ -44,7 +44,8 @@ class Calibration:
 
     def frequencies(self) -> tuple[float, ...]:
         """For values: the share that lay below each level, which should be the level."""
-        total, below, shares = sum(self.counts), 0.0, []
+        total, below = sum(self.counts), 0.0
+        shares: list[float] = []
         for count in self.counts:
             below += count
             shares.append(below / total)

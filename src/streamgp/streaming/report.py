@@ -123,7 +123,8 @@ def _recent_means(history: Sequence[MetricsPoint], index: int) -> tuple[list[int
     width = max(1, math.ceil(_RECENT * len(history)))
     start = MetricsPoint(0, (0.0,) * (index + 1))
     points = [start, *history]
-    rows, means = [], []
+    rows: list[int] = []
+    means: list[float] = []
     for last, first in zip(points[1:], [*[start] * width, *points[1:]], strict=False):
         rows.append(last.num_rows)
         means.append((last.totals[index] - first.totals[index]) / (last.num_rows - first.num_rows))

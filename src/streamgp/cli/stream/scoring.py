@@ -151,7 +151,10 @@ def _score_classes(
 ) -> Scored:
     labels, index = [str(label) for label in learner.classes], _known(rows)
     probabilities = learner.predict(X)
-    entries, errors, recent, nlpd = [], [], [], []
+    entries: list[dict[str, Any]] = []
+    errors: list[float] = []
+    recent: list[Recent] = []
+    nlpd: list[float] = []
     for number, row, values in zip(numbers, rows, probabilities.tolist(), strict=True):
         each = dict(zip(labels, values, strict=True))
         predicted = max(labels, key=each.__getitem__)
