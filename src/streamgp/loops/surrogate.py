@@ -3,6 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, final
 
 import torch
@@ -12,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.likelihoods import AbstractLikelihood, Bernoulli, Gaussian
+from streamgp.loops.noise_free import Fitter, fit_with_or_without_noise
 from streamgp.loops.observations import Observations
 from streamgp.loops.outcomes import Units
 from streamgp.loops.settings import LoopSettings
@@ -117,7 +119,11 @@ def fit_sparse(data: Observations, settings: LoopSettings, start: SparseSurrogat
     for j, (inputs, targets) in enumerate(rows):
         before = None if start is None or is_cold or j >= len(start.results) else start.results[j]
         likelihood = _starting_likelihood(data, settings, units, j, before=before)
-        results.append(_fit_output(inputs, targets, settings, likelihood=likelihood, before=before, output=j))
+        fit_to: Fitter = partial(_fit_output, inputs, targets, settings, output=j)
+        if _may_lack_noise(settings, j) and len(inputs) <= settings.surrogate.num_inducing:
+            results.append(fit_with_or_without_noise(fit_to, inputs, targets, likelihood=likelihood, before=before))
+        else:
+            results.append(fit_to(likelihood=likelihood, before=before))
     num_cold = size if start is None or is_cold else start.num_cold
     return SparseSurrogate(tuple(results), units, size, num_cold, len(data.points), len(data.pairs))
 
@@ -246,6 +252,12 @@ def _starting_likelihood(
     rows = outcome.likelihood_of_rows(likelihood, data.constants[kept, output])
     rows = outcome.in_units(units[output], rows)
     return rows if before is None else rows.with_learnable(before.likelihood.learnable())
+
+
+def _may_lack_noise(settings: LoopSettings, output: int) -> bool:
+    """Whether an outcome has Gaussian noise that is to be learned, and may be zero."""
+    is_known = output < len(settings.outcomes) and settings.outcomes[output].name == "gaussian"
+    return is_known and settings.surrogate.is_smooth
 
 
 def _smooth_kernel(inputs: Float[Tensor, "*n d"]) -> Kernel:

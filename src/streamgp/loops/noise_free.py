@@ -1,0 +1,84 @@
+"""Outcomes without noise are recognised: by what a model without noise makes of them."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from streamgp.errors import NumericalError
+from streamgp.likelihoods import AbstractLikelihood, Gaussian
+from streamgp.training import FitResult
+
+__all__ = ["Fitter", "fit_with_or_without_noise"]
+
+# The variance that stands for no noise, beside standardised outcomes: well above rounding.
+_FLOOR = 1e-6
+# The mode of the noise's prior, LogNormal(-4, 1). What is learned below it is held up by the prior alone: where the sum
+# of log likelihood and log prior is largest and the prior rises with the noise, the likelihood falls.
+_MODE = math.exp(-5.0)
+# Variances among which noise is looked for, relative to the floor.
+_LADDER = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5)
+
+
+# A fit to given rows, by the keywords `likelihood` and `before`, the earlier fit to start from or None.
+Fitter = Callable[..., FitResult]
+
+
+def fit_with_or_without_noise(
+    fit: Fitter,
+    inputs: Float[Tensor, "n d"],
+    targets: Float[Tensor, " n"],
+    *,
+    likelihood: AbstractLikelihood | None,
+    before: FitResult | None,
+) -> FitResult:
+    """Fit with noise that is learned, and without noise where that may be better; the likelier of both.
+
+    The prior of the noise keeps it away from zero, and so a model of outcomes without noise from what they tell of
+    each other nearby. Mostly one fit is enough: without noise if there was none before and more is not likelier, with
+    noise if it is found to be above its prior's mode.
+
+    Args:
+        fit: To the rows.
+        inputs: Of the model, as many as inducing points at most.
+        targets: In its units, standardised.
+        likelihood: With noise that is learned.
+        before: The last fit.
+    """
+    free = None
+    if before is not None and _noise(before) <= _FLOOR:
+        free = _fit_without_noise(fit, before)
+        if free is not None and _is_likeliest_without_noise(free, inputs, targets):
+            return free
+    noisy = fit(likelihood=likelihood, before=before)
+    if _noise(noisy) >= _MODE:
+        return noisy
+    free = _fit_without_noise(fit, noisy) if free is None else free
+    return noisy if free is None or free.info.bound < noisy.info.bound else free
+
+
+def _noise(result: FitResult) -> float:
+    noise = result.likelihood.gaussian_noise_variance
+    return math.inf if noise is None else float(noise.max())
+
+
+def _fit_without_noise(fit: Fitter, before: FitResult) -> FitResult | None:
+    """None where it has no value: where points repeat with different outcomes."""
+    try:
+        result = fit(likelihood=Gaussian(_FLOOR, is_learned=False), before=before)
+    except NumericalError:
+        return None
+    return replace(result, likelihood=Gaussian(_FLOOR))  # learned the next time, too
+
+
+def _is_likeliest_without_noise(result: FitResult, inputs: Float[Tensor, "n d"], targets: Float[Tensor, " n"]) -> bool:
+    """Whether, with the same kernel, the likelihood of outcomes is largest at the least noise."""
+    prior = result.gp.process.prior
+    values, vectors = torch.linalg.eigh(prior.covariance(inputs, inputs))
+    residual = (vectors.mT @ (targets - prior.mean(inputs))).square()
+    noise = _FLOOR * values.new_tensor(_LADDER).unsqueeze(-1)
+    variance = values.clamp_min(0.0) + noise
+    return int((variance.log() + residual / variance).sum(-1).argmin()) == 0

@@ -1,0 +1,68 @@
+import pytest
+import torch
+
+import streamgp as sg
+from streamgp.likelihoods import Gaussian
+from streamgp.loops.noise_free import _is_likeliest_without_noise
+
+BOX = [(0.0, 1.0)]
+X = torch.linspace(0.0, 1.0, 12, dtype=torch.float64).unsqueeze(-1)
+
+
+def wave(x):
+    return torch.sin(6.0 * x).squeeze(-1)
+
+
+def fitted(y, **options):
+    optimizer = sg.Optimizer(BOX, **options)
+    optimizer.tell(X, y)
+    return optimizer
+
+
+def noise(optimizer):
+    return float(optimizer._refitted().surrogate.results[0].likelihood.noise_variance)
+
+
+@pytest.fixture(scope="module")
+def smooth():
+    optimizer = fitted(wave(X))
+    optimizer._refitted()
+    return optimizer
+
+
+def test_outcomes_without_noise_are_recognised_and_more_of_them_need_one_fit(smooth):
+    assert noise(smooth) == pytest.approx(1e-6)
+    assert smooth._state.surrogate.is_noise_free(0)
+    smooth.tell([[0.33]], [wave(torch.tensor([[0.33]])).item()])
+    assert noise(smooth) == pytest.approx(1e-6)
+
+
+def test_noise_is_learned_where_there_is_some(rng):
+    assert noise(fitted(wave(X) + 0.3 * torch.randn(12, generator=rng, dtype=torch.float64))) > 1e-3
+
+
+def test_an_outcome_that_contradicts_the_others_brings_noise_back(smooth):
+    smooth.tell([[0.33], [0.33]], [0.5, -0.5])
+    assert noise(smooth) > 1e-3
+
+
+def test_known_noise_stays_as_it_is():
+    optimizer = fitted(wave(X), likelihood=Gaussian(0.01, is_learned=False))
+    scale = optimizer._refitted().surrogate.units[0].scale
+    assert noise(optimizer) * scale**2 == pytest.approx(0.01)
+
+
+def test_the_likeliest_noise_is_that_of_a_dense_reference(smooth, rng):
+    result = smooth._refitted().surrogate.results[0]
+    rows = torch.rand(10, 1, generator=rng, dtype=torch.float64)
+    prior = result.gp.process.prior
+    K, mean = prior.covariance(rows, rows), prior.mean(rows)
+    for y in (
+        mean + torch.linalg.cholesky(K + 1e-6 * torch.eye(10)) @ torch.randn(10, generator=rng).double(),
+        mean + 1,
+    ):
+        likelihoods = [
+            torch.distributions.MultivariateNormal(mean, K + 10.0**k * torch.eye(10)).log_prob(y) for k in range(-6, 0)
+        ]
+        expected = int(torch.stack(likelihoods).argmax()) == 0
+        assert _is_likeliest_without_noise(result, rows, y) is expected
