@@ -15,7 +15,13 @@ from streamgp.likelihoods.logistic import (
     logistic_derivatives,
 )
 from streamgp.likelihoods.parameters import check_support, to_float
-from streamgp.likelihoods.probit import log_probit, probit_derivatives, signs
+from streamgp.likelihoods.probit import (
+    expected_log_probit,
+    expected_probit_derivatives,
+    log_probit,
+    probit_derivatives,
+    signs,
+)
 
 __all__ = ["Bernoulli"]
 
@@ -80,15 +86,17 @@ class Bernoulli(AbstractBinaryLikelihood):
         return signs(y) * first, second
 
     def expected_derivatives_of_one(self, mean: float, variance: float, y: float) -> tuple[float, float]:
-        """Evaluate the expectations of both derivatives, in numbers for the logit link."""
+        """Evaluate the expectations of both derivatives in numbers."""
         if self.link == "probit":
-            return super().expected_derivatives_of_one(mean, variance, y)
+            sign = 2.0 * y - 1.0
+            first, second = expected_probit_derivatives(sign * mean, variance, num_nodes=self.num_nodes)
+            return sign * first, second
         return expected_logistic_derivatives(mean, variance, successes=y, failures=1.0 - y, num_nodes=self.num_nodes)
 
     def expected_log_density_of_one(self, mean: float, variance: float, y: float) -> float:
-        """Evaluate the expected log density, in numbers for the logit link."""
+        """Evaluate the expected log density in numbers."""
         if self.link == "probit":
-            return super().expected_log_density_of_one(mean, variance, y)
+            return expected_log_probit((2.0 * y - 1.0) * mean, variance, num_nodes=self.num_nodes)
         return expected_logistic_log_density(mean, variance, successes=y, failures=1.0 - y, num_nodes=self.num_nodes)
 
     def log_predictive_density(

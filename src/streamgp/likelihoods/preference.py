@@ -12,7 +12,13 @@ from torch import Tensor
 from streamgp.checks import check_count
 from streamgp.likelihoods.binary import AbstractBinaryLikelihood
 from streamgp.likelihoods.parameters import check_support, finite_exp, to_float, to_parameter
-from streamgp.likelihoods.probit import log_probit, probit_derivatives, signs
+from streamgp.likelihoods.probit import (
+    expected_log_probit,
+    expected_probit_derivatives,
+    log_probit,
+    probit_derivatives,
+    signs,
+)
 from streamgp.likelihoods.quadrature import nodes_first
 
 __all__ = ["Preference"]
@@ -93,6 +99,17 @@ class Preference(AbstractBinaryLikelihood):
         sign, width = signs(y.to(f)), self._width(f)
         first, second = probit_derivatives(sign * f / width)
         return sign * first / width, second / width.square()
+
+    def expected_derivatives_of_one(self, mean: float, variance: float, y: float) -> tuple[float, float]:
+        """Evaluate the expectations of both derivatives in numbers."""
+        scale = (2.0 * y - 1.0) / (math.sqrt(2.0) * float(self.noise_scale))
+        first, second = expected_probit_derivatives(scale * mean, scale**2 * variance, num_nodes=self.num_nodes)
+        return scale * first, scale**2 * second
+
+    def expected_log_density_of_one(self, mean: float, variance: float, y: float) -> float:
+        """Evaluate the expected log density in numbers."""
+        scale = (2.0 * y - 1.0) / (math.sqrt(2.0) * float(self.noise_scale))
+        return expected_log_probit(scale * mean, scale**2 * variance, num_nodes=self.num_nodes)
 
     def expected_information(self, variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         r"""Evaluate the expected Fisher information of a comparison on the difference of two utilities.
