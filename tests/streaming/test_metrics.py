@@ -6,7 +6,7 @@ import pytest
 
 from streamgp.errors import NumericalError, OptionError
 from streamgp.storage import load, save
-from streamgp.streaming.metrics import CLASS_MEASURES, VALUE_MEASURES, StreamMetrics
+from streamgp.streaming.metrics import CLASS_MEASURES, VALUE_MEASURES, StreamMetrics, coverage_warning
 
 
 def drawn(num_rows, measures=VALUE_MEASURES):
@@ -66,6 +66,24 @@ def test_saved_metrics_are_restored_to_the_last_bit(tmp_path):
 
 def test_metrics_of_nothing_are_not_a_number():
     assert all(math.isnan(value) for value in StreamMetrics(VALUE_MEASURES).summary().values())
+
+
+@pytest.mark.parametrize(
+    ("share", "num_rows", "is_discrete", "words"),
+    [
+        (0.6, 100, False, "held 60% of 100 targets: they are too narrow"),
+        (0.98, 1000, False, "wider than needed"),
+        (0.6, 100, True, "too narrow"),
+        (0.6, 40, False, None),
+        (0.84, 100, False, None),
+        (0.98, 1000, True, None),
+    ],
+)
+def test_poor_coverage_is_told(share, num_rows, is_discrete, words):
+    covered = [1.0] * round(share * num_rows) + [0.0] * round((1 - share) * num_rows)
+    metrics = StreamMetrics(("is_covered",)).add({"is_covered": covered})
+    warning = coverage_warning(metrics, is_discrete=is_discrete)
+    assert warning is None if words is None else words in warning
 
 
 def test_a_value_that_is_not_finite_is_refused():

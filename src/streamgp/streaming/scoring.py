@@ -6,15 +6,16 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import final
 
-import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from streamgp.errors import NumericalError
 from streamgp.streaming.baselines import ClassBaseline, ValueBaseline
 from streamgp.streaming.calibration import Calibration
 from streamgp.streaming.learner import Predicted
 from streamgp.streaming.metrics import CLASS_MEASURES, VALUE_MEASURES, StreamMetrics
 from streamgp.streaming.one_vs_rest import PredictedLabels
+from streamgp.streaming.prediction import StreamPrediction
 
 __all__ = ["INTERVAL", "ClassScore", "ValueScore", "label_loss"]
 
@@ -85,13 +86,17 @@ class ValueScore:
 
     def learned(self, part: Predicted) -> "ValueScore":
         """After rows that were learned."""
-        y, prediction = part.rows.targets.mT, part.prediction
-        if prediction is None or not self.baseline.num_rows:
+        y = part.rows.targets.mT
+        if part.prediction is None or not self.baseline.num_rows:
             return self.seen(y)
-        given, mean = y.squeeze(-1) if prediction.is_flat else y, prediction.mean
-        negative_log_density = -prediction.log_density(given)
-        if not bool(torch.isfinite(negative_log_density).all() & torch.isfinite(mean).all()):
+        try:
+            return self.predicted(part.prediction, y)
+        except NumericalError:
             return self.seen(y)  # a stream goes on
+
+    def predicted(self, prediction: StreamPrediction, y: Float[Tensor, "n o"]) -> "ValueScore":
+        """After rows that were predicted; there must have been targets before."""
+        given = y.squeeze(-1) if prediction.is_flat else y
         is_discrete = prediction.likelihood.outcome_kind != "real"
         upper = prediction.cumulative(given)
         lower = prediction.cumulative(given - 1.0) if is_discrete else upper
@@ -103,8 +108,8 @@ class ValueScore:
             is_covered, middle = (upper >= INTERVAL[0]) & (lower <= INTERVAL[1]), 0.5 * (lower + upper)
         return replace(self, is_discrete=is_discrete).add(
             y,
-            mean=mean.reshape(y.shape),
-            negative_log_density=negative_log_density,
+            mean=prediction.mean.reshape(y.shape),
+            negative_log_density=-prediction.log_density(given),
             is_covered=is_covered.reshape(y.shape),
             cumulative=None if middle is None else middle.reshape(y.shape),
         )

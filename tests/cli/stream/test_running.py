@@ -364,6 +364,8 @@ def test_an_ordinary_table_is_learned_and_its_checkpoint_predicts_in_python(tmp_
     assert all(math.isfinite(each["prediction"]) for each in written[6:])
     checkpoint = sg.load(tmp_path / "keep")
     assert checkpoint.progress.learner.num_seen == 22
+    report = checkpoint.score_report()
+    assert sum(report.score.calibration.counts) == report.num_rows == 24 - 6 - 2
     rows = [{"when": "2024-03-07 00:00", "city": city, "load": "2"} for city in ("Oslo", "Bergen", "Paris")]
     mean = checkpoint.predict(rows).mean
     assert mean.shape == (3,)

@@ -16,6 +16,7 @@ from streamgp.streaming.columns import Preprocessing
 from streamgp.streaming.metrics import StreamMetrics
 from streamgp.streaming.one_vs_rest import OneVsRest
 from streamgp.streaming.prediction import StreamPrediction
+from streamgp.streaming.report import ScoreReport
 
 __all__ = ["Progress", "check_identity", "has_checkpoint", "load_checkpoint", "remove_checkpoint", "save_checkpoint"]
 
@@ -100,6 +101,10 @@ class Checkpoint:
 
     identity: Mapping[str, Any]
     progress: Progress
+
+    def score_report(self) -> ScoreReport:
+        """How good the stream was predicted, each row before it was learned."""
+        return ScoreReport(self.progress.score)
 
     def predict(self, rows: Sequence[Mapping[str, Any]], *, totals: Sequence[float] | None = None) -> Any:
         """Predict rows of the table that the stream was read from.

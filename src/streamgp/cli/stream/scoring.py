@@ -108,7 +108,6 @@ def _score_values(
     index = _known(rows)
     prediction = learner.predict(X, _totals(rows))
     mean, deviation, quantiles = prediction.mean, prediction.variance.sqrt(), prediction.quantiles(INTERVAL)
-    lower, upper = quantiles.unbind(-1)
     known = [rows[i] for i in index]
     y = _targets(known)
     if 0 < len(index) < len(rows):
@@ -125,17 +124,10 @@ def _score_values(
             "target": row.target,
         }
         entries.append({**entry, "nlpd": densities[i]} if i in densities else entry)
-    after = before
-    if index:
-        after = before.add(
-            y.unsqueeze(-1),
-            mean=mean[index].unsqueeze(-1),
-            negative_log_density=nlpd,
-            is_covered=((lower[index] <= y) & (y <= upper[index])).unsqueeze(-1),
-        )
+    after = before.predicted(prediction, y.unsqueeze(-1)) if index else before
     errors = ((y - mean[index]).abs() / deviation[index]).tolist()
     recent = [
-        Recent(each["row"], row.target, float(mean[i]), float(lower[i]), float(upper[i]))  # type: ignore[arg-type]
+        Recent(each["row"], row.target, float(mean[i]), *quantiles[i].tolist())  # type: ignore[arg-type]
         for i, (each, row) in enumerate(zip(numbers, rows, strict=True))
     ]
     return Scored(entries, after, errors, recent)
