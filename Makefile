@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-slow test-arithmetic check docs format report wheel bench bench-sites bench-fit bench-kg bench-steps bench-streams bench-optimizers bench-active clean
+.PHONY: help demo test test-fast test-slow test-arithmetic check docs format report wheel bench bench-sites bench-fit bench-kg bench-steps bench-streams bench-optimizers bench-defaults bench-active clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -81,6 +81,9 @@ bench-steps: $(INSTALLED) ## time one step of a stream beside bare torch
 
 bench-optimizers: $(INSTALLED) ## optimizers beside BoTorch and Optuna; hours, resumable
 	$(BIN)/python benchmarks/optimizers.py --output benchmarks/results/optimizers.jsonl $(ARGS)
+
+bench-defaults: $(INSTALLED) ## defaults of optimizers on thirteen problems beside BoTorch and Optuna; hours, resumable
+	$(BIN)/python benchmarks/defaults.py --output benchmarks/results/defaults $(ARGS)
 
 bench-active: $(INSTALLED) ## hotspots of a disease beside the published numbers; hours, resumable; needs the data sets
 	$(BIN)/python benchmarks/active_learning.py $(ARGS)
