@@ -177,5 +177,11 @@ def test_predictions_of_bent_outcomes_are_in_the_users_units(rng, tmp_path):
     assert ((prediction.lower < prediction.mean) & (prediction.mean < prediction.upper)).all()
     # Over six orders of magnitude, each is right to a part of itself.
     assert (prediction.mean[y > 1e3].log() - y[y > 1e3].log()).abs().median() < 0.2
+    units, far = optimizer._state.surrogate.units[0], torch.tensor([[0.95, 0.45], [0.45, 0.95]], dtype=torch.float64)
+    limit = float(optimizer.predict(far).mean.max())
+    assert limit > units.knee
+    found = optimizer.predict(far, threshold=limit)
+    f = found.latent_mean + found.latent_variance.sqrt() * torch.randn(20_000, 2, generator=rng, dtype=torch.float64)
+    assert_close(found.exceedance, (units.outside(f) > limit).double().mean(0), rtol=0, atol=0.02)
     optimizer.save(tmp_path / "run")
     assert_close(sg.load(tmp_path / "run").predict(X).mean, prediction.mean)

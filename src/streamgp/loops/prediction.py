@@ -1,5 +1,6 @@
 """What a loop predicts, on the scale of the response and in the user's units."""
 
+import math
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -125,7 +126,8 @@ def predict_response(
         ends = torch.stack([units.outside(m - reach * deviation), units.outside(m + reach * deviation)])
         above = None
         if threshold is not None:
-            above = exceedance_probability(mean, std.square(), threshold)
+            sign, limit = math.copysign(1.0, units.scale), units.inside(m.new_tensor(threshold))
+            above = exceedance_probability(sign * m, v, sign * float(limit))
         return ResponsePrediction(mean, std, ends.amin(0), ends.amax(0), m, v, above)
     mean, std, lower, upper = (torch.empty_like(m) for _ in range(4))
     for part, _ in blocks(torch.arange(len(m)), _ROW_NUMBERS):
