@@ -11,7 +11,7 @@ import streamgp as sg
 from streamgp.errors import DTypeError, OptionError, ShapeError, UnsupportedError, ValueRangeError
 from streamgp.likelihoods import Bernoulli, Gaussian, Poisson
 from streamgp.training import Minibatches
-from streamgp.training.outcomes import Units, read_likelihoods
+from streamgp.training.outcomes import Units, fill_gaps, read_likelihoods
 from streamgp.training.output_model import OutputModel
 from streamgp.training.outputs import _problem, _prototype
 
@@ -100,6 +100,19 @@ def test_at_optimal_sites_the_bound_of_gaussian_outcomes_is_the_collapsed_one(rn
     gradients = [torch.autograd.grad(value, x)[0] for value in values]
     torch.testing.assert_close(values[1], values[0], rtol=1e-8, atol=0)
     torch.testing.assert_close(gradients[1], gradients[0], rtol=1e-5, atol=1e-5 * float(gradients[0].abs().max()))
+
+
+def test_outputs_that_are_never_observed_together_are_found_to_be_correlated(rng):
+    X, Y = data(rng)
+    assert torch.equal(
+        fill_gaps(X[:4], torch.tensor([[1.0], [NAN], [NAN], [4.0]])), torch.tensor([[1.0], [1.0], [4.0], [4.0]])
+    )
+    alternating = Y[:, :2].clone()
+    alternating[::2, 0] = NAN
+    alternating[1::2, 1] = NAN
+    result = sg.fit(X, alternating, outputs="icm", rank=2, num_inducing=15, max_iterations=30)
+    covariance = result.gp.mixing @ result.gp.mixing.mT
+    assert covariance[0, 1] / (covariance[0, 0] * covariance[1, 1]).sqrt() < -0.9
 
 
 def test_outputs_of_different_kinds_are_fitted_together(rng):

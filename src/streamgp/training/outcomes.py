@@ -14,10 +14,12 @@ from streamgp.errors import OptionError, ShapeError, UnsupportedError, ValueRang
 from streamgp.likelihoods import AbstractLikelihood, Gaussian
 from streamgp.likelihoods.registry import read_likelihood
 
-__all__ = ["Units", "read_likelihoods", "read_outcomes"]
+__all__ = ["Units", "fill_gaps", "read_likelihoods", "read_outcomes"]
 
 # Noise to start with, relative to the variance of an output.
 _START_NOISE = 0.1
+# Rows whose distances to all others are in work together.
+_ROWS_AT_ONCE = 1024
 
 
 def read_outcomes(X: Any, Y: Any) -> tuple[Tensor, Tensor]:
@@ -125,3 +127,21 @@ def _latent_mean(likelihood: AbstractLikelihood, y: Tensor) -> Tensor:
     elif lower > -math.inf:
         mean = (y.sum() + 0.5) / n
     return likelihood.inverse_response(mean)
+
+
+def fill_gaps(X: Float[Tensor, "n d"], Y: Float[Tensor, "n o"]) -> Float[Tensor, "n o"]:
+    """Outcomes with those of the nearest input where an output was observed in place of what is missing.
+
+    Outputs that are seldom observed together, such as tasks, can then be compared.
+
+    Args:
+        X: Inputs, in units in which they can be compared.
+        Y: Outcomes, NaN where missing; each output was observed somewhere.
+    """
+    filled = Y.clone()
+    for j in range(Y.shape[-1]):
+        is_missing = torch.isnan(Y[:, j])
+        seen = (~is_missing).nonzero().squeeze(-1)
+        for part in is_missing.nonzero().squeeze(-1).split(_ROWS_AT_ONCE):
+            filled[part, j] = Y[seen[torch.cdist(X[part], X[seen]).argmin(-1)], j]
+    return filled

@@ -116,18 +116,17 @@ class OutputModel:
         """Principal components of the outcomes, and lengthscales that differ between latent functions.
 
         Args:
-            standard: Outcomes of unit variance `(n, o)`.
+            standard: Outcomes of unit variance `(n, o)`, none missing.
             mean: Means of the latent functions of the outputs.
         """
         o, dims = self.num_outputs, self.num_lengthscales
         steps = torch.arange(self.num_kernels, dtype=torch.float64)
         steps = steps.clamp_max(self.num_shared)
         logs = (math.log(0.5 * math.sqrt(dims)) - math.log(2.0) * steps).unsqueeze(-1).expand(-1, dims)
-        filled = standard.nan_to_num(0.0)
-        _, values, directions = torch.linalg.svd(filled, full_matrices=False)
+        _, values, directions = torch.linalg.svd(standard, full_matrices=False)
         kept = min(self.num_shared, len(values))
         shared = torch.full((o, self.num_shared), 0.1, dtype=torch.float64)
-        shared[:, :kept] = directions[:kept].mT * (values[:kept] / math.sqrt(len(filled))).clamp_min(0.1)
+        shared[:, :kept] = directions[:kept].mT * (values[:kept] / math.sqrt(len(standard))).clamp_min(0.1)
         own = torch.full((o if self.num_own else 0,), 0.5 if self.num_shared else 1.0, dtype=torch.float64)
         learnable = [v.detach().double().reshape(-1) for each in self.likelihoods for v in each.learnable().values()]
         x = torch.cat([logs.flatten(), shared.flatten(), own, *learnable, mean])

@@ -25,7 +25,7 @@ from streamgp.storage import register, save
 from streamgp.threads import few_threads
 from streamgp.training.full_batch import FINAL_SITE_TOLERANCE, SITE_GAIN, SITE_ITERATIONS, SITE_TOLERANCE
 from streamgp.training.lbfgs import Ascent, maximize
-from streamgp.training.outcomes import Units, read_likelihoods, read_outcomes
+from streamgp.training.outcomes import Units, fill_gaps, read_likelihoods, read_outcomes
 from streamgp.training.output_model import OutputModel, OutputProblem, spread_of
 from streamgp.training.result import FitInfo
 
@@ -93,7 +93,8 @@ def fit_outputs(
 
     Maximises Titsias' bound with the belief in closed form, by L-BFGS in double precision; where an output is not
     Gaussian, the bound at Gaussian sites, which are found anew between. Latent functions share their inducing points,
-    chosen among the inputs by pivoted Cholesky; the mixing starts from the principal components of the outcomes.
+    chosen among the inputs by pivoted Cholesky; the mixing starts from the principal components of the outcomes, with
+    the nearest ones where some are missing.
 
     Args:
         X: Inputs `(n, d)`.
@@ -131,7 +132,8 @@ def fit_outputs(
     )
     search = _Search(check_count(max_iterations, "max_iterations"), check_positive(tolerance, "tolerance"), callback)
     with few_threads():
-        ascent = _climb(model, model.start(units.standard(outcomes), units.mean), units.mean, search)
+        filled = fill_gaps(inputs / spread_of(inputs), units.standard(outcomes))
+        ascent = _climb(model, model.start(filled, units.mean), units.mean, search)
         return _finish(model, ascent, X=X, units=units, outcomes=outcomes, began=began)
 
 
