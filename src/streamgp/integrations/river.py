@@ -426,7 +426,7 @@ class StreamingGPMultiTargetRegressor(base.MultiTargetRegressor):
 
 def _settings(likelihood: str | AbstractLikelihood, *, sites: SiteRule | None, **options: Any) -> StreamSettings:
     """Options of a stream, with the usual sites if none are given."""
-    given = {} if sites is None else {"sites": sites}
+    given: dict[str, Any] = {} if sites is None else {"sites": sites}
     return StreamSettings(likelihood, **options, **given)
 
 

@@ -16,7 +16,6 @@ from gpytorch.priors import LogNormalPrior
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.likelihoods import Gaussian
 from streamgp.loops.observations import Observations
 from streamgp.loops.outcomes import Units
 from streamgp.loops.settings import LoopSettings
@@ -73,8 +72,7 @@ class ExactSurrogate(AbstractSurrogate):
 
     @cached_property
     def _model(self) -> Any:
-        noise = Gaussian(self.noise_variance, is_learned=self.is_noise_learned)
-        model = _make(self.inputs, self.targets, noise, self)
+        model = _make(self.inputs, self.targets, self.noise_variance, self, is_learned=self.is_noise_learned)
         model.requires_grad_(False)
         return model.eval()
 

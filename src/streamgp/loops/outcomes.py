@@ -154,10 +154,10 @@ class Outcome:
             robust = (z - offset).abs().median() / _NORMAL_DEVIATION
             scale = robust if robust > 0 else scale
         size = float(largest * scale) if float(scale) > 1e-12 else 1.0
-        offset, size = float(largest * offset), -size if is_reversed else size
+        center, size = float(largest * offset), -size if is_reversed else size
         if shape.knee is None:
-            return Units(offset, size)
-        return Units(offset, size, float(largest) * shape.knee, float(largest) * shape.width)
+            return Units(center, size)
+        return Units(center, size, float(largest) * shape.knee, float(largest) * shape.width)
 
     def _find_knee(self, z: Float[Tensor, " n"], *, sign: float) -> Units:
         """Bend where outcomes are worse than the median by more than the best one is better; not if numbers are known.

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -155,7 +156,7 @@ def _merge_mixtures(mixtures: Sequence[Mixture], base: Mixture | None) -> Mixtur
     log_weights = torch.stack([mixture.log_weights for mixture in mixtures]).sum(0)
     if base is not None:
         log_weights = log_weights - (len(mixtures) - 1) * base.log_weights
-    means = {
+    means: dict[str, Any] = {
         name: torch.stack([getattr(mixture, name) for mixture in mixtures]).mean(0)
         for name in ("num_errors", "squared_errors", "rate_weights")
     }

@@ -3,7 +3,7 @@
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -154,7 +154,8 @@ def _climb(model: OutputModel, x: Tensor, mean: Tensor, search: _Search) -> Asce
     }
     if model.is_gaussian:
         return maximize(model.bound, x, max_iterations=search.max_iterations, tolerance=search.tolerance, **options)
-    spent, history, evaluations, rejected = 0, [], 0, 0
+    spent, evaluations, rejected = 0, 0, 0
+    history: list[float] = []
     value, reason, is_converged = -math.inf, "the largest number of iterations was reached", False
     while spent < search.max_iterations:
         sites = model.sites(x, tolerance=SITE_TOLERANCE)
@@ -181,6 +182,12 @@ def _climb(model: OutputModel, x: Tensor, mean: Tensor, search: _Search) -> Asce
     )
 
 
+def _noise_variances(likelihoods: Sequence[AbstractLikelihood]) -> Float[Tensor, " o"]:
+    """Those of Gaussian likelihoods."""
+    variances = [each.gaussian_noise_variance for each in likelihoods]
+    return torch.stack([variance for variance in variances if variance is not None])
+
+
 def _finish(
     model: OutputModel, ascent: Ascent, *, X: Any, units: Units, outcomes: Tensor, began: float
 ) -> MultiOutputFit:
@@ -190,7 +197,7 @@ def _finish(
         lengthscale, mixing, likelihoods, mean = model.unpack(ascent.x)
         features, mixed = model.observed(ascent.x)
         if model.is_gaussian:
-            weight = 1.0 / torch.stack([each.gaussian_noise_variance for each in mixed.parts])[problem.output]
+            weight = 1.0 / _noise_variances(mixed.parts)[problem.output]
         else:
             weight = model.sites(ascent.x, tolerance=SITE_TOLERANCE).precision
         kernels = model.kernels(lengthscale)
@@ -206,7 +213,7 @@ def _finish(
         fitted = [_cast(each, like) for each in units.scaled_likelihoods(likelihoods, is_back=True)]
         seen: dict[str, Any] = {"likelihood": fitted}
         if model.is_gaussian:
-            seen = {"noise_variance": torch.stack([each.gaussian_noise_variance for each in fitted])}
+            seen = {"noise_variance": _noise_variances(fitted)}
         gp, _ = gp.absorb(problem.inputs.to(like), outcomes.to(like), inducing="keep", **seen)
     # The bound of the outcomes in their own units.
     bound = ascent.value - float(units.scale.log()[problem.output].sum())

@@ -1,6 +1,6 @@
 """Predictions of rows before they are learned, as lines of a file and as what metrics measure."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -148,7 +148,7 @@ def _score_classes(
     recent: list[Recent] = []
     nlpd: list[float] = []
     for number, row, values in zip(numbers, rows, probabilities.tolist(), strict=True):
-        each = dict(zip(labels, values, strict=True))
+        each: dict[Hashable, float] = dict(zip(labels, values, strict=True))
         predicted = max(labels, key=each.__getitem__)
         entry = {**number, "prediction": predicted, "probabilities": each, "target": row.target}
         if row.target is not None:
