@@ -19,7 +19,6 @@ from streamgp.likelihoods import (
 )
 from streamgp.sites import DenseBelief, FactoredBelief, SiteRule, Sites, find_sites
 from streamgp.sites.single import find_single_site
-from streamgp.testing.conditioning_laws import DTYPES
 from streamgp.testing.tolerances import tolerance
 
 LIKELIHOODS = {
@@ -45,8 +44,9 @@ def single_belief(mean, variance, slack, dtype):
 
 
 @pytest.mark.filterwarnings("ignore:.*did not converge")
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize(
+    ("rule", "dtype"), [("variational", torch.float32), *((rule, torch.float64) for rule in RULES)]
+)
 @pytest.mark.parametrize("name", LIKELIHOODS)
 @pytest.mark.parametrize(("mean", "variance", "slack"), [(0.3, 0.8, 0.0), (-2.0, 6.0, 0.4), (1.0, 1e-6, 0.1)])
 def test_the_site_of_one_equals_that_of_the_vectorised_iteration(name, rule, dtype, mean, variance, slack):
@@ -61,7 +61,8 @@ def test_the_site_of_one_equals_that_of_the_vectorised_iteration(name, rule, dty
                 torch.full(shape, outcome, dtype=each),
                 SiteRule(rule),
             )[0]
-            for each, shape in ((dtype, (1,)), (reference_dtype, (2, 1)))
+            # More than are solved one after the other.
+            for each, shape in ((dtype, (1,)), (reference_dtype, (9, 1)))
         )
         assert one.targets.shape == one.variance.shape == (1,)
         assert one.targets.dtype == dtype
@@ -72,11 +73,11 @@ def test_the_site_of_one_equals_that_of_the_vectorised_iteration(name, rule, dty
 
 HOSTILE = {
     "logit": (Bernoulli(), (0.0, 1.0)),
-    "binomial of 100": (Binomial(100.0), (0.0, 50.0, 100.0)),
+    "binomial of 100": (Binomial(100.0), (0.0, 100.0)),
     "binomial of 10 000": (Binomial(1e4), (30.0, 9999.0)),
-    "poisson": (Poisson(), (0.0, 3.0, 1e5)),
+    "poisson": (Poisson(), (0.0, 1e5)),
     "negative binomial": (NegativeBinomial(0.1), (0.0, 200.0)),
-    "preference": (Preference(0.2), (1.0,)),
+    "preference": (Preference(0.2), (0.0, 1.0)),
 }
 
 

@@ -128,7 +128,7 @@ class ConditioningLaws(ABC):
             assert_within((first.variance - alone.predict(W).variance).abs(), once.variance, "variance")
             assert_within((second.mean[i] - condition(alone, told).predict(W).mean).abs(), twice.mean, "second mean")
 
-    @pytest.mark.parametrize("batch_shape", BATCH_SHAPES)
+    @pytest.mark.parametrize("batch_shape", [(), (2,)])
     def test_gradients_reach_inputs_targets_and_noise(self, batch_shape: tuple[int, ...]) -> None:
         problem, held, new, W = self.draw(0, 3, 2, batch_shape, torch.float64)
         gp = self.make(problem, held)
