@@ -61,7 +61,8 @@ def exchange(
     if has_room:
         moved, carried = _append(process, observation.inputs)
         return moved, predict_nystrom(moved, observation), carried
-    process = process.with_belief(process.whitened_mean, process.whitened_root, site_information(process))
+    if process.information is None:
+        process = process.with_belief(process.whitened_mean, process.whitened_root, site_information(process))
     weights = solve_lower_transpose(process.factor, seen.features)
     precision = input_precision(observation, seen, process.prior)
     ratio, weakest = _weakest(process, seen.slack, weights.squeeze(-1), precision=precision, retention=retention)

@@ -1,6 +1,5 @@
 """Outcomes drawn from a model, and the model given them."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -15,6 +14,7 @@ from streamgp.conditioning.noise import Noise
 from streamgp.errors import DTypeError, OptionError, ShapeError
 from streamgp.gp import Prediction
 from streamgp.likelihoods import AbstractLikelihood
+from streamgp.models.arguments import noise_column
 from streamgp.models.output import Output, Term
 from streamgp.models.posterior import LatentPosterior
 from streamgp.models.site_noise import expected_noise_variance
@@ -70,19 +70,20 @@ class Fantasies:
             )
         return cls(gps, likelihoods, tuple(inputs[..., evaluation_mask[:, j], :] for j in range(o)), sampler)
 
-    def gaussian(self, noises: Sequence[Tensor | None]) -> list[ConditionedGP]:
+    def gaussian(self, noise: Tensor | None) -> list[ConditionedGP]:
         """Draw latent values with noise, and condition on them with the same noise.
 
         Drawing and conditioning share what the GP expects at the inputs.
 
         Args:
-            noises: Variances of each output; None for the likelihood's.
+            noise: Variances with a column for each output; None for the likelihoods'.
         """
+        columns = [None if noise is None else noise_column(noise, j, len(self.gps)) for j in range(len(self.gps))]
         predictives = [predict_jointly(gp.process, X) for gp, X in zip(self.gps, self.inputs, strict=True)]
         variances, outputs = [], []
-        for gp, likelihood, predictive, noise in zip(self.gps, self.likelihoods, predictives, noises, strict=True):
+        for gp, likelihood, predictive, column in zip(self.gps, self.likelihoods, predictives, columns, strict=True):
             prediction = _known(gp, predictive)
-            variance = expected_noise_variance(likelihood, prediction) if noise is None else noise
+            variance = expected_noise_variance(likelihood, prediction) if column is None else column
             variances.append(variance)
             outputs.append(_output(gp, prediction, variance))
         return [

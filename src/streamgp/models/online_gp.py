@@ -21,7 +21,6 @@ from streamgp.likelihoods import AbstractLikelihood
 from streamgp.models.arguments import (
     GP,
     known_noise,
-    noise_column,
     observation_by,
     read_gps,
     read_likelihoods,
@@ -216,11 +215,7 @@ class OnlineGP(AbstractFrozenModel):
         fantasies = Fantasies.read(self.gps, self.likelihoods, inputs, sampler=sampler, evaluation_mask=evaluation_mask)
         if observations:
             return self._with(fantasies.observed())
-        noises = [
-            None if observation_noise is None else noise_column(observation_noise, j, self.num_outputs)
-            for j in range(self.num_outputs)
-        ]
-        return self._with(fantasies.gaussian(noises))
+        return self._with(fantasies.gaussian(observation_noise))
 
     def absorb(self, X: ArrayLike, Y: ArrayLike, noise: ArrayLike | None = None, **options: Any) -> "OnlineGP":
         """Learn from observations in constant size.
