@@ -102,6 +102,23 @@ def test_at_optimal_sites_the_bound_of_gaussian_outcomes_is_the_collapsed_one(rn
     torch.testing.assert_close(gradients[1], gradients[0], rtol=1e-5, atol=1e-5 * float(gradients[0].abs().max()))
 
 
+def test_the_prior_is_that_of_lengthscales_weights_and_noise(rng):
+    X, Y = data(rng, n=8)
+    result = sg.fit(X, Y, outputs="icm", rank=1, num_inducing=4, max_iterations=2)
+    scale = Y.std(0, correction=0)
+    (kernel,) = result.gp.sparse_gp.kernel.kernels
+    parts = [
+        (kernel.lengthscale.detach() / X.std(0, correction=0)).log(),
+        result.gp.mixing.squeeze(-1) / scale,
+        (result.noise_variance / scale.square()).log(),
+    ]
+    expected = sum(
+        torch.distributions.Normal(mean, deviation).log_prob(part).sum()
+        for part, (mean, deviation) in zip(parts, [(0.5, 1.5), (0.0, 1.0), (-4.0, 1.0)], strict=True)
+    )
+    assert result.info.log_prior == pytest.approx(float(expected), rel=1e-8)
+
+
 def test_outputs_that_are_never_observed_together_are_found_to_be_correlated(rng):
     X, Y = data(rng)
     assert torch.equal(

@@ -24,6 +24,9 @@ __all__ = ["OutputModel", "OutputProblem", "spread_of"]
 # and of noise variances, the mixing weights, and values of other likelihoods.
 _LOG_LENGTHSCALE, _LOG_NOISE = (math.log(1e-3), math.log(1e3)), (math.log(1e-6), math.log(4.0))
 _MOST_WEIGHT, _MOST_VALUE = 20.0, 10.0
+# Means and standard deviations of normal priors: of logarithms of lengthscales and of noise variances, and of weights.
+# Wide enough to be forgotten after some dozens of outcomes, they keep a few from being taken for noise, or for exact.
+_LOG_LENGTHSCALE_PRIOR, _LOG_NOISE_PRIOR, _WEIGHT_PRIOR = (0.5, 1.5), (-4.0, 1.0), (0.0, 1.0)
 _JITTER = 1e-8
 
 
@@ -183,8 +186,23 @@ class OutputModel:
         features, likelihood = self.observed(x)
         if sites is None:
             return self._collapsed(features, torch.stack([_noise(each) for each in likelihood.parts]))
-        prior = torch.stack([each.log_prior().to(features.phi) for each in likelihood.parts]).sum()
-        return bound_at_sites(features, likelihood, self.problem.targets, sites) + prior
+        return bound_at_sites(features, likelihood, self.problem.targets, sites)
+
+    def log_prior(self, x: Tensor) -> Tensor:
+        """Log density of what is learned."""
+        logs, weights, _, _ = x.split(self._sizes)
+        total = _log_normal(logs, *_LOG_LENGTHSCALE_PRIOR) + _log_normal(weights, *_WEIGHT_PRIOR)
+        for each in self.unpack(x)[2]:
+            noise = each.gaussian_noise_variance
+            if noise is None:
+                total = total + each.log_prior().to(x)
+            elif each.learnable():
+                total = total + _log_normal(noise.to(x).log(), *_LOG_NOISE_PRIOR)
+        return total
+
+    def objective(self, x: Tensor, sites: FixedSites | None = None) -> Tensor:
+        """What is maximised: the bound with the priors."""
+        return self.bound(x, sites) + self.log_prior(x)
 
     def sites(self, x: Tensor, *, tolerance: float) -> FixedSites:
         """The sites that maximise the bound."""
@@ -206,6 +224,11 @@ class OutputModel:
             - 0.5 * (residual.square().sum() - half.square().sum())
             - 0.5 * (features.slack / variances).sum()
         )
+
+
+def _log_normal(values: Tensor, mean: float, deviation: float) -> Tensor:
+    scaled = (values - mean) / deviation
+    return -0.5 * scaled.square().sum() - values.numel() * (math.log(deviation) + 0.5 * math.log(2.0 * math.pi))
 
 
 def _noise(likelihood: AbstractLikelihood) -> Tensor:

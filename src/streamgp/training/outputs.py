@@ -91,10 +91,10 @@ def fit_outputs(
 ) -> MultiOutputFit:
     r"""Fit $f_o(x) = \mu_o + \sum_l a_{ol} g_l(x)$ with a likelihood for each output.
 
-    Maximises Titsias' bound with the belief in closed form, by L-BFGS in double precision; where an output is not
-    Gaussian, the bound at Gaussian sites, which are found anew between. Latent functions share their inducing points,
-    chosen among the inputs by pivoted Cholesky; the mixing starts from the principal components of the outcomes, with
-    the nearest ones where some are missing.
+    Maximises, with weak priors, Titsias' bound with the belief in closed form, by L-BFGS in double precision; where an
+    output is not Gaussian, the bound at Gaussian sites, which are found anew between. Latent functions share their
+    inducing points, chosen among the inputs by pivoted Cholesky; the mixing starts from the principal components of the
+    outcomes, with the nearest ones where some are missing.
 
     Args:
         X: Inputs `(n, d)`.
@@ -153,7 +153,7 @@ def _climb(model: OutputModel, x: Tensor, mean: Tensor, search: _Search) -> Asce
         "on_iteration": search.callback,
     }
     if model.is_gaussian:
-        return maximize(model.bound, x, max_iterations=search.max_iterations, tolerance=search.tolerance, **options)
+        return maximize(model.objective, x, max_iterations=search.max_iterations, tolerance=search.tolerance, **options)
     spent, evaluations, rejected = 0, 0, 0
     history: list[float] = []
     value, reason, is_converged = -math.inf, "the largest number of iterations was reached", False
@@ -161,7 +161,7 @@ def _climb(model: OutputModel, x: Tensor, mean: Tensor, search: _Search) -> Asce
         sites = model.sites(x, tolerance=SITE_TOLERANCE)
         steps = min(SITE_ITERATIONS, search.max_iterations - spent)
         gain = SITE_GAIN * search.tolerance
-        part = maximize(partial(model.bound, sites=sites), x, max_iterations=steps, tolerance=gain, **options)
+        part = maximize(partial(model.objective, sites=sites), x, max_iterations=steps, tolerance=gain, **options)
         x, spent = part.x, spent + max(len(part.history) - 1, 1)
         history.extend(part.history if not history else part.history[1:])
         evaluations, rejected = evaluations + part.num_evaluations, rejected + part.num_rejected
@@ -169,11 +169,8 @@ def _climb(model: OutputModel, x: Tensor, mean: Tensor, search: _Search) -> Asce
             reason, is_converged = "new sites and hyperparameters gained less than the tolerance", True
             break
         value = part.value
-    with torch.no_grad():
-        value = float(model.bound(x, model.sites(x, tolerance=FINAL_SITE_TOLERANCE)))
     return replace(
         part,
-        value=value,
         history=tuple(history),
         num_evaluations=evaluations,
         num_rejected=rejected,
@@ -196,10 +193,9 @@ def _finish(
     with torch.no_grad():
         lengthscale, mixing, likelihoods, mean = model.unpack(ascent.x)
         features, mixed = model.observed(ascent.x)
-        if model.is_gaussian:
-            weight = 1.0 / _noise_variances(mixed.parts)[problem.output]
-        else:
-            weight = model.sites(ascent.x, tolerance=SITE_TOLERANCE).precision
+        sites = None if model.is_gaussian else model.sites(ascent.x, tolerance=FINAL_SITE_TOLERANCE)
+        bound, log_prior = float(model.bound(ascent.x, sites)), float(model.log_prior(ascent.x))
+        weight = 1.0 / _noise_variances(mixed.parts)[problem.output] if sites is None else sites.precision
         kernels = model.kernels(lengthscale)
         dtype = X.dtype if isinstance(X, Tensor) and X.dtype == torch.float32 else torch.float64
         device = X.device if isinstance(X, Tensor) else None
@@ -216,10 +212,10 @@ def _finish(
             seen = {"noise_variance": _noise_variances(fitted)}
         gp, _ = gp.absorb(problem.inputs.to(like), outcomes.to(like), inducing="keep", **seen)
     # The bound of the outcomes in their own units.
-    bound = ascent.value - float(units.scale.log()[problem.output].sum())
+    bound = bound - float(units.scale.log()[problem.output].sum())
     info = FitInfo(
         bound=bound,
-        log_prior=0.0,
+        log_prior=log_prior,
         history=ascent.history,
         seconds=time.perf_counter() - began,
         num_evaluations=ascent.num_evaluations,
