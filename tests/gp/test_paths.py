@@ -17,9 +17,7 @@ KERNELS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "batch_shape"), [*((name, ()) for name in KERNELS), *(("rbf", shape) for shape in BATCH_SHAPES if shape)]
-)
+@pytest.mark.parametrize(("name", "batch_shape"), [*((name, ()) for name in KERNELS), ("rbf", (3,)), ("rbf", (2, 1))])
 def test_paths_have_the_predicted_moments(rng, name, batch_shape):
     gp = random_sparse_gp(rng, batch_shape=batch_shape, base=KERNELS[name]).gp
     W = torch.rand(*batch_shape, 4, 2, generator=rng, dtype=torch.float64)

@@ -4,6 +4,7 @@ import copy
 import itertools
 import pickle
 from abc import ABC, abstractmethod
+from typing import Any
 
 import pytest
 import torch
@@ -19,7 +20,8 @@ from streamgp.testing.tolerances import rounding
 
 __all__ = ["BATCH_SHAPES", "DTYPES", "ConditioningLaws"]
 
-BATCH_SHAPES = [(), (3,), (2, 1)]
+# Two axes repeat what one shows, so that they are left to the slow tests.
+BATCH_SHAPES: list[Any] = [(), (3,), pytest.param((2, 1), marks=pytest.mark.thorough)]
 DTYPES = [torch.float32, torch.float64]
 _seeds = st.integers(0, 2**31)
 _sizes = st.integers(0, 5)
