@@ -13,7 +13,7 @@ from gpytorch.means import ZeroMean
 from torch.testing import assert_close
 
 import streamgp as sg
-from streamgp.errors import OptionError, ShapeError, ValueRangeError
+from streamgp.errors import OptionError, ShapeError, UnsupportedError, ValueRangeError
 from streamgp.models import OnlineMultiTaskGP
 
 MIXING = torch.tensor([[1.0, 0.3], [0.9, -0.2]], dtype=torch.float64)
@@ -123,5 +123,7 @@ def test_bad_arguments_get_a_sentence(model, data):
         OnlineMultiTaskGP(model.gp, 0.01, output_task=2)
     with pytest.raises(OptionError, match="task_feature must be from -3 to 2"):
         OnlineMultiTaskGP(model.gp, 0.01, task_feature=3)
+    with pytest.raises(UnsupportedError, match="cannot absorb more in constant size"):
+        model.condition_on_observations(X, Y).absorb(X, Y)
     with pytest.raises(ShapeError, match=r"train_Y \(n, 1\)"):
         OnlineMultiTaskGP.fit(X, Y.squeeze(-1))

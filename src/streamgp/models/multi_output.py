@@ -23,7 +23,7 @@ from streamgp.models.site_noise import expected_noise_variance
 from streamgp.shapes import broadcast_shapes
 from streamgp.training import fit
 
-__all__ = ["OnlineMultiOutputGP", "read_multi_output_gp", "read_output_likelihoods"]
+__all__ = ["OnlineMultiOutputGP", "check_sparse", "read_multi_output_gp", "read_output_likelihoods"]
 
 
 @final
@@ -174,12 +174,7 @@ class OnlineMultiOutputGP(ModelList):
 
     def absorb(self, X: Tensor, Y: Tensor, **options: Any) -> "OnlineMultiOutputGP":
         """Learn from outcomes in constant size; options of `MultiOutputGP.absorb`."""
-        if not isinstance(self.gp, MultiOutputGP):
-            raise UnsupportedError(
-                "The model was conditioned on observations or fantasies, and such a model cannot absorb more in "
-                "constant size. Absorb real data first, and condition the result."
-            )
-        absorbed, info = self.gp.absorb(X, Y, **self._seen(), **options)
+        absorbed, info = check_sparse(self.gp).absorb(X, Y, **self._seen(), **options)
         model = OnlineMultiOutputGP(absorbed, likelihood=self.likelihoods)
         model.absorb_info = info
         return model
@@ -212,6 +207,16 @@ def read_multi_output_gp(gp: Any) -> MultiOutputGP | ConditionedMultiOutputGP:
         raise DTypeError(
             f"gp must be a MultiOutputGP, but is a {type(gp).__name__}. Fit one with streamgp.fit(outputs=...), "
             "or use OnlineGP for independent outputs."
+        )
+    return gp
+
+
+def check_sparse(gp: MultiOutputGP | ConditionedMultiOutputGP) -> MultiOutputGP:
+    """Refuse to absorb into what was conditioned."""
+    if not isinstance(gp, MultiOutputGP):
+        raise UnsupportedError(
+            "The model was conditioned on observations or fantasies, and such a model cannot absorb more in "
+            "constant size. Absorb real data first, and condition the result."
         )
     return gp
 

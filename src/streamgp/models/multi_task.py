@@ -13,9 +13,9 @@ from linear_operator import to_linear_operator
 from torch import Tensor
 
 from streamgp.conditioning import ConditionedMultiOutputGP, MultiOutputGP
-from streamgp.errors import OptionError, ShapeError, UnsupportedError, ValueRangeError
+from streamgp.errors import OptionError, ShapeError, ValueRangeError
 from streamgp.gp import Prediction
-from streamgp.models.multi_output import read_multi_output_gp, read_output_likelihoods
+from streamgp.models.multi_output import check_sparse, read_multi_output_gp, read_output_likelihoods
 from streamgp.shapes import broadcast_shapes
 from streamgp.training import fit
 
@@ -162,13 +162,10 @@ class OnlineMultiTaskGP(Model):
 
     def absorb(self, X: Tensor, Y: Tensor, **options: Any) -> "OnlineMultiTaskGP":
         """Learn from outcomes `(n, 1)` in constant size; options of `SparseGP.absorb`."""
-        if not isinstance(self.gp, MultiOutputGP):
-            raise UnsupportedError(
-                "The model was conditioned on observations or fantasies, and such a model cannot absorb more in "
-                "constant size. Absorb real data first, and condition the result."
-            )
         rows = self._rows(X)
-        absorbed, _ = self.gp.row_gp.absorb(rows, Y.squeeze(-1), noise_variance=self._noise(rows), **options)
+        absorbed, _ = check_sparse(self.gp).row_gp.absorb(
+            rows, Y.squeeze(-1), noise_variance=self._noise(rows), **options
+        )
         return self._of(MultiOutputGP(absorbed))
 
     def _of(self, gp: MultiOutputGP | ConditionedMultiOutputGP) -> "OnlineMultiTaskGP":

@@ -10,7 +10,7 @@ import dask.dataframe
 import numpy as np
 
 from streamgp.errors import DTypeError, OptionError
-from streamgp.integrations.dask.shards import gather_within, read_client
+from streamgp.integrations.dask.shards import gather_within, read_client, send
 from streamgp.storage import save
 from streamgp.streaming.keyed import KeyedLearner
 
@@ -40,7 +40,7 @@ class DaskKeyedLearner:
         if not isinstance(learner, KeyedLearner) or learner.keys:
             raise DTypeError("learner must be a KeyedLearner without keys, from KeyedLearner.from_fit.")
         self.client, self.time_limit = read_client(client), time_limit
-        empty = self.client.submit(_same, learner, pure=False)
+        empty = send(self.client, learner)
         self._parts: list[Any] = [empty] * num_partitions
 
     def learn(self, table: Any, *, key: str, target: str) -> "DaskKeyedLearner":
@@ -119,10 +119,6 @@ class DaskKeyedLearner:
         chunks = [delayed(chunk, key, target, k) for chunk in table.to_delayed()]
         flat = self.client.compute([piece for chunk in chunks for piece in chunk])
         return [flat[start : start + k] for start in range(0, len(flat), k)]
-
-
-def _same(value: Any) -> Any:
-    return value
 
 
 def _place(key: Hashable, num_partitions: int) -> int:

@@ -17,7 +17,7 @@ from streamgp.errors import ClusterError, DTypeError, ShapeError, StreamGPError,
 from streamgp.training.sharding import AbstractShards
 from streamgp.training.sharding.shards import Question, Step, own_copy, viewed
 
-__all__ = ["DaskShards", "cluster_errors", "from_collections", "gather_within", "read_client"]
+__all__ = ["DaskShards", "cluster_errors", "from_collections", "gather_within", "read_client", "send"]
 
 
 # How often a step is tried: a worker that dies while results are handed over may take a part of the graph with it.
@@ -71,7 +71,7 @@ class DaskShards(AbstractShards):
         return results
 
     def _submitted(self, function: Question, kept: list[Any]) -> list[Any]:
-        sent = self.client.submit(_same, viewed(function, self._view), pure=False, priority=1)
+        sent = send(self.client, viewed(function, self._view))
         return [
             self.client.submit(_call, sent, index, pair, each, pure=False)
             for index, (pair, each) in enumerate(zip(self.pairs, kept, strict=True))
@@ -93,6 +93,15 @@ class DaskShards(AbstractShards):
 
     def mapped(self, function: Callable[[Any], Any]) -> "DaskShards":
         return DaskShards(self.client, self.pairs, time_limit=self.time_limit, view=function)
+
+
+def send(client: Any, value: Any) -> Any:
+    """A future of a value, which workers hand to each other; unlike what is scattered, it can be made again."""
+    return client.submit(_same, value, pure=False, priority=1)
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def gather_within(client: Any, futures: Sequence[Any], time_limit: float) -> list[Any]:
@@ -147,10 +156,6 @@ def cluster_errors(time_limit: float) -> Iterator[None]:
             f"The cluster lost what was computed, or its scheduler went away ({type(error).__name__}: {error}). "
             "Start it again, and fit anew."
         ) from error
-
-
-def _same(function: Question) -> Question:
-    return function
 
 
 def _first(end: tuple[Any, Any]) -> Any:

@@ -10,7 +10,7 @@ import torch
 from streamgp.conditioning import SparseGP, merge
 from streamgp.errors import DTypeError
 from streamgp.gp import SparseProcess
-from streamgp.integrations.dask.shards import from_collections, gather_within, read_client
+from streamgp.integrations.dask.shards import from_collections, gather_within, read_client, send
 from streamgp.training import FitResult, fit
 
 __all__ = ["DaskStream"]
@@ -59,7 +59,7 @@ class DaskStream:
         shards = from_collections(client, X, y, time_limit=self.time_limit)
         process = self.gp.process
         prior = SparseProcess.from_prior(process.prior, process.inducing_points, jitter=process.jitter)
-        bare = client.submit(_same, replace(self.result, gp=SparseGP(prior)), pure=False)
+        bare = send(client, replace(self.result, gp=SparseGP(prior)))
         beliefs = [client.submit(_learn, bare, pair, pure=False) for pair in shards.pairs]
         while len(beliefs) > 1:
             groups = [beliefs[start : start + _FAN_IN] for start in range(0, len(beliefs), _FAN_IN)]
@@ -79,10 +79,6 @@ class DaskStream:
         like = self.gp.inducing_points
         result = fit(inputs.to(like), targets.to(like), start=self.result, carried=self.gp, **options)
         return replace(self, result=result)
-
-
-def _same(value: Any) -> Any:
-    return value
 
 
 def _learn(result: FitResult, pair: tuple[np.ndarray, np.ndarray]) -> SparseGP:
