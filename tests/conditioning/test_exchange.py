@@ -202,7 +202,7 @@ def test_a_stream_goes_on_with_the_same_bits_after_it_was_saved_pickled_or_copie
     outcome, options = LIKELIHOODS[likelihood]
     problem = random_sparse_gp(rng, dtype=dtype, num_inducing=30, num_dims=3)
     gp = restarted = from_prior(problem)
-    num_steps = 300 if likelihood == "gaussian" else 40
+    num_steps = 100 if likelihood == "gaussian" else 40
     num_swapped = num_restarts = 0
     for _ in range(num_steps):
         X, y = one_row(rng, dtype, num_dims=3)
