@@ -16,8 +16,8 @@ from river.datasets import synth
 
 __all__ = ["STREAMS", "Stream"]
 
-# Long streams are cut, so that all rivals can be run.
-MOST_ROWS = 3000
+# Long streams are cut, so that all rivals can be run in minutes.
+MOST_ROWS = 1500
 
 Row = tuple[dict[str, float], Any]
 
@@ -62,13 +62,13 @@ def _date(name: str, value: datetime.datetime) -> dict[str, float]:
 
 
 def _friedman(kind: str, *, transition: int = 1, seed: int) -> Callable[[], Iterable[Any]]:
-    position = (1000, 2000, 2500) if kind == "lea" else (1000, 2000)
+    position = (500, 1000, 1250) if kind == "lea" else (500, 1000)
     return lambda: synth.FriedmanDrift(
         drift_type=kind, position=position, transition_window=transition, seed=seed
     ).take(MOST_ROWS)
 
 
-def _changes(parts: list[Callable[[], Any]], *, every: int = 750, width: int = 10) -> Callable[[], Iterable[Any]]:
+def _changes(parts: list[Callable[[], Any]], *, every: int = 400, width: int = 10) -> Callable[[], Iterable[Any]]:
     """One concept after the other, a change every so many rows."""
 
     def make() -> Iterable[Any]:

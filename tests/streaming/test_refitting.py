@@ -1,4 +1,5 @@
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 import torch
@@ -42,7 +43,7 @@ def test_hyperparameters_are_learned_from_the_rows_that_believed_half_lives_reac
         seen.append(len(X))
         return options["before"], 0.0
 
-    rows, settings = _rows(rng, 500), StreamSettings(num_inducing=50)
+    rows, settings = _rows(rng, 500), StreamSettings(num_inducing=125)
     model = relearn(rows.part(0, 60), settings, before=None).model
     monkeypatch.setattr(refitting, "learn_hyperparameters", learn)
     e = len(model.mixture.log_weights)
@@ -52,6 +53,17 @@ def test_hyperparameters_are_learned_from_the_rows_that_believed_half_lives_reac
         believed = replace(model, mixture=replace(model.mixture, log_weights=log_weights))
         relearn(rows, settings, before=believed, is_new=False)
     assert seen == [500, 200]
+
+
+def test_many_rows_are_thinned_evenly_and_the_last_one_stays(rng):
+    rows = _rows(rng, 50)
+    few = rows.thinned(20)
+    index = [int((rows.inputs == x).nonzero()[0, 0]) for x in few.inputs]
+    assert len(index) == 20
+    assert index[-1] == 49
+    assert {later - earlier for earlier, later in pairwise(index)} <= {2, 3}
+    assert torch.equal(few.targets, rows.targets[:, index])
+    assert rows.thinned(50) is rows
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.errors import ConvergenceError, StreamGPWarning
-from streamgp.likelihoods import AbstractLikelihood, Bernoulli
+from streamgp.likelihoods import AbstractLikelihood
 from streamgp.sites import DenseBelief, SiteRule, Sites, find_sites
 from streamgp.streaming.bank import Bank, Seen
 from streamgp.streaming.rows import Rows, likelihood_of
@@ -38,7 +38,7 @@ def observe(bank: Bank, seen: Seen, rows: Rows, likelihood: AbstractLikelihood, 
     noise = likelihood.gaussian_noise_variance
     if noise is not None:
         return bank.learn(seen, rows.targets, noise.to(rows.targets).expand(1, 1, rows.num_rows))
-    if isinstance(likelihood, Bernoulli) and likelihood.link == "probit" and rule.rule == "variational":
+    if likelihood.outcome_kind == "class" and likelihood.link == "probit" and rule.rule == "variational":
         return _match_moments(bank, seen, rows.targets)
     likelihood = likelihood_of(likelihood, rows.totals)
     slack = (bank.experts.amplitudes[:, None] * seen.slack).unsqueeze(-2).expand_as(seen.mean)

@@ -32,6 +32,8 @@ __all__ = ["RefitReport", "Relearned", "relearn"]
 # Rows for each inducing point, the latest ones, that hyperparameters are learned from: where points are too few for a
 # longer part of the stream, it would look like noise.
 _ROWS_OF_POINT = 10
+# Of these, so many for each point are used, evenly spread: the cost of a fit is theirs.
+_FITTED_OF_POINT = 4
 # Of the latest rows, so many for each inducing point are where half of the points are placed.
 _LATEST_OF_POINT = 3
 # Hyperparameters are learned from as many of the latest rows as the experts' half-lives say, but at least these.
@@ -177,7 +179,9 @@ def _learn(
     num_dims = rows.inputs.shape[-1]
     kernel = default_kernel(num_dims) if settings.kernel is None else settings.kernel
     start = LearnedKernel(kernel, _noise(likelihood) or 0.1, recent.inputs[:1]) if before is None else before
-    part = recent.part(max(0, window - max(_LEAST_WINDOW, _ROWS_OF_POINT * settings.most_inducing)), window)
+    most = settings.most_inducing
+    part = recent.part(max(0, window - max(_LEAST_WINDOW, _ROWS_OF_POINT * most)), window)
+    part = part.thinned(max(_LEAST_WINDOW, _FITTED_OF_POINT * most))
     is_class = likelihood.outcome_kind == "class"
     gain = math.nan
     if is_searching and recent.num_rows >= FEW_ROWS and _is_varied(part.targets):

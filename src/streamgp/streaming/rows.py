@@ -36,6 +36,14 @@ class Rows(NamedTuple):
         totals = None if self.totals is None else self.totals[start:stop].clone()
         return Rows(self.inputs[start:stop].clone(), self.targets[:, start:stop].clone(), totals)
 
+    def thinned(self, most: int) -> "Rows":
+        """At most so many rows, evenly spread, with the last one."""
+        n = self.num_rows
+        if n <= most:
+            return self
+        kept = n - 1 - torch.arange(most - 1, -1, -1) * n // most
+        return Rows(self.inputs[kept], self.targets[:, kept], None if self.totals is None else self.totals[kept])
+
     def append(self, later: "Rows") -> "Rows":
         """These rows and then others."""
         totals = None
