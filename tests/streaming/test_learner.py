@@ -133,11 +133,11 @@ def test_automatic_size_grows_where_the_stream_goes_and_stops_at_the_bound(rng):
 
 @pytest.mark.slow
 def test_a_half_life_follows_a_changed_function(rng):
-    before, after = _wave(rng, 150), _wave(rng, 150, shift=3.1416)
+    before, after = _wave(rng, 300), _wave(rng, 300, shift=3.1416)
     W = torch.linspace(0.5, 9.5, 50, dtype=torch.float64).unsqueeze(-1)
     errors = {}
     for half_life in (None, 30.0):
-        settings = StreamSettings(num_inducing=16, warmup=60, refit="never", half_life=half_life)
+        settings = StreamSettings(num_inducing=16, warmup=100, refit="never", half_life=half_life)
         learner, _ = _stream(StreamLearner(settings), *before, 10)
         learner, _ = _stream(learner, *after, 10)
         errors[half_life] = float((learner.predict(W).mean + torch.sin(W.squeeze(-1))).square().mean().sqrt())
