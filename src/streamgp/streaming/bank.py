@@ -119,12 +119,6 @@ class Bank:
             self.__dict__["_last"] = X, seen
         return seen
 
-    def see_again(self, seen: Seen, index: int) -> Seen:
-        """Predict one of the latent values that were seen, by a bank of the same inducing points, after others."""
-        one = slice(index, index + 1)
-        H, slack = seen.weights[..., one], seen.slack[one]
-        return self._seen(H, seen.features[:, one], slack)
-
     def _seen(self, H: Float[Tensor, "e 1 k n"], features: Float[Tensor, "m n"], slack: Float[Tensor, " n"]) -> Seen:
         spread = self.covariance @ H
         mean = (self.mean.unsqueeze(-2) @ H).squeeze(-2) + self.constant.unsqueeze(-1)

@@ -21,6 +21,8 @@ _NUM_STEPS, _LONGEST_STEP = 5, 4.0
 _LARGEST_RESIDUAL = 0.05
 _LEAST_PRECISION = 1e-6
 _LOG_ROOT_2_PI = 0.5 * math.log(2.0 * math.pi)
+# Rounds in which labels of a block take notice of each other, by their moments.
+_NUM_TURNS = 5
 # Rounds in which the sites of several labels take notice of each other.
 _NUM_ROUNDS = 3
 
@@ -63,27 +65,47 @@ def observe(bank: Bank, seen: Seen, rows: Rows, likelihood: AbstractLikelihood, 
 
 
 def _match_moments(bank: Bank, seen: Seen, targets: Float[Tensor, "c n"]) -> Bank:
-    r"""Learn labels under the probit link, one after the other, each by the moments of its exact posterior.
+    r"""Learn labels under the probit link by the moments of their exact posteriors: expectation propagation.
 
-    For a latent value of mean $m$ and variance $v$, of which the inducing points leave $s$ open, a label $y = \pm 1$
-    has the probability $\Phi(z)$ with $z = y m / \sqrt{1 + s + v}$. With $r = \mathcal N(z) / \Phi(z)$, the
-    posterior has the mean $m + v g$ and the variance $v - v^2 h$, where $g = y r / \sqrt{1 + s + v}$ and
-    $h = r (z + r) / (1 + s + v)$: a Gaussian observation of $m + g / h$ with noise $1 / h - v$ gives the same.
+    For a latent value of mean $m$ and variance $v$, as the inducing points know it, a label $y = \pm 1$ has the
+    probability $\Phi(z)$ with $z = y m / \sqrt{1 + v}$. With $r = \mathcal N(z) / \Phi(z)$, the posterior has the mean
+    $m + v g$ and the variance $v - v^2 h$, where $g = y r / \sqrt{1 + v}$ and $h = r (z + r) / (1 + v)$: a Gaussian
+    observation of $m + g / h$ with noise $1 / h - v$ gives the same. Several labels of a block take turns, each with
+    what the others say, a few times. What the inducing points leave open is not taken for noise of the label, so that
+    they explain it as far as they can.
 
     References:
         Csató, Opper (2002), Sparse on-line Gaussian processes.
+        Minka (2001), Expectation propagation for approximate Bayesian inference.
     """
     signs = 2.0 * targets - 1.0
-    for i in range(targets.shape[-1]):
-        row = seen if targets.shape[-1] == 1 else bank.see_again(seen, i)
-        value = (row.weights * row.spread).sum(-2)
-        total = 1.0 + row.variance
-        z = signs[:, i : i + 1] * row.mean / total.sqrt()
-        ratio = torch.exp(-0.5 * z.square() - _LOG_ROOT_2_PI - torch.special.log_ndtr(z))
-        curvature = (ratio * (z + ratio) / total).clamp_min(_LEAST_PRECISION)
-        slope = signs[:, i : i + 1] * ratio / total.sqrt()
-        bank = bank.learn(row, row.mean + slope / curvature, (1.0 / curvature - value).clamp_min(_LEAST_PRECISION))
-    return bank
+    K = seen.weights.mT @ seen.spread
+    value = K.diagonal(dim1=-2, dim2=-1)
+    observed, noise = _moment_sites(seen.mean, value, signs)
+    if targets.shape[-1] > 1:
+        identity = torch.eye(targets.shape[-1], dtype=K.dtype)
+        for _ in range(_NUM_TURNS):
+            # Beliefs with all sites, then without the label's own.
+            gain = torch.linalg.solve_ex(K + noise.unsqueeze(-1) * identity, K)[0].mT
+            mean = seen.mean + (gain @ (observed - seen.mean).unsqueeze(-1)).squeeze(-1)
+            variance = (value - (gain * K).sum(-1)).clamp_min(_LEAST_PRECISION * value)
+            share = 1.0 / (1.0 - variance / noise).clamp_min(_LEAST_PRECISION)
+            others = share * (mean - observed * variance / noise), share * variance
+            new = _moment_sites(*others, signs)
+            observed, noise = 0.5 * (observed + new[0]), 0.5 * (noise + new[1])
+    return bank.learn(seen, observed, noise)
+
+
+def _moment_sites(
+    mean: Float[Tensor, "e c n"], variance: Float[Tensor, "e c n"], signs: Float[Tensor, "c n"]
+) -> tuple[Float[Tensor, "e c n"], Float[Tensor, "e c n"]]:
+    """The Gaussian observations, and their noise, that have the effect of labels on beliefs of single values."""
+    total = 1.0 + variance
+    z = signs * mean / total.sqrt()
+    ratio = torch.exp(-0.5 * z.square() - _LOG_ROOT_2_PI - torch.special.log_ndtr(z))
+    curvature = (ratio * (z + ratio) / total).clamp_min(_LEAST_PRECISION)
+    slope = signs * ratio / total.sqrt()
+    return mean + slope / curvature, (1.0 / curvature - variance).clamp_min(_LEAST_PRECISION)
 
 
 def _concave_sites(
