@@ -389,7 +389,7 @@ ROWS = torch.rand(5, 2, dtype=torch.float64)
 @pytest.mark.parametrize(
     ("X", "y", "options", "error", "message"),
     [
-        (ROWS[0], FIVE, {}, ShapeError, r"X must have shape \(n, d\).*fit trains one model"),
+        (ROWS[0], FIVE, {}, ShapeError, r"X must have shape \(n, d\).*A single column is X.reshape\(-1, 1\)"),
         (ROWS[:0], FIVE[:0], {}, ShapeError, "with at least one observation"),
         (ROWS, FIVE.unsqueeze(-1), {}, ShapeError, r"y.squeeze\(-1\)"),
         (ROWS, FIVE[:3], {}, ShapeError, "y must have shape"),
