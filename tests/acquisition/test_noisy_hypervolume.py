@@ -32,6 +32,7 @@ def make(model, X, objective, *, pending=None, num_samples=64):
     return NoisyHypervolume(context, REFERENCE, num_samples=num_samples, seed=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limits", [(), ((None, 0.3),)])
 def test_it_equals_an_estimate_by_joint_samples(rng, limits):
     objective = FeasibleObjective((1.0, -1.0), limits)

@@ -53,6 +53,7 @@ def test_with_inducing_points_at_all_inputs_it_equals_the_exact_gp(rng, dtype):
     assert_predicts(gp.predict(W), expected, offset=added * new.targets.abs().max().item())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("batch_shape", BATCH_SHAPES)
 @given(seed=st.integers(0, 2**31), n=st.integers(0, 9), cut=st.integers(0, 9))

@@ -320,6 +320,7 @@ def test_retention_must_be_positive(rng):
         gp.absorb(X, X.squeeze(-1), noise_variance=0.1, retention=0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("likelihood", [None, Bernoulli(), Poisson()])
 def test_members_of_a_batch_exchange_points_as_each_alone_does(rng, likelihood, dtype):

@@ -56,6 +56,7 @@ class Exponential(AbstractLikelihood):
         return f.exp()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("plain", "closed"), [(PlainGaussian(), Gaussian(0.3)), (PlainPoisson(), Poisson())])
 def test_numerical_defaults_equal_closed_forms(plain, closed):
     y = closed.sample(MEAN, generator=torch.Generator().manual_seed(0))

@@ -58,6 +58,7 @@ def test_training_cannot_leave_the_ranges():
     assert bool((Volatility().with_learnable(values).slopes < 3.0).all())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", [0.0, 0.01, 1.0, 40.0])
 @pytest.mark.parametrize("variance", [0.2, 9.0])
 def test_log_predictive_density_is_accurate_with_two_peaks_and_for_large_returns(target, variance):

@@ -60,6 +60,7 @@ def test_partial_dependence_is_the_mean_of_slices(optimizer):
     assert (effect.upper >= effect.lower).all()
 
 
+@pytest.mark.slow
 def test_without_interactions_the_band_of_an_average_is_narrow():
     additive = sg.Optimizer([(0.0, 1.0), (0.0, 1.0)], num_initial=3)
     X = torch.cartesian_prod(*[torch.linspace(0.0, 1.0, 4, dtype=torch.float64)] * 2)
@@ -79,6 +80,7 @@ def test_effects_are_drawn_over_numbers_and_names(optimizer):
     assert [text.get_text() for text in named.get_xticklabels()] == ["water", "$x$"]
 
 
+@pytest.mark.slow
 def test_a_dimension_of_a_box_goes_by_its_number():
     box = sg.Optimizer([(0.0, 2.0), (5.0, 6.0)], num_initial=3)
     box.tell([[0.0, 5.0], [1.0, 5.5], [2.0, 6.0]], [1.0, 2.0, 3.0])

@@ -30,6 +30,7 @@ LOOPS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOOPS)
 def test_threads_get_different_points_and_lose_no_outcome(name):
     loop, asked, errors = LOOPS[name](), [], []
@@ -69,6 +70,7 @@ def test_the_model_and_predictions_are_in_the_users_units(name):
     assert best.mean == pytest.approx(float(prediction.mean.max()), rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["optimizer", "pool"])
 def test_copies_and_pickles_go_on_as_the_original(name):
     loop = told(LOOPS[name])

@@ -30,6 +30,7 @@ def smooth():
     return optimizer
 
 
+@pytest.mark.slow
 def test_outcomes_without_noise_are_recognised_and_more_of_them_need_one_fit(smooth):
     assert noise(smooth) == pytest.approx(1e-6)
     assert smooth._state.surrogate.is_noise_free(0)

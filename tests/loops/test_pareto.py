@@ -33,6 +33,7 @@ def told():
     return optimizer
 
 
+@pytest.mark.slow
 def test_no_point_of_the_set_beats_another_and_all_others_are_beaten(told):
     found = told.best()
     score = found.mean * torch.tensor([1.0, -1.0])

@@ -67,6 +67,7 @@ def test_the_gradient_is_that_of_finite_differences(name):
     assert_close((gradient * direction).sum(), slope, rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in table.CASES if name != "qPredictiveEntropySearch"])
 def test_it_runs_through_optimize_acqf(name):
     case = table.CASES[name]

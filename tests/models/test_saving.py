@@ -78,6 +78,7 @@ def test_a_conditioned_model_of_counts_comes_back(tmp_path):
     assert torch.equal(loaded.posterior(X).mean, model.posterior(X).mean)
 
 
+@pytest.mark.slow
 def test_another_file_or_a_transform_that_cannot_be_rebuilt_is_refused(tmp_path):
     make().gps[0].save(tmp_path / "a")
     with pytest.raises(FileFormatError, match="does not hold a OnlineGP, but a SparseGP"):
@@ -87,6 +88,7 @@ def test_another_file_or_a_transform_that_cannot_be_rebuilt_is_refused(tmp_path)
         model.save(tmp_path / "a")
 
 
+@pytest.mark.slow
 def test_the_state_is_complete():
     X, _ = data(3)
     first, second = make(0), make(1)
@@ -96,6 +98,7 @@ def test_the_state_is_complete():
     assert torch.equal(second.likelihood.noise, first.likelihood.noise)
 
 
+@pytest.mark.slow
 def test_the_state_is_complete_within_a_list_of_models():
     X, _ = data(3)
     first, second = (ModelListGP(make(seed).subset_output([0]), make(seed + 1).subset_output([1])) for seed in (0, 5))
@@ -103,6 +106,7 @@ def test_the_state_is_complete_within_a_list_of_models():
     assert torch.equal(second.posterior(X).mean, first.posterior(X).mean)
 
 
+@pytest.mark.slow
 def test_a_state_that_does_not_fit_is_refused():
     X, _ = data(3)
     model = make(0)
@@ -121,6 +125,7 @@ def test_a_state_that_does_not_fit_is_refused():
     assert_same(other, model, X)
 
 
+@pytest.mark.slow
 def test_a_warp_that_is_to_be_learned_is_refused():
     X, Y = data()
     with pytest.raises(UnsupportedError, match=r"Warp has the parameters concentration0, concentration1, which"):

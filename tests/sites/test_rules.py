@@ -64,6 +64,7 @@ def negative_bound(parameters, belief, log_density, nodes=100):
     return divergence - expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LIKELIHOODS)
 def test_variational_sites_reach_the_optimum_of_the_bound(rng, name):
     likelihood, outcome = LIKELIHOODS[name]
@@ -135,6 +136,7 @@ def test_the_paper_conditions_on_the_mode_under_the_prior(rng):
     assert_close(conditioned.site_info.sites.targets, mode, **approximation(1e-7, "iteration"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["laplace", "variational"])
 @pytest.mark.parametrize("name", LIKELIHOODS)
 def test_gradients_are_those_of_the_fixed_point(rng, name, rule):

@@ -43,6 +43,7 @@ def single_belief(mean, variance, slack, dtype):
     return DenseBelief(values[:1], values[1:2].unsqueeze(-1), values[2:] if slack else None)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*did not converge")
 @pytest.mark.parametrize(
     ("rule", "dtype"), [("variational", torch.float32), *((rule, torch.float64) for rule in RULES)]
@@ -81,6 +82,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*did not converge")
 @pytest.mark.parametrize("rule", ["variational", "laplace"])
 @pytest.mark.parametrize("name", HOSTILE)

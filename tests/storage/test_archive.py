@@ -86,6 +86,7 @@ def test_a_missing_file_is_named(tmp_path):
             ArchiveReader(path)
 
 
+@pytest.mark.slow
 def test_a_file_with_changed_bytes_is_refused_or_reads_the_same(tmp_path):
     path = tmp_path / "file.sgp"
     write_archive(path, DESCRIPTION, contents())

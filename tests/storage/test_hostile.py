@@ -113,6 +113,7 @@ def try_edits(tmp_path, chosen):
     return num_refused, len(chosen)
 
 
+@pytest.mark.slow
 def test_some_edits_of_a_description_give_no_bare_error(tmp_path):
     num_refused, num = try_edits(tmp_path, lambda all_edits: random.Random(0).sample(all_edits, NUM_FAST))
     assert num == NUM_FAST

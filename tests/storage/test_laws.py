@@ -3,9 +3,9 @@
 import dataclasses
 import random
 import types
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from importlib import import_module
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 import numpy as np
 import pytest
@@ -21,8 +21,14 @@ from streamgp.gp import Prior, SparseProcess
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.storage import load, register, save
 from streamgp.storage.registry import StoredClass, registered
+from streamgp.streaming.drift import DriftWatch
+from streamgp.streaming.learner import StreamLearner
+from streamgp.streaming.settings import StreamSettings
 
-PACKAGES = ("storage", "conditioning", "training", "models", "acquisition", "loops", "optimizers", "pools")
+PACKAGES = (
+    *("storage", "conditioning", "training", "models", "acquisition", "loops", "optimizers", "pools"),
+    *("streaming.preprocessing", "streaming.saving", "streaming.storage", "cli.stream.checkpoints"),
+)
 for _package in PACKAGES:
     import_module(f"streamgp.{_package}")
 
@@ -46,7 +52,7 @@ class Contents:
     def of(self, hint):
         origin, arguments = get_origin(hint), get_args(hint)
         if origin in (Union, types.UnionType):
-            return self.of(self.draw.choice(arguments))
+            return self.of(self.draw.choice([each for each in arguments if each is not DriftWatch]))  # never stored
         if origin is Literal:
             return self.draw.choice(arguments)
         if origin is tuple and arguments[-1] is Ellipsis:
@@ -59,6 +65,8 @@ class Contents:
             return {self.of(arguments[0]): self.of(arguments[1]) for _ in range(self.draw.randrange(3))}
         if hint is None or hint is type(None):
             return None
+        if isinstance(hint, TypeVar):  # a learner of one kind or another
+            return StreamLearner(StreamSettings(num_inducing=self.draw.randrange(1, 9)))
         if isinstance(hint, type) and issubclass(hint, AbstractArray):
             return self.tensor(hint)
         return self.object(hint)
@@ -86,6 +94,7 @@ class Contents:
             str: lambda: self.draw.choice(("", "Matérn", "a\nb")),
             bool: lambda: self.draw.random() < 0.5,
             Any: lambda: ("a", 1.5, None),
+            Hashable: lambda: self.draw.choice(("a", 3, True, None)),
             Kernel: lambda: ScaleKernel(RBFKernel()).double(),
             Mean: lambda: ConstantMean().double(),
             AbstractLikelihood: lambda: likelihoods.StudentT(4.0, 0.5),
@@ -175,6 +184,7 @@ CLASSES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "stored", [each for each in CLASSES if each.name not in CHECKED], ids=lambda stored: stored.name
 )

@@ -84,6 +84,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
     assert path.read_bytes() == b"old"
 
 
+@pytest.mark.slow
 def test_what_a_killed_process_left_is_removed(tmp_path):
     path = tmp_path / "file"
     code = (

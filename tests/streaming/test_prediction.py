@@ -18,6 +18,7 @@ def predicted(likelihood, *, shift=0.0, scale=1.0, is_scaled=False):
     return StreamPrediction(mean, torch.full_like(mean, 0.3), mixture, likelihood, *units)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "likelihood", [Poisson(), NegativeBinomial(3.0), Binomial(torch.tensor([9.0, 30.0], dtype=torch.float64))]
 )

@@ -147,6 +147,7 @@ def test_intervals_cover_what_they_promise(numbers, name):
     assert model.sample(W[:5], 3, 0, total_counts=None if not rows else new["total_counts"][:5]).shape == (3, 5)
 
 
+@pytest.mark.slow
 def test_counts_are_predicted_as_counts(numbers):
     X, y, _ = counts(numbers, "poisson", 40)
     model = small("poisson", num_inducing=8).fit(X, y)
@@ -288,6 +289,7 @@ def counted():
     return X, small("poisson", half_life=None, num_inducing=8).fit(X, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", list(bad_rows()))
 def test_a_bad_row_is_refused_with_a_sentence_and_changes_nothing(counted, case):
     X, model = counted

@@ -21,6 +21,7 @@ def _rows(likelihood, num_rows=24):
     return X, {"gaussian": f + 0.1 * noise, "bernoulli": (f + noise > 1).double()}.get(likelihood, counts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("likelihood", ["gaussian", "bernoulli", "poisson"])
 def test_a_restored_learner_goes_on_to_the_last_bit(tmp_path, likelihood):
     X, y = _rows(likelihood)

@@ -211,6 +211,7 @@ def test_their_number_grows_until_the_slack_is_small(rng):
     assert few.info.warnings
 
 
+@pytest.mark.slow
 def test_a_warm_start_needs_fewer_evaluations(rng):
     X, f, y = waves(rng, 110)
     cold = sg.fit(X[:100], y[:100], num_inducing=20)
@@ -231,6 +232,7 @@ def test_a_warm_start_keeps_the_scaling(rng):
     assert_close(warm.predict(100 * X).mean, cold.predict(100 * X).mean, rtol=0.05, atol=2.0)
 
 
+@pytest.mark.slow
 def test_standardisation_is_undone_exactly(rng):
     X, _, y = waves(rng, 60)
     inputs, targets = 1e3 * X + 7, 40 * y - 9
@@ -355,6 +357,7 @@ def test_noise_given_for_each_observation_is_used(rng):
     assert torch.equal(result.likelihood.noise_variance, noise)
 
 
+@pytest.mark.slow
 def test_numpy_arrays_and_memory_maps_are_read(rng, tmp_path):
     X, f, y = waves(rng, 600)
     np.save(tmp_path / "X.npy", X.numpy())

@@ -23,6 +23,7 @@ def shards(X, labels, *, cut=None):
     return MappedShards([(X, labels)] if cut is None else [(X[:cut], labels[:cut]), (X[cut:], labels[cut:])], map)
 
 
+@pytest.mark.slow
 def test_two_classes_are_one_fit_of_the_second(data):
     labels = np.where(data[1] > 0, "up", "down")
     (result,) = fit_classes(shards(data[0], labels), ("down", "up"), **OPTIONS)
@@ -37,6 +38,7 @@ def test_two_classes_are_one_fit_of_the_second(data):
     assert torch.equal(result.gp.inducing_points, plain.gp.inducing_points)
 
 
+@pytest.mark.slow
 def test_several_classes_share_hyperparameters_however_rows_are_divided(data):
     labels = np.digitize(data[1], [-1.0, 1.0])
     whole, apart = (shards(data[0], labels, cut=cut) for cut in (None, 13))

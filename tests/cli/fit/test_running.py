@@ -33,6 +33,7 @@ def run(*arguments):
     return CliRunner().invoke(app, [str(each) for each in arguments])
 
 
+@pytest.mark.slow
 def test_a_model_is_fitted_scored_saved_and_predicts(files, tmp_path):
     model = tmp_path / "model.zip"
     done = run("fit", *files, "--target", "y", "--output", model, *OPTIONS)
@@ -49,6 +50,7 @@ def test_a_model_is_fitted_scored_saved_and_predicts(files, tmp_path):
     assert all(float(row["y_std"]) > 0 for row in rows)
 
 
+@pytest.mark.slow
 def test_parquet_files_are_read_alike(files, tmp_path):
     pyarrow_csv = pytest.importorskip("pyarrow.csv", reason="needs the extra streamgp[tables]")
     parquet = pytest.importorskip("pyarrow.parquet")
@@ -61,6 +63,7 @@ def test_parquet_files_are_read_alike(files, tmp_path):
     np.testing.assert_array_equal(points[0], points[1])
 
 
+@pytest.mark.slow
 def test_labels_are_fitted_scored_and_predicted(tmp_path):
     rng = np.random.default_rng(1)
     X = rng.uniform(-3.0, 3.0, size=(60, 2))

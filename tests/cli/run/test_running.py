@@ -176,6 +176,7 @@ def test_the_list_shows_what_has_run(run):
     assert "Figures" not in run("tiny", "--list").output
 
 
+@pytest.mark.slow
 def test_trials_are_added_until_claims_are_decided(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("streamgp.cli.run.running.JoblibEngine", HereEngine)

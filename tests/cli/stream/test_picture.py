@@ -9,6 +9,7 @@ from streamgp.streaming.metrics import StreamMetrics
 from streamgp.streaming.scoring import ClassScore, ValueScore
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [ValueScore, ClassScore])
 @pytest.mark.parametrize("num_rows", [0, 1, 40])
 def test_predictions_and_each_metric_have_a_panel(tmp_path, kind, num_rows):

@@ -316,6 +316,7 @@ def test_the_unfinished_last_line_of_a_growing_file_is_left_for_a_later_run(tmp_
     assert [each["row"] for each in predictions(tmp_path / "rows.predictions.jsonl")] == list(range(1, 10))
 
 
+@pytest.mark.slow
 def test_numbers_that_are_too_large_are_bad_rows(tmp_path):
     path = tmp_path / "rows.csv"
     write_csv(path, [*make_rows(8), {"x": 1e308, "z": 1, "y": -1e308}, *make_rows(2, seed=1)])

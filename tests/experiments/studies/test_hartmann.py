@@ -51,6 +51,7 @@ def test_best_values_never_fall_and_stay_below_the_optimum(problem, method):
     json.dumps(outcome, allow_nan=False)
 
 
+@pytest.mark.slow
 def test_methods_of_a_seed_share_the_initial_points():
     first, second = (run_quietly("noise0.5-q3", "random", 3), run_quietly("noise0.1-q1", "random", 3))
     assert first["best"][0] == second["best"][0]

@@ -15,6 +15,7 @@ def test_points_are_a_grid_in_random_order_with_noise_of_variance_a_hundredth():
     assert float((y - true_sine(X)).var()) == pytest.approx(0.01, rel=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [*STUDY.methods])
 def test_outcomes_have_predictions_at_the_marks(method):
     outcome = as_json(STUDY.run("sine", method, 0, SETTINGS))

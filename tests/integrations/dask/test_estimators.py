@@ -25,6 +25,7 @@ def regressor(client, data):
     return DaskGPRegressor(num_inducing=8, max_iterations=5).fit(X, y)
 
 
+@pytest.mark.slow
 def test_the_fit_is_that_of_one_process(regressor, data):
     X, y = data
     one = sg.fit([(X, y)], map=map, num_inducing=8, max_iterations=5, standardize=True)
@@ -53,6 +54,7 @@ def test_the_local_estimator_learns_on_and_survives_pickling(regressor, data):
     assert local.num_seen_ == 123
 
 
+@pytest.mark.slow
 def test_columns_of_data_frames_keep_their_names(client, data):
     table = pd.DataFrame({"east": data[0][:, 0], "north": data[0][:, 1], "y": data[1]})
     frame = dask_dataframe.from_pandas(table, npartitions=3)
@@ -63,6 +65,7 @@ def test_columns_of_data_frames_keep_their_names(client, data):
     )
 
 
+@pytest.mark.slow
 def test_classes_are_told_apart(client, data):
     X = data[0][:30]
     # With errors, so that sites are found in few steps.

@@ -93,6 +93,7 @@ def before_slopes(shards, function):
     return called
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_lost_changes_nothing(cluster):
     options = {"likelihood": "poisson", "num_inducing": 3, "max_iterations": 1}
     expected = sg.fit(pairs(2), map=map, **options)
@@ -111,6 +112,7 @@ def test_a_worker_that_is_lost_changes_nothing(cluster):
     np.testing.assert_allclose(result.gp.inducing_points, expected.gp.inducing_points, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_goes_away_is_an_error_and_changes_nothing(cluster, monkeypatch):
     monkeypatch.setattr("streamgp.integrations.dask.shards.PATIENCE", 0.5)
     X, y = (dask.array.from_array(each, chunks=(20, 2)[: each.ndim]) for each in pairs(1)[0])

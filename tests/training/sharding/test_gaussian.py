@@ -46,6 +46,7 @@ def test_value_and_gradient_are_those_of_all_rows_at_once(rng, beta):
     assert_close(other, gradient, rtol=1e-8, atol=1e-8 * float(gradient.abs().max()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_a_fit_over_shards_is_the_fit_of_all_rows(rng, dtype):
     X = torch.rand(40, 2, generator=rng, dtype=torch.float64).to(dtype)

@@ -39,6 +39,7 @@ def test_a_sample_does_not_depend_on_how_rows_are_divided(data):
         torch.testing.assert_close(sample.targets, samples[0].targets, rtol=0, atol=0)
 
 
+@pytest.mark.slow
 def test_shards_may_be_functions_that_load_and_run_on_threads(data):
     options = {"num_inducing": 6, "max_iterations": 3, "standardize": True}
     shards = cut(*data, [20, 40])

@@ -44,6 +44,7 @@ def test_sites_bound_and_gradient_are_those_of_all_rows_at_once(rng, likelihood)
     assert_close(other, gradient, rtol=1e-5, atol=1e-6 * float(gradient.abs().max()))
 
 
+@pytest.mark.slow
 def test_a_fit_of_counts_over_shards_is_the_fit_of_all_rows(rng):
     data, _ = problem(rng, sg.likelihoods.Poisson())
     X, y = data.inputs, data.targets
@@ -58,6 +59,7 @@ def test_a_fit_of_counts_over_shards_is_the_fit_of_all_rows(rng):
     assert_close(apart.predict(X).mean, at_once.predict(X).mean, rtol=0, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_comparisons_are_fitted_over_shards(rng):
     X = torch.rand(12, 2, 1, generator=rng, dtype=torch.float64)
     y = (X[:, 0, 0] > X[:, 1, 0]).double()
