@@ -24,7 +24,12 @@ TINY = PreferenceSettings(
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("problem", "method"),
-    [("within", "svgp-exact-kg"), ("incumbent", "svgp-qkg"), ("within", "laplace-qeubo"), ("incumbent", "random")],
+    [
+        ("within", "svgp-exact-kg"),
+        ("incumbent", "svgp-qkg"),
+        ("within", "laplace-qeubo"),
+        pytest.param("incumbent", "random", marks=pytest.mark.thorough),
+    ],
 )
 def test_best_utilities_never_fall_and_the_recommended_one_was_compared(problem, method):
     with warnings.catch_warnings():
