@@ -311,6 +311,16 @@ class AbstractLikelihood(ABC):
         num_axes = self._num_axes(mean, variance, y)
         return log_marginal(lambda f: self.log_density(f, y), mean, variance, num_axes=num_axes)
 
+    def log_predictive_derivatives(
+        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]
+    ) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]] | None:
+        r"""Evaluate both derivatives of the log predictive density in $m$; None if they have no closed form.
+
+        With the derivatives $g$ and $h$, the exact posterior $p(f \mid y)$ has the mean $m + v g$ and the variance
+        $v + v^2 h$: expectation propagation follows from them.
+        """
+        return None
+
     def predictive_mean(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         r"""Evaluate the mean of $y$ when $f \sim \mathcal{N}(m, v)$."""
         num_axes = self._num_axes(mean, variance)

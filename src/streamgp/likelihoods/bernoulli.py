@@ -107,6 +107,16 @@ class Bernoulli(AbstractBinaryLikelihood):
             return log_probit(signs(y.to(mean)) * mean / (1.0 + variance).sqrt())
         return super().log_predictive_density(mean, variance, y)
 
+    def log_predictive_derivatives(
+        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]
+    ) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]] | None:
+        r"""Evaluate the derivatives of $\log \Phi(\pm m / \sqrt{1 + v})$ for the probit link."""
+        if self.link != "probit":
+            return None
+        scale = signs(y.to(mean)) / (1.0 + variance).sqrt()
+        first, second = probit_derivatives(scale * mean)
+        return scale * first, scale.square() * second
+
     def sample(self, f: Float[Tensor, "..."], *, generator: torch.Generator | None = None) -> Float[Tensor, "..."]:
         """Draw classes."""
         return torch.bernoulli(self.response(f).detach(), generator=generator)

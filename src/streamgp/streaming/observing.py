@@ -1,6 +1,5 @@
 """Learning rows of any likelihood by a bank of experts."""
 
-import math
 import warnings
 
 import torch
@@ -20,8 +19,7 @@ _NUM_STEPS, _LONGEST_STEP = 5, 4.0
 # The residual, in standard deviations, beyond which sites are looked for with more care.
 _LARGEST_RESIDUAL = 0.05
 _LEAST_PRECISION = 1e-6
-_LOG_ROOT_2_PI = 0.5 * math.log(2.0 * math.pi)
-# Rounds in which labels of a block take notice of each other, by their moments.
+# Rounds in which observations of a block take notice of each other, by their moments.
 _NUM_TURNS = 5
 # Rounds in which the sites of several labels take notice of each other.
 _NUM_ROUNDS = 3
@@ -40,11 +38,14 @@ def observe(bank: Bank, seen: Seen, rows: Rows, likelihood: AbstractLikelihood, 
     noise = likelihood.gaussian_noise_variance
     if noise is not None:
         return bank.learn(seen, rows.targets, noise.to(rows.targets).expand(1, 1, rows.num_rows))
-    if likelihood.outcome_kind == "class" and likelihood.link == "probit" and rule.rule == "variational":
-        return _match_moments(bank, seen, rows.targets)
     likelihood = likelihood_of(likelihood, rows.totals)
+    K = seen.weights.mT @ seen.spread
+    if rule.rule == "variational":
+        matched = _match_moments(seen.mean, K, rows.targets, likelihood)
+        if matched is not None:
+            return bank.learn(seen, matched.targets, matched.variance)
     slack = (bank.experts.amplitudes[:, None] * seen.slack).unsqueeze(-2).expand_as(seen.mean)
-    belief = DenseBelief(seen.mean, seen.weights.mT @ seen.spread, slack)
+    belief = DenseBelief(seen.mean, K, slack)
     targets = rows.targets.expand_as(seen.mean)
     if likelihood.is_log_concave and rule.rule == "variational":
         sites, residual = _concave_sites(belief, targets, likelihood)
@@ -64,48 +65,56 @@ def observe(bank: Bank, seen: Seen, rows: Rows, likelihood: AbstractLikelihood, 
     return bank.learn(seen, sites.targets, sites.variance)
 
 
-def _match_moments(bank: Bank, seen: Seen, targets: Float[Tensor, "c n"]) -> Bank:
-    r"""Learn labels under the probit link by the moments of their exact posteriors: expectation propagation.
+def _match_moments(
+    before: Float[Tensor, "e c n"],
+    K: Float[Tensor, "e c n n"],
+    y: Float[Tensor, "c n"],
+    likelihood: AbstractLikelihood,
+) -> Sites | None:
+    r"""The sites that give the moments of exact posteriors, by expectation propagation; None without a closed form.
 
-    For a latent value of mean $m$ and variance $v$, as the inducing points know it, a label $y = \pm 1$ has the
-    probability $\Phi(z)$ with $z = y m / \sqrt{1 + v}$. With $r = \mathcal N(z) / \Phi(z)$, the posterior has the mean
-    $m + v g$ and the variance $v - v^2 h$, where $g = y r / \sqrt{1 + v}$ and $h = r (z + r) / (1 + v)$: a Gaussian
-    observation of $m + g / h$ with noise $1 / h - v$ gives the same. Several labels of a block take turns, each with
-    what the others say, a few times. What the inducing points leave open is not taken for noise of the label, so that
-    they explain it as far as they can.
+    They are of latent values as the inducing points know them: what these leave open is not taken for noise of the
+    observation, so that they explain it as far as they can. Several observations of a block take turns, each with what
+    the others say, a few times.
 
     References:
         Csató, Opper (2002), Sparse on-line Gaussian processes.
         Minka (2001), Expectation propagation for approximate Bayesian inference.
     """
-    signs = 2.0 * targets - 1.0
-    K = seen.weights.mT @ seen.spread
     value = K.diagonal(dim1=-2, dim2=-1)
-    observed, noise = _moment_sites(seen.mean, value, signs)
-    if targets.shape[-1] > 1:
-        identity = torch.eye(targets.shape[-1], dtype=K.dtype)
-        for _ in range(_NUM_TURNS):
-            # Beliefs with all sites, then without the label's own.
-            gain = torch.linalg.solve_ex(K + noise.unsqueeze(-1) * identity, K)[0].mT
-            mean = seen.mean + (gain @ (observed - seen.mean).unsqueeze(-1)).squeeze(-1)
-            variance = (value - (gain * K).sum(-1)).clamp_min(_LEAST_PRECISION * value)
-            share = 1.0 / (1.0 - variance / noise).clamp_min(_LEAST_PRECISION)
-            others = share * (mean - observed * variance / noise), share * variance
-            new = _moment_sites(*others, signs)
-            observed, noise = 0.5 * (observed + new[0]), 0.5 * (noise + new[1])
-    return bank.learn(seen, observed, noise)
+    sites = _moment_sites(before, value, y, likelihood)
+    if sites is None or y.shape[-1] == 1:
+        return sites
+    identity = torch.eye(y.shape[-1], dtype=K.dtype)
+    for _ in range(_NUM_TURNS):
+        observed, noise = sites.targets, sites.variance
+        # Beliefs with all sites, then without the observation's own.
+        gain = torch.linalg.solve_ex(K + noise.unsqueeze(-1) * identity, K)[0].mT
+        mean = before + (gain @ (observed - before).unsqueeze(-1)).squeeze(-1)
+        variance = (value - (gain * K).sum(-1)).clamp_min(_LEAST_PRECISION * value)
+        share = 1.0 / (1.0 - variance / noise).clamp_min(_LEAST_PRECISION)
+        new = _moment_sites(share * (mean - observed * variance / noise), share * variance, y, likelihood)
+        assert new is not None
+        sites = Sites(0.5 * (observed + new.targets), 0.5 * (noise + new.variance))
+    return sites
 
 
 def _moment_sites(
-    mean: Float[Tensor, "e c n"], variance: Float[Tensor, "e c n"], signs: Float[Tensor, "c n"]
-) -> tuple[Float[Tensor, "e c n"], Float[Tensor, "e c n"]]:
-    """The Gaussian observations, and their noise, that have the effect of labels on beliefs of single values."""
-    total = 1.0 + variance
-    z = signs * mean / total.sqrt()
-    ratio = torch.exp(-0.5 * z.square() - _LOG_ROOT_2_PI - torch.special.log_ndtr(z))
-    curvature = (ratio * (z + ratio) / total).clamp_min(_LEAST_PRECISION)
-    slope = signs * ratio / total.sqrt()
-    return mean + slope / curvature, (1.0 / curvature - variance).clamp_min(_LEAST_PRECISION)
+    mean: Float[Tensor, "e c n"],
+    variance: Float[Tensor, "e c n"],
+    y: Float[Tensor, "c n"],
+    likelihood: AbstractLikelihood,
+) -> Sites | None:
+    r"""The sites that have the effect of observations on beliefs of single values.
+
+    With the derivatives $g$ and $-h$ of the log predictive density, the posterior has the mean $m + v g$ and the
+    variance $v - v^2 h$: a Gaussian observation of $m + g / h$ with noise $1 / h - v$ gives the same.
+    """
+    derivatives = likelihood.log_predictive_derivatives(mean, variance, y)
+    if derivatives is None:
+        return None
+    curvature = (-derivatives[1]).clamp_min(_LEAST_PRECISION)
+    return Sites(mean + derivatives[0] / curvature, (1.0 / curvature - variance).clamp_min(_LEAST_PRECISION))
 
 
 def _concave_sites(

@@ -145,6 +145,21 @@ class LikelihoodLaws(ABC):
         value = self.likelihood().log_predictive_density(mean, variance, y)
         _assert_close(value, expected.to(dtype), dtype, truncation=_TRUNCATION)
 
+    @both_dtypes
+    def test_log_predictive_derivatives_in_closed_form_equal_autograd(
+        self, rng: torch.Generator, dtype: torch.dtype
+    ) -> None:
+        mean, variance, y = self._problem(rng, dtype)
+        mean.requires_grad_()
+        derivatives = self.likelihood().log_predictive_derivatives(mean, variance, y)
+        if derivatives is None:
+            return
+        density = self.likelihood().log_predictive_density(mean, variance, y)
+        (expected,) = torch.autograd.grad(density.sum(), mean)
+        _assert_close(derivatives[0], expected, dtype)
+        (expected,) = torch.autograd.grad(derivatives[0].sum(), mean)
+        _assert_close(derivatives[1], expected, dtype)
+
     @pytest.mark.parametrize("variance", [0.0, 0.5])
     def test_densities_sum_to_one(self, variance: float) -> None:
         mean = torch.tensor([-1.5, 0.0, 1.2], dtype=torch.float64)
