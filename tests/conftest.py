@@ -1,7 +1,11 @@
 """What all tests share: one thread, fixed seeds, hypothesis without a clock, and when annotations are enforced."""
 
+import json
 import os
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jaxtyping
 import pytest
@@ -38,6 +42,23 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def rng() -> torch.Generator:
     """A generator with a fixed seed."""
     return torch.Generator().manual_seed(20_230_517)
+
+
+@pytest.fixture
+def rewrite() -> Callable[[Path, Callable[[Any, Any], object]], None]:
+    """Change the description and the parts of a saved file."""
+
+    def change_file(path: Path, change: Callable[[Any, Any], object]) -> None:
+        with zipfile.ZipFile(path) as archive:
+            parts = {name: archive.read(name) for name in archive.namelist()}
+        description = json.loads(parts["description.json"])
+        change(description, parts)
+        parts["description.json"] = json.dumps(description).encode()
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, content in parts.items():
+                archive.writestr(name, content)
+
+    return change_file
 
 
 @pytest.fixture

@@ -202,16 +202,16 @@ def test_targets_outside_the_support_are_refused(rng):
         StreamLearner(StreamSettings("poisson")).learn(X, torch.tensor([1.0, 2.0, -1.0, 0.0, 3.0]))
 
 
-def test_binomial_rows_need_totals_and_others_must_not_have_them(rng):
+def test_binomial_rows_need_a_total_count_and_others_must_not_have_one(rng):
     X, y = _wave(rng, 5)
-    with pytest.raises(OptionError, match="there are no totals"):
+    with pytest.raises(OptionError, match="there is no total_count"):
         StreamLearner(StreamSettings("binomial")).learn(X, y.round().abs())
-    with pytest.raises(OptionError, match="totals are numbers of trials, but the likelihood is 'gaussian'"):
+    with pytest.raises(OptionError, match="total_count holds numbers of trials, but the likelihood is 'gaussian'"):
         StreamLearner(StreamSettings()).learn(X, y, torch.full((5,), 3.0))
 
 
 @pytest.mark.slow
-def test_binomial_rows_may_each_have_their_own_totals(rng):
+def test_binomial_rows_may_each_have_their_own_total_count(rng):
     X = torch.rand(300, 1, generator=rng, dtype=torch.float64) * 10.0
     totals = torch.randint(1, 40, (300,), generator=rng).double()
     p = torch.sigmoid(2.0 * torch.sin(X.squeeze(-1)))

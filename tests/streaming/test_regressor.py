@@ -121,7 +121,7 @@ def counts(numbers, name, n):
     if name == "negative_binomial":
         return X, numbers.negative_binomial(3, 1 / (1 + np.exp(1.5 + g) / 3)), {}
     totals = numbers.integers(5, 40, n)
-    return X, numbers.binomial(totals, 1 / (1 + np.exp(-2 * g))), {"total_counts": totals}
+    return X, numbers.binomial(totals, 1 / (1 + np.exp(-2 * g))), {"total_count": totals}
 
 
 @pytest.mark.slow
@@ -144,7 +144,7 @@ def test_intervals_cover_what_they_promise(numbers, name):
     density = model.log_predictive_density(W, z, **new).mean()
     shuffled = model.log_predictive_density(W[::-1], z, **new).mean()
     assert density > shuffled + 0.1
-    assert model.sample(W[:5], 3, 0, total_counts=None if not rows else new["total_counts"][:5]).shape == (3, 5)
+    assert model.sample(W[:5], 3, 0, total_count=None if not rows else new["total_count"][:5]).shape == (3, 5)
 
 
 @pytest.mark.slow
@@ -278,7 +278,7 @@ def bad_rows():
         "text": ([["a", "b"]] * 3, y, ValueRangeError, "could not convert string to float"),
         "object": ([[{}, 1.0]] * 3, y, DTypeError, "must be a string or a real number"),
         "negative": (X, np.array([1.0, -1.0, 1.0]), SupportError, "Poisson targets must be"),
-        "totals": (X, y, OptionError, "totals are numbers of trials, but the likelihood is 'poisson'"),
+        "total_count": (X, y, OptionError, "total_count holds numbers of trials, but the likelihood is 'poisson'"),
     }
 
 
@@ -295,7 +295,7 @@ def test_a_bad_row_is_refused_with_a_sentence_and_changes_nothing(counted, case)
     X, model = counted
     before, state = model.predict(X), model.state_
     bad_X, bad_y, error, message = bad_rows()[case]
-    rows = {"total_counts": 7} if case == "totals" else {}
+    rows = {"total_count": 7} if case == "total_count" else {}
     for learn in (model.partial_fit, model.fit) if case != "columns" else (model.partial_fit,):
         with pytest.raises(error, match=message):
             learn(bad_X, bad_y, **rows)
@@ -319,15 +319,15 @@ def test_a_refused_first_row_leaves_no_trace():
 
 def test_binomial_targets_need_the_numbers_of_trials():
     model = small("binomial")
-    with pytest.raises(OptionError, match="there are no totals"):
+    with pytest.raises(OptionError, match="there is no total_count"):
         model.fit([[1.0], [2.0]], [1, 2])
-    with pytest.raises(ShapeError, match=r"total_counts must be a number or have shape \(2,\)"):
-        model.fit([[1.0], [2.0]], [1, 2], total_counts=[3, 4, 5])
+    with pytest.raises(ShapeError, match=r"total_count must be a number or have shape \(2,\)"):
+        model.fit([[1.0], [2.0]], [1, 2], total_count=[3, 4, 5])
     with pytest.raises(SupportError, match="from 0 to total_count"):
-        model.fit([[1.0], [2.0]], [1, 2], total_counts=1)
-    model.fit([[1.0], [2.0]], [1, 2], total_counts=[3, 4])
-    assert (model.predict([[1.0], [2.0]], total_counts=10) < 10).all()
-    with pytest.raises(OptionError, match="there are no totals"):
+        model.fit([[1.0], [2.0]], [1, 2], total_count=1)
+    model.fit([[1.0], [2.0]], [1, 2], total_count=[3, 4])
+    assert (model.predict([[1.0], [2.0]], total_count=10) < 10).all()
+    with pytest.raises(OptionError, match="there is no total_count"):
         model.predict([[1.0]])
 
 

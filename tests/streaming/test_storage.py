@@ -6,6 +6,7 @@ from streamgp.errors import FileFormatError
 from streamgp.storage import load, save
 from streamgp.streaming import StreamLearner, StreamSettings
 from streamgp.streaming.one_vs_rest import OneVsRest
+from streamgp.streaming.rows import Rows
 
 
 def _settings(likelihood="gaussian", **options):
@@ -38,6 +39,19 @@ def test_a_restored_learner_goes_on_to_the_last_bit(tmp_path, likelihood):
         assert torch.equal(restored.predict(X).variance, learner.predict(X).variance)
     assert learner.anchor is not None
     assert bool(learner.refits) == (refit != "never")
+
+
+def test_rows_of_files_that_called_numbers_of_trials_totals_are_read(tmp_path, rewrite):
+    rows = Rows(torch.ones(2, 1, dtype=torch.float64), torch.ones(1, 2), torch.tensor([3.0, 4.0]))
+    save(rows, tmp_path / "file")
+
+    def age(description, _):
+        content = description["content"]
+        content["version"] = 1
+        content["fields"]["totals"] = content["fields"].pop("total_count")
+
+    rewrite(tmp_path / "file", age)
+    assert torch.equal(load(tmp_path / "file", kind=Rows).total_count, rows.total_count)
 
 
 def test_a_learner_is_restored_before_its_first_row(tmp_path):

@@ -60,7 +60,7 @@ def hotspot_entropy(
         gp: The belief.
         pool_X: Inputs `(n, d)` of all members.
         candidates: Indices of the members to be scored; all by default.
-        likelihood: Bernoulli or Binomial; totals are one number, or have shape `(n,)`.
+        likelihood: Bernoulli or Binomial; its total count is one number, or has shape `(n,)`.
         threshold: The prevalence above which a place is a hotspot.
         targets: Indices of the members over which entropies are summed; all by default.
         weights: How much each member counts, `(n,)`; one by default.

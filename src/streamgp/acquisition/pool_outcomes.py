@@ -36,7 +36,7 @@ def representative_outcomes(
         success = likelihood.predictive_mean(mean, variance)
         outcomes = torch.tensor([0.0, 1.0]).to(mean).expand(len(mean), 2)
         return outcomes, torch.stack([1.0 - success, success], dim=-1)
-    total = _totals(likelihood, mean)
+    total = _total_count(likelihood, mean)
     counts = _count_grid(likelihood, mean, variance)
     probability = _mixture(total, counts, mean=mean, variance=variance)
     if counts.shape[-1] <= num_outcomes:
@@ -46,17 +46,17 @@ def representative_outcomes(
     ).expand(-1, num_outcomes)
 
 
-def _totals(likelihood: AbstractLikelihood, mean: Float[Tensor, " c"]) -> Float[Tensor, " c"]:
+def _total_count(likelihood: AbstractLikelihood, mean: Float[Tensor, " c"]) -> Float[Tensor, " c"]:
     """Numbers of trials; one where the likelihood has none."""
-    totals = likelihood.row_values
-    return torch.ones_like(mean) if totals is None else totals.to(mean).expand_as(mean)
+    values = likelihood.row_values
+    return torch.ones_like(mean) if values is None else values.to(mean).expand_as(mean)
 
 
 def _count_grid(
     likelihood: AbstractLikelihood, mean: Float[Tensor, " c"], variance: Float[Tensor, " c"]
 ) -> Float[Tensor, "c g"]:
     """All counts if they are few, otherwise whole numbers over the likely range."""
-    total = _totals(likelihood, mean)
+    total = _total_count(likelihood, mean)
     most = int(total.max()) if len(total) else 0
     if most < _NUM_COUNTS:
         return torch.arange(most + 1).to(mean).expand(len(mean), most + 1)

@@ -145,10 +145,12 @@ def stream(
         str,
         typer.Option(
             help="What the target is: gaussian or student_t (real numbers), poisson or negative_binomial (counts), "
-            "binomial (successes out of --totals), classes; auto looks at the first rows."
+            "binomial (successes out of --total-count), classes; auto looks at the first rows."
         ),
     ] = "auto",
-    totals: Annotated[str | None, typer.Option(help="Column of numbers of trials, for binomial targets.")] = None,
+    total_count: Annotated[
+        str | None, typer.Option("--total-count", "--totals", help="Column of numbers of trials, for binomial targets.")
+    ] = None,
     output: Annotated[
         str | None,
         typer.Option(help="Predictions as JSON lines; - for standard output. By default beside the source."),
@@ -200,7 +202,7 @@ def stream(
                 exclude=_words(exclude) or (),
                 kinds=_kinds(number=numbers, date=dates, category=categories),
                 first_rows=first_rows,
-                totals=totals,
+                total_count=total_count,
                 format=format,
                 likelihood=likelihood,
                 output=output,

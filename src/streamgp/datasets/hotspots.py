@@ -59,8 +59,8 @@ class Hotspots:
             total_count: People tested in each village.
         """
         check_count(total_count, "total_count")
-        totals = torch.full_like(self.prevalence, total_count)
-        return torch.binomial(totals, self.prevalence, generator=torch.Generator().manual_seed(seed))
+        num_tested = torch.full_like(self.prevalence, total_count)
+        return torch.binomial(num_tested, self.prevalence, generator=torch.Generator().manual_seed(seed))
 
 
 def load_hotspots(country: str = "civ") -> Hotspots:

@@ -31,7 +31,7 @@ class AbstractLikelihood(ABC):
     r"""The distribution $p(y \mid f)$ of an observation $y$ given a latent value $f$.
 
     A likelihood is a frozen value. Its methods work on each element and broadcast: `f`, `mean`,
-    `variance`, `y` and the constants of the likelihood (noise, totals, exposure) may have any axes
+    `variance`, `y` and the constants of the likelihood (noise, total counts, exposure) may have any axes
     that broadcast. Results have the dtype and device of `f` or `mean`.
 
     A new likelihood needs `log_density`, `response`, the class attributes `outcome_kind` and `support`, and its fields.
@@ -133,7 +133,7 @@ class AbstractLikelihood(ABC):
 
     @final
     def with_row_data(self: Likelihood, values: Tensor | float | None) -> Likelihood:
-        """Return the likelihood of observations with data of their own: totals, exposures, noise variances.
+        """Return the likelihood of observations with data of their own: total counts, exposures, noise variances.
 
         Args:
             values: One number for each observation, or one for all; None for what the likelihood has.
@@ -217,7 +217,7 @@ class AbstractLikelihood(ABC):
             what = "a positive, finite rate" if (low, high) == (0.0, math.inf) else what
             raise ValueRangeError(
                 f"{name} of a {type(self).__name__} likelihood must be {what}, but is {value[~is_inside][0].item():g}."
-                + ("" if low == -math.inf else " Counts are divided by their totals or exposures.")
+                + ("" if low == -math.inf else " Counts are divided by their total count or exposures.")
             )
         return value
 

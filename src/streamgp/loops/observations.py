@@ -27,8 +27,8 @@ class Observations:
     Attributes:
         points: As the loop keeps them.
         y: Outcomes in the user's units, a row of NaN for an evaluation that failed.
-        constants: The total of each Binomial outcome, or the noise variance of each Gaussian one where it is known;
-            NaN for others.
+        constants: The total count of each Binomial outcome, or the noise variance of each Gaussian one where it is
+            known; NaN for others.
         pairs: Compared points, the preferred one first.
     """
 
@@ -199,7 +199,7 @@ def _read_constants(outcome: Outcome, points: Tensor, known: Mapping[str, Any]) 
         return torch.full((len(points),), torch.nan, dtype=torch.float64)
     likelihood = likelihood.at_rows(points) if points.dim() == 1 else likelihood
     numbers = _read_numbers(known.get(name), getattr(likelihood, name), len(points), name)
-    # The constructors refuse totals that are no counts, and noise that is not positive.
+    # The constructors refuse a total count that is no count, and noise that is not positive.
     checked: Tensor = getattr(likelihood.with_row_data(numbers), name)
     return checked
 

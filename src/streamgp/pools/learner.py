@@ -75,8 +75,8 @@ class PoolLearner(AbstractLoop):
         Args:
             pool_X: Inputs `(n, d)` of all members: coordinates, covariates, or both.
             likelihood: Of an outcome: `"gaussian"`, `"student_t"`, `"poisson"`, `"negative_binomial"`, `"bernoulli"`,
-                or an object of `streamgp.likelihoods`. Its totals, exposures or known noise are one number, or a tensor
-                `(n,)` with one for each member. Members whose total is zero are not proposed.
+                or an object of `streamgp.likelihoods`. Its total count, exposure or known noise is one number, or a
+                tensor `(n,)` with one for each member. Members whose total count is zero are not proposed.
             acquisition: `"integrated_variance"` (reduction of the latent variance over the pool),
                 `"response_variance"` (of the variance of prevalences, rates or values, and, if there is a threshold, of
                 which side of it each member is on), `"hotspot_entropy"`

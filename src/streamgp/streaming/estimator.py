@@ -33,7 +33,7 @@ from streamgp.streaming.scoring import ClassScore, ValueScore
 from streamgp.streaming.settings import SITE_TOLERANCE, StreamSettings
 from streamgp.threads import few_threads
 
-__all__ = ["AbstractStreamingEstimator", "Batch", "EstimatorState", "Learner", "generator_of", "read_totals"]
+__all__ = ["AbstractStreamingEstimator", "Batch", "EstimatorState", "Learner", "generator_of", "read_total_count"]
 
 # With a drift detector, rows that are predicted, tested and learned together.
 _MOST_ROWS_TESTED = 64
@@ -47,17 +47,17 @@ class Batch(NamedTuple):
     Attributes:
         inputs: Inputs, of double precision.
         targets: Targets or labels.
-        totals: Numbers of trials of binomial targets; None for others.
+        total_count: Numbers of trials of binomial targets; None for others.
     """
 
     inputs: np.ndarray
     targets: np.ndarray
-    totals: np.ndarray | None = None
+    total_count: np.ndarray | None = None
 
     def take(self, rows: slice | np.ndarray) -> "Batch":
         """Some of the rows."""
-        totals = None if self.totals is None else self.totals[rows]
-        return Batch(self.inputs[rows], self.targets[rows], totals)
+        total_count = None if self.total_count is None else self.total_count[rows]
+        return Batch(self.inputs[rows], self.targets[rows], total_count)
 
 
 @final
@@ -325,17 +325,17 @@ class AbstractStreamingEstimator(BaseEstimator, ABC, Generic[Learner]):
         return Batch(np.require(X, requirements=["C", "W"]), y)
 
 
-def read_totals(total_counts: Any, num_rows: int) -> np.ndarray | None:
+def read_total_count(total_count: Any, num_rows: int) -> np.ndarray | None:
     """Numbers of trials as an array with one for each row; None if there are none."""
-    if total_counts is None:
+    if total_count is None:
         return None
-    totals = np.asarray(total_counts, dtype=np.float64)
-    if totals.shape not in ((), (num_rows,)):
+    counts = np.asarray(total_count, dtype=np.float64)
+    if counts.shape not in ((), (num_rows,)):
         raise ShapeError(
-            f"total_counts must be a number or have shape ({num_rows},), one for each row of X, but has shape "
-            f"{totals.shape}."
+            f"total_count must be a number or have shape ({num_rows},), one for each row of X, but has shape "
+            f"{counts.shape}."
         )
-    return np.array(np.broadcast_to(totals, num_rows))
+    return np.array(np.broadcast_to(counts, num_rows))
 
 
 def generator_of(random_state: Any) -> torch.Generator:

@@ -110,23 +110,23 @@ class StreamLearner:
             return None
         return 0 if self.model.is_flat else len(self.model.bank.constant)
 
-    def predict(self, X: Tensor, totals: Tensor | None = None) -> StreamPrediction:
+    def predict(self, X: Tensor, total_count: Tensor | None = None) -> StreamPrediction:
         """Predict targets at inputs `(n, d)`, in the user's units; there must have been a row to learn from.
 
         Args:
             X: Inputs.
-            totals: Numbers of trials, for binomial targets.
+            total_count: Numbers of trials, for binomial targets.
         """
         if self.model is None:
             raise UnsupportedError("There is nothing to predict from before the first row. Call learn first.")
         X = read_inputs(X, num_dims=self.num_dims)
-        return self.model.predict(X, self._totals(totals, X))
+        return self.model.predict(X, self._total_count(total_count, X))
 
     def learn(
         self,
         X: Tensor,
         y: Tensor,
-        totals: Tensor | None = None,
+        total_count: Tensor | None = None,
         *,
         on_predicted: Callable[[Predicted], None] | None = None,
     ) -> tuple["StreamLearner", LearnInfo]:
@@ -135,15 +135,15 @@ class StreamLearner:
         Args:
             X: Inputs `(n, d)`; tensors and NumPy arrays are converted to double precision.
             y: Targets `(n,)`, or `(n, c)` for several outputs.
-            totals: Numbers of trials `(n,)`, for binomial targets.
+            total_count: Numbers of trials `(n,)`, for binomial targets.
             on_predicted: Is shown, part by part, what was predicted of the rows before they were learned.
 
         Returns:
             The learner after these rows, and diagnostics.
         """
-        rows = read_rows(X, y, totals, num_dims=self.num_dims, num_outputs=self.num_outputs)
-        rows = Rows(rows.inputs, rows.targets, self._totals(rows.totals, rows.inputs))
-        likelihood_of(self.settings.starting_likelihood, rows.totals).check_targets(rows.targets)
+        rows = read_rows(X, y, total_count, num_dims=self.num_dims, num_outputs=self.num_outputs)
+        rows = Rows(rows.inputs, rows.targets, self._total_count(rows.total_count, rows.inputs))
+        likelihood_of(self.settings.starting_likelihood, rows.total_count).check_targets(rows.targets)
         is_flat = torch.as_tensor(y).dim() == 1
         learner, start = self, 0
         while start < rows.num_rows:
@@ -220,13 +220,13 @@ class StreamLearner:
         if model is None:
             return learner._relearn(is_flat=is_flat, num_unjudged=n), None
         if is_due and not self.is_warm:
-            prediction = model.predict(rows.inputs, rows.totals)
+            prediction = model.predict(rows.inputs, rows.total_count)
             learner = replace(learner, model=model.judged(prediction, rows))
             return learner._relearn(is_flat=is_flat, num_unjudged=0), prediction
         num_outside = model.units.num_outside(rows.inputs) if self.is_warm else 0
         scaled = model.units.rows(rows)
         seen = model.bank.see(scaled.inputs)
-        prediction = model.prediction(seen, rows.totals)
+        prediction = model.prediction(seen, rows.total_count)
         model = model.judged(prediction, rows)
         model = model.learned(scaled, seen, self.settings)
         learner = replace(learner, model=model, num_outside=self.num_outside + num_outside)
@@ -274,18 +274,18 @@ class StreamLearner:
             return replace(self, halfway=Halfway(model.bank, buffer.num_rows))
         return self
 
-    def _totals(self, totals: Tensor | None, X: Float[Tensor, "n d"]) -> Float[Tensor, " n"] | None:
+    def _total_count(self, total_count: Tensor | None, X: Float[Tensor, "n d"]) -> Float[Tensor, " n"] | None:
         """Numbers of trials, which a binomial likelihood by name needs and others must not have."""
-        if totals is not None:
+        if total_count is not None:
             if self.settings.likelihood != "binomial":
                 raise OptionError(
-                    f"totals are numbers of trials, but the likelihood is {self.settings.likelihood!r}. "
-                    "Leave them out, or choose likelihood='binomial'."
+                    f"total_count holds numbers of trials, but the likelihood is {self.settings.likelihood!r}. "
+                    "Leave it out, or choose likelihood='binomial'."
                 )
-            return torch.as_tensor(totals, dtype=torch.float64).expand(len(X))
+            return torch.as_tensor(total_count, dtype=torch.float64).expand(len(X))
         if self.settings.likelihood == "binomial":
             raise OptionError(
-                "The likelihood is 'binomial', but there are no totals. Pass the number of trials of each row, or "
+                "The likelihood is 'binomial', but there is no total_count. Pass the number of trials of each row, or "
                 "likelihood=streamgp.likelihoods.Binomial(N) if it is the same for all."
             )
         return None

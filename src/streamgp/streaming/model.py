@@ -52,17 +52,17 @@ class StreamModel:
         """Where the beliefs are held, in the user's units."""
         return self.units.input_shift + self.units.input_scale * self.bank.inducing_points
 
-    def predict(self, X: Float[Tensor, "n d"], totals: Float[Tensor, " n"] | None = None) -> StreamPrediction:
+    def predict(self, X: Float[Tensor, "n d"], total_count: Float[Tensor, " n"] | None = None) -> StreamPrediction:
         """Predict targets at inputs in the user's units."""
-        return self.prediction(self.bank.see(self.units.inputs(X)), totals)
+        return self.prediction(self.bank.see(self.units.inputs(X)), total_count)
 
-    def prediction(self, seen: Seen, totals: Float[Tensor, " n"] | None) -> StreamPrediction:
+    def prediction(self, seen: Seen, total_count: Float[Tensor, " n"] | None) -> StreamPrediction:
         """What the experts' latent values mean for targets."""
         return StreamPrediction(
             seen.mean,
             seen.variance,
             self.mixture,
-            likelihood_of(self.likelihood, totals),
+            likelihood_of(self.likelihood, total_count),
             self.units.target_shift,
             self.units.target_scale,
             self.is_flat,

@@ -38,7 +38,7 @@ def observe(bank: Bank, seen: Seen, rows: Rows, likelihood: AbstractLikelihood, 
     noise = likelihood.gaussian_noise_variance
     if noise is not None:
         return bank.learn(seen, rows.targets, noise.to(rows.targets).expand(1, 1, rows.num_rows))
-    likelihood = likelihood_of(likelihood, rows.totals)
+    likelihood = likelihood_of(likelihood, rows.total_count)
     K = seen.weights.mT @ seen.spread
     if rule.rule == "variational":
         matched = _match_moments(seen.mean, K, rows.targets, likelihood)

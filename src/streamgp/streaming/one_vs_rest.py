@@ -241,7 +241,7 @@ def _with_questions(learner: StreamLearner, num_before: int, num_classes: int) -
     if num_before <= 2:
         answers = torch.cat([1.0 - answers, answers])[:num_before]
     nothing = torch.zeros(num_classes - len(answers), buffer.num_rows, dtype=torch.float64)
-    rows = Rows(buffer.inputs, torch.cat([answers, nothing]), buffer.totals)
+    rows = Rows(buffer.inputs, torch.cat([answers, nothing]), buffer.total_count)
     learned = relearn(
         rows,
         learner.settings,

@@ -151,7 +151,7 @@ def _replayed(
         scaled = model.units.rows(part)
         seen = model.bank.see(scaled.inputs)
         if start >= judged_from:
-            model = model.judged(model.prediction(seen, part.totals), part)
+            model = model.judged(model.prediction(seen, part.total_count), part)
         model = model.learned_in_place(scaled, seen, settings)
     return Relearned(model, kept, gain)
 
@@ -223,7 +223,7 @@ def _fitted(rows: Rows, settings: StreamSettings, kernel: object) -> _Learned:
         result = fit(
             rows.inputs,
             rows.targets.squeeze(0),
-            likelihood=likelihood_of(settings.starting_likelihood, rows.totals),
+            likelihood=likelihood_of(settings.starting_likelihood, rows.total_count),
             kernel=settings.kernel,
             num_inducing=settings.most_inducing,
             learn_inducing=False,
@@ -296,7 +296,7 @@ def _level_noise(learned: _Learned, rows: Rows) -> float:
     if (noise := _noise(likelihood)) is not None:
         return noise
     mean = learned.constant.unsqueeze(-1).expand_as(rows.targets)
-    _, curvature = likelihood_of(likelihood, rows.totals).expected_derivatives(
+    _, curvature = likelihood_of(likelihood, rows.total_count).expected_derivatives(
         mean, torch.ones_like(mean), rows.targets
     )
     return 1.0 / max(float(-curvature.mean()), 1e-3)

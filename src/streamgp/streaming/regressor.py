@@ -12,7 +12,13 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from streamgp.errors import DTypeError
-from streamgp.streaming.estimator import AbstractStreamingEstimator, Batch, EstimatorState, generator_of, read_totals
+from streamgp.streaming.estimator import (
+    AbstractStreamingEstimator,
+    Batch,
+    EstimatorState,
+    generator_of,
+    read_total_count,
+)
 from streamgp.streaming.learner import Predicted, StreamLearner
 from streamgp.streaming.merging import merge_learners
 from streamgp.streaming.model import StreamModel
@@ -37,7 +43,7 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
 
     Args:
         likelihood: `"gaussian"`, `"student_t"` (real targets with outliers), `"poisson"`, `"negative_binomial"`
-            (counts), `"binomial"` (successes, with `total_counts`), or an object of `streamgp.likelihoods`. Real
+            (counts), `"binomial"` (successes, with `total_count`), or an object of `streamgp.likelihoods`. Real
             targets of a likelihood given by name are standardised; one given as an object is in their own units.
         kernel: GPyTorch kernel for standardised inputs; a scaled Matérn-5/2 with a lengthscale for each column by
             default. Parameters with `requires_grad=False` stay as they are.
@@ -101,7 +107,7 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
         tags.target_tags.multi_output = isinstance(self.likelihood, str) and self.likelihood == "gaussian"
         return tags
 
-    def fit(self, X: Any, y: Any, total_counts: Any = None) -> "StreamingGPRegressor":
+    def fit(self, X: Any, y: Any, total_count: Any = None) -> "StreamingGPRegressor":
         """Forget everything, and learn from a data set whose order means nothing.
 
         Hyperparameters are learned on a random part of as many rows as `warmup` or `buffer_size` says, whichever is
@@ -110,13 +116,13 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
         Args:
             X: Inputs `(n, d)`.
             y: Targets `(n,)`, or `(n, o)` for several outputs, which share kernel and inducing points.
-            total_counts: Numbers of trials, one or `(n,)`, for `likelihood="binomial"`.
+            total_count: Numbers of trials, one or `(n,)`, for `likelihood="binomial"`.
         """
         with self._all_or_nothing():
-            self._fit_rows(self._read(X, y, total_counts, reset=True))
+            self._fit_rows(self._read(X, y, total_count, reset=True))
         return self
 
-    def partial_fit(self, X: Any, y: Any, total_counts: Any = None) -> "StreamingGPRegressor":
+    def partial_fit(self, X: Any, y: Any, total_count: Any = None) -> "StreamingGPRegressor":
         """Learn the next rows of a stream, in their order.
 
         A row that is refused changes nothing. Options that are changed after the first rows count from the next `fit`.
@@ -124,10 +130,10 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
         Args:
             X: Inputs `(n, d)`.
             y: Targets `(n,)`, or `(n, o)` for several outputs, which share kernel and inducing points.
-            total_counts: Numbers of trials, one or `(n,)`, for `likelihood="binomial"`.
+            total_count: Numbers of trials, one or `(n,)`, for `likelihood="binomial"`.
         """
         with self._all_or_nothing():
-            batch = self._read(X, y, total_counts, reset=not self._is_started)
+            batch = self._read(X, y, total_count, reset=not self._is_started)
             self._learn_rows(self._state_so_far(), batch)
         return self
 
@@ -167,7 +173,7 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
         return_std: bool = False,
         quantiles: Sequence[float] | None = None,
         *,
-        total_counts: Any = None,
+        total_count: Any = None,
     ) -> Any:
         """Predict targets.
 
@@ -175,13 +181,13 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
             X: Inputs `(n, d)`.
             return_std: Return standard deviations of the targets, noise included, too.
             quantiles: Probabilities of `k` quantiles of the targets, which are returned, too.
-            total_counts: Numbers of trials, one or `(n,)`, for `likelihood="binomial"`.
+            total_count: Numbers of trials, one or `(n,)`, for `likelihood="binomial"`.
 
         Returns:
             The means `(n,)`; if more was asked for, a tuple of the means, the standard deviations `(n,)` if asked for,
             and the quantiles `(n, k)` if asked for.
         """
-        prediction = self._predict(self._read_inputs(X), total_counts)
+        prediction = self._predict(self._read_inputs(X), total_count)
         asked = [prediction.mean.numpy()]
         if return_std:
             asked.append(prediction.variance.sqrt().numpy())
@@ -190,7 +196,7 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
         return asked[0] if len(asked) == 1 else tuple(asked)
 
     def sample(
-        self, X: Any, num_samples: int = 1, random_state: Any = None, *, latent: bool = False, total_counts: Any = None
+        self, X: Any, num_samples: int = 1, random_state: Any = None, *, latent: bool = False, total_count: Any = None
     ) -> np.ndarray:
         """Draw targets for all inputs together: functions from the belief, and noise around them.
 
@@ -200,29 +206,29 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
             random_state: Seed, generator, or None for NumPy's own.
             latent: Return the functions, without the noise: of what the likelihood takes, the logarithm of the rate for
                 counts for instance. For Gaussian and Student-t noise they are in the units of the targets.
-            total_counts: Numbers of trials, one or `(n,)`, for `likelihood="binomial"`.
+            total_count: Numbers of trials, one or `(n,)`, for `likelihood="binomial"`.
 
         Returns:
             Draws `(num_samples, n)`.
         """
         inputs, generator = self._read_inputs(X), generator_of(random_state)
         draws, experts, prediction = self._model.sample_latent(inputs, num_samples, generator)
-        totals = read_totals(total_counts, len(inputs))
-        if totals is not None:
-            prediction = self._learner.predict(inputs, torch.from_numpy(totals))
+        counts = read_total_count(total_count, len(inputs))
+        if counts is not None:
+            prediction = self._learner.predict(inputs, torch.from_numpy(counts))
         if latent:
             return prediction.latent(draws).numpy()
         return prediction.observe(draws, experts, generator).numpy()
 
-    def log_predictive_density(self, X: Any, y: Any, total_counts: Any = None) -> np.ndarray:
+    def log_predictive_density(self, X: Any, y: Any, total_count: Any = None) -> np.ndarray:
         """Log density, or probability for counts, of each target `(n,)` given its inputs `(n, d)`."""
         check_is_fitted(self, "state_")
-        inputs, targets, totals = _tensors(self._read(X, y, total_counts, reset=False))
-        return self._learner.predict(inputs, totals).log_density(targets).numpy()
+        inputs, targets, total_count = _tensors(self._read(X, y, total_count, reset=False))
+        return self._learner.predict(inputs, total_count).log_density(targets).numpy()
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, *, total_counts: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, total_count: Any = None) -> float:
         """Coefficient of determination R² of the predicted means."""
-        return float(r2_score(y, self.predict(X, total_counts=total_counts), sample_weight=sample_weight))
+        return float(r2_score(y, self.predict(X, total_count=total_count), sample_weight=sample_weight))
 
     @property
     def noise_variance_(self) -> Any:
@@ -240,14 +246,14 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
         assert model is not None
         return model
 
-    def _read(self, X: Any, y: Any, total_counts: Any, *, reset: bool) -> Batch:
+    def _read(self, X: Any, y: Any, total_count: Any, *, reset: bool) -> Batch:
         batch = self._read_rows(X, y, reset=reset, is_numeric=True)
         targets = np.array(batch.targets, dtype=np.float64)
-        return Batch(batch.inputs, targets, read_totals(total_counts, len(targets)))
+        return Batch(batch.inputs, targets, read_total_count(total_count, len(targets)))
 
-    def _predict(self, inputs: torch.Tensor, total_counts: Any) -> StreamPrediction:
-        totals = read_totals(total_counts, len(inputs))
-        return self._learner.predict(inputs, None if totals is None else torch.from_numpy(totals))
+    def _predict(self, inputs: torch.Tensor, total_count: Any) -> StreamPrediction:
+        counts = read_total_count(total_count, len(inputs))
+        return self._learner.predict(inputs, None if counts is None else torch.from_numpy(counts))
 
     def _likelihood(self) -> Any:
         return self.likelihood
@@ -274,12 +280,12 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
 
     def _errors(self, learner: StreamLearner, batch: Batch) -> list[float]:
         """Absolute errors in predictive standard deviations."""
-        X, y, totals = _tensors(batch)
-        prediction = learner.predict(X, totals)
+        X, y, total_count = _tensors(batch)
+        prediction = learner.predict(X, total_count)
         errors = (y - prediction.mean).abs() / prediction.variance.sqrt()
         return errors.reshape(len(y), -1).mean(-1).tolist()
 
 
 def _tensors(batch: Batch) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
-    totals = None if batch.totals is None else torch.from_numpy(batch.totals)
-    return torch.from_numpy(batch.inputs), torch.from_numpy(batch.targets), totals
+    total_count = None if batch.total_count is None else torch.from_numpy(batch.total_count)
+    return torch.from_numpy(batch.inputs), torch.from_numpy(batch.targets), total_count

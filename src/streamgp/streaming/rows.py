@@ -19,12 +19,12 @@ class Rows(NamedTuple):
     Attributes:
         inputs: One row for each observation.
         targets: What was observed, a line for each output.
-        totals: Numbers of trials of binomial observations; None for others.
+        total_count: Numbers of trials of binomial observations; None for others.
     """
 
     inputs: Float[Tensor, "n d"]
     targets: Float[Tensor, "c n"]
-    totals: Float[Tensor, " n"] | None = None
+    total_count: Float[Tensor, " n"] | None = None
 
     @property
     def num_rows(self) -> int:
@@ -33,8 +33,8 @@ class Rows(NamedTuple):
 
     def part(self, start: int, stop: int) -> "Rows":
         """Some of the rows, as a copy: a view would keep all of the others in memory."""
-        totals = None if self.totals is None else self.totals[start:stop].clone()
-        return Rows(self.inputs[start:stop].clone(), self.targets[:, start:stop].clone(), totals)
+        total_count = None if self.total_count is None else self.total_count[start:stop].clone()
+        return Rows(self.inputs[start:stop].clone(), self.targets[:, start:stop].clone(), total_count)
 
     def thinned(self, most: int) -> "Rows":
         """At most so many rows, evenly spread, with the last one."""
@@ -42,23 +42,27 @@ class Rows(NamedTuple):
         if n <= most:
             return self
         kept = n - 1 - torch.arange(most - 1, -1, -1) * n // most
-        return Rows(self.inputs[kept], self.targets[:, kept], None if self.totals is None else self.totals[kept])
+        return Rows(
+            self.inputs[kept], self.targets[:, kept], None if self.total_count is None else self.total_count[kept]
+        )
 
     def append(self, later: "Rows") -> "Rows":
         """These rows and then others."""
-        totals = None
-        if self.totals is not None and later.totals is not None:
-            totals = torch.cat([self.totals, later.totals])
-        return Rows(torch.cat([self.inputs, later.inputs]), torch.cat([self.targets, later.targets], -1), totals)
+        total_count = None
+        if self.total_count is not None and later.total_count is not None:
+            total_count = torch.cat([self.total_count, later.total_count])
+        return Rows(torch.cat([self.inputs, later.inputs]), torch.cat([self.targets, later.targets], -1), total_count)
 
 
-def read_rows(X: Tensor, y: Tensor, totals: Tensor | None, *, num_dims: int | None, num_outputs: int | None) -> Rows:
+def read_rows(
+    X: Tensor, y: Tensor, total_count: Tensor | None, *, num_dims: int | None, num_outputs: int | None
+) -> Rows:
     """Check inputs, targets and numbers of trials, and convert them to double precision.
 
     Args:
         X: Inputs `(n, d)`.
         y: Targets `(n,)`, or `(n, c)` for several outputs.
-        totals: Numbers of trials `(n,)`, or None.
+        total_count: Numbers of trials `(n,)`, or None.
         num_dims: Number of input columns so far; None before the first rows.
         num_outputs: Number of outputs so far, zero for targets without an axis for them; None before the first rows.
     """
@@ -69,12 +73,12 @@ def read_rows(X: Tensor, y: Tensor, totals: Tensor | None, *, num_dims: int | No
         raise ShapeError(f"y must have shape {wanted}, one value for each row of X, but has shape {tuple(y.shape)}.")
     columns = y.unsqueeze(0) if y.dim() == 1 else y.mT
     columns = check_finite(check_targets(columns, X), "y")
-    if totals is not None:
-        totals = torch.as_tensor(totals, dtype=torch.float64)
-        if totals.dim() == 0:
-            totals = totals.expand(len(X)).clone()
-        totals = check_finite(check_targets(totals, X, name="totals"), "totals")
-    return Rows(X, columns, totals)
+    if total_count is not None:
+        total_count = torch.as_tensor(total_count, dtype=torch.float64)
+        if total_count.dim() == 0:
+            total_count = total_count.expand(len(X)).clone()
+        total_count = check_finite(check_targets(total_count, X, name="total_count"), "total_count")
+    return Rows(X, columns, total_count)
 
 
 def read_inputs(X: Tensor, *, num_dims: int | None) -> Float[Tensor, "n d"]:
@@ -93,6 +97,6 @@ def read_inputs(X: Tensor, *, num_dims: int | None) -> Float[Tensor, "n d"]:
     return check_finite(X, "X")
 
 
-def likelihood_of(likelihood: AbstractLikelihood, totals: Tensor | None) -> AbstractLikelihood:
+def likelihood_of(likelihood: AbstractLikelihood, total_count: Tensor | None) -> AbstractLikelihood:
     """The likelihood of some rows: with their own numbers of trials, if they have any."""
-    return likelihood if likelihood.row_data is None else likelihood.with_row_data(totals)
+    return likelihood if likelihood.row_data is None else likelihood.with_row_data(total_count)

@@ -2,6 +2,7 @@
 
 from streamgp.sites import SiteRule
 from streamgp.storage import register
+from streamgp.storage.registry import Fields, is_registered
 from streamgp.streaming.bank import Bank
 from streamgp.streaming.baselines import ClassBaseline, ValueBaseline
 from streamgp.streaming.calibration import Calibration
@@ -48,6 +49,14 @@ STORED = (
     ValueScore,
 )
 
+
+def _rename_totals(fields: Fields) -> Fields:
+    """Version 1 called numbers of trials `totals`."""
+    return {"total_count" if name == "totals" else name: value for name, value in fields.items()}
+
+
+register(Rows, version=2, migrations={1: _rename_totals})
 for _cls in STORED:
-    register(_cls)
+    if not is_registered(_cls):
+        register(_cls)
 register(SiteRule, name="streaming.SiteRule")

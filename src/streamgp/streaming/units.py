@@ -62,7 +62,7 @@ class Units:
     def rows(self, rows: Rows) -> Rows:
         """Rows in the units of the model."""
         targets = (rows.targets - self.target_shift) / self.target_scale
-        return Rows(self.inputs(rows.inputs), targets, rows.totals)
+        return Rows(self.inputs(rows.inputs), targets, rows.total_count)
 
     def num_outside(self, X: Float[Tensor, "n d"]) -> int:
         """How many inputs lie farther outside the range that the units were chosen for than this range is wide."""

@@ -10,7 +10,7 @@ __all__ = ["learn_unordered"]
 
 
 def learn_unordered(
-    learner: StreamLearner, X: Tensor, y: Tensor, totals: Tensor | None = None
+    learner: StreamLearner, X: Tensor, y: Tensor, total_count: Tensor | None = None
 ) -> tuple[StreamLearner, LearnInfo]:
     """Learn from a data set as a whole, and be ready for a stream after it.
 
@@ -22,7 +22,7 @@ def learn_unordered(
         learner: A learner before its first row.
         X: Inputs `(n, d)`, at least one row.
         y: Targets `(n,)`, or `(n, c)` for several outputs.
-        totals: Numbers of trials `(n,)`, for binomial targets.
+        total_count: Numbers of trials `(n,)`, for binomial targets.
 
     Returns:
         The learner after these rows, and diagnostics.
@@ -32,7 +32,7 @@ def learn_unordered(
     half_life = settings.half_life if settings.half_life == "auto" else None
     as_a_whole = replace(settings, warmup=warmup, half_life=half_life)
     learner = replace(learner, settings=as_a_whole, next_refit=min(n, warmup))
-    learner, info = learner.learn(X, y, totals)
+    learner, info = learner.learn(X, y, total_count)
     learner = replace(learner, settings=settings)
     if learner.model is None:
         return learner, info

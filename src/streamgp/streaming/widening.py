@@ -26,4 +26,4 @@ def widen(learner: StreamLearner, values: Float[Tensor, " k"]) -> StreamLearner:
     if buffer is None:
         return learner
     inputs = torch.cat([buffer.inputs, values.expand(buffer.num_rows, -1)], -1)
-    return replace(learner, buffer=Rows(inputs, buffer.targets, buffer.totals)).relearned()
+    return replace(learner, buffer=Rows(inputs, buffer.targets, buffer.total_count)).relearned()

@@ -17,7 +17,7 @@ def record(**fields):
 
 def test_columns_are_all_but_the_target():
     assert choose_columns(["a", "y", "b"], "y", None) == COLUMNS
-    assert choose_columns(["a", "n", "y", "b"], "y", ["b"], totals="n") == Columns(("b",), "y", "n")
+    assert choose_columns(["a", "n", "y", "b"], "y", ["b"], total_count="n") == Columns(("b",), "y", "n")
     assert choose_columns(["a", "c", "y", "b"], "y", None, exclude=["c"]) == COLUMNS
 
 
@@ -99,7 +99,7 @@ def test_successes_are_at_most_the_trials():
         == "the target 'y' is 4, more than its 3 trials"
     )
     assert "the count 'n' is 2.5" in read_row(record(a=1, y=1, n=2.5), TRIALS, "binomial", NUMBERS[:1])
-    assert read_row(record(a=1, y=1), TRIALS, "binomial", NUMBERS[:1]) == "the column of totals 'n' is missing"
+    assert read_row(record(a=1, y=1), TRIALS, "binomial", NUMBERS[:1]) == "the total count 'n' is missing"
 
 
 @pytest.mark.parametrize(
@@ -118,5 +118,5 @@ def test_what_targets_are_is_told_from_the_first(targets, likelihood):
     assert choose_likelihood([record(y=each) for each in targets], COLUMNS) == likelihood
 
 
-def test_targets_with_totals_are_binomial():
+def test_targets_with_a_total_count_are_binomial():
     assert choose_likelihood([record(y=1, n=2)], TRIALS) == "binomial"

@@ -83,7 +83,7 @@ def test_each_row_is_predicted_before_it_is_learned(tmp_path):
     ("options", "fields"),
     [
         (("--target", "count", "--likelihood", "poisson"), {"prediction", "std", "quantiles"}),
-        (("--target", "successes", "--totals", "trials"), {"prediction", "std", "quantiles"}),
+        (("--target", "successes", "--total-count", "trials"), {"prediction", "std", "quantiles"}),
         (("--target", "kind"), {"prediction", "probabilities"}),
     ],
     ids=["counts", "successes", "classes"],
@@ -262,8 +262,12 @@ def test_a_fresh_run_replaces_the_checkpoint(tmp_path, kept):
         ("x,y\n1,2\n", ("--target", "y", "--output", "."), "--output . is a directory"),
         ("x,y\n1,2\n", ("--target", "y", "--picture", "a.xyz"), "must end in the name of a picture format"),
         ("x,y\n1,2\n", ("--target", "y", "--resume"), "--resume needs a checkpoint to go on from"),
-        ("x,y\n1,2\n", ("--target", "y", "--likelihood", "binomial"), "Name their column with --totals"),
-        ("x,y\n1,2\n", ("--target", "y", "--likelihood", "poisson", "--totals", "x"), "--totals are numbers of trials"),
+        ("x,y\n1,2\n", ("--target", "y", "--likelihood", "binomial"), "Name their column with --total-count"),
+        (
+            "x,y\n1,2\n",
+            ("--target", "y", "--likelihood", "poisson", "--totals", "x"),
+            "--total-count names numbers of trials",
+        ),
         ("x,y\n1,2\n", ("--target", "y", "--num-inducing", "many"), "num_inducing must be a whole number or 'auto'"),
         (
             "x,y\n1,2\n",

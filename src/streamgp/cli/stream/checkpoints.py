@@ -12,6 +12,7 @@ from streamgp.cli.stream.drift import DriftLog
 from streamgp.cli.stream.scoring import Learner, Recent, Score
 from streamgp.errors import FileFormatError, OptionError
 from streamgp.storage import load, reads_version_1, register, save
+from streamgp.storage.registry import Fields
 from streamgp.streaming.columns import Preprocessing
 from streamgp.streaming.metrics import StreamMetrics
 from streamgp.streaming.one_vs_rest import OneVsRest
@@ -83,7 +84,13 @@ class Progress:
         return replace(self, position=position, num_skipped=self.num_skipped + 1, skipped=skipped)
 
 
-@register
+def _rename_totals(fields: Fields) -> Fields:
+    """Version 1 called the column of numbers of trials `totals`."""
+    identity = fields["identity"].items()
+    return fields | {"identity": {"total-count" if name == "totals" else name: value for name, value in identity}}
+
+
+@register(version=2, migrations={1: _rename_totals})
 @final
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
@@ -106,12 +113,12 @@ class Checkpoint:
         """How good the stream was predicted, each row before it was learned."""
         return ScoreReport(self.progress.score)
 
-    def predict(self, rows: Sequence[Mapping[str, Any]], *, totals: Sequence[float] | None = None) -> Any:
+    def predict(self, rows: Sequence[Mapping[str, Any]], *, total_count: Sequence[float] | None = None) -> Any:
         """Predict rows of the table that the stream was read from.
 
         Args:
             rows: Their fields by name; what is absent is missing.
-            totals: Numbers of trials, for binomial targets.
+            total_count: Numbers of trials, for binomial targets.
 
         Returns:
             A `StreamPrediction` for numbers; for classes, the probabilities of each row by label.
@@ -120,7 +127,7 @@ class Checkpoint:
         learner = self.progress.learner
         if isinstance(learner, OneVsRest):
             return [dict(zip(learner.classes, each, strict=True)) for each in learner.predict(X).tolist()]
-        prediction: StreamPrediction = learner.predict(X, None if totals is None else torch.tensor(totals))
+        prediction: StreamPrediction = learner.predict(X, None if total_count is None else torch.tensor(total_count))
         return prediction
 
 

@@ -27,7 +27,7 @@ class StreamOptions:
         exclude: Columns that are left out.
         kinds: What columns are, by name, where it should not be guessed: as in `Preprocessing`.
         first_rows: Number of rows that tell what columns and target are, before the first is predicted.
-        totals: Column of numbers of trials, for binomial targets.
+        total_count: Column of numbers of trials, for binomial targets.
         format: `"csv"`, `"jsonl"` or `"auto"`.
         likelihood: One of `LIKELIHOODS`, or `"auto"`.
         output: File of predictions, `-` for standard output; beside the source if None.
@@ -54,7 +54,7 @@ class StreamOptions:
     exclude: tuple[str, ...] = ()
     kinds: Mapping[str, str] = field(default_factory=dict)
     first_rows: int = 100
-    totals: str | None = None
+    total_count: str | None = None
     format: str = "auto"
     likelihood: str = "auto"
     output: str | None = None
@@ -85,12 +85,12 @@ class StreamOptions:
         check_count(self.checkpoint_every, "checkpoint-every")
         if self.limit is not None:
             check_count(self.limit, "limit")
-        if self.likelihood == "binomial" and self.totals is None:
-            raise OptionError("Binomial targets need their numbers of trials. Name their column with --totals.")
-        if self.totals is not None and self.likelihood not in ("auto", "binomial"):
+        if self.likelihood == "binomial" and self.total_count is None:
+            raise OptionError("Binomial targets need their numbers of trials. Name their column with --total-count.")
+        if self.total_count is not None and self.likelihood not in ("auto", "binomial"):
             raise OptionError(
-                f"--totals are numbers of trials, but the likelihood is {self.likelihood!r}. Leave them out, or pass "
-                "--likelihood binomial."
+                f"--total-count names numbers of trials, but the likelihood is {self.likelihood!r}. Leave it out, or "
+                "pass --likelihood binomial."
             )
         written = {"--output": self.output_path, "--checkpoint": self.checkpoint, "--picture": self.picture}
         check_output_paths(written, self.source)
@@ -125,7 +125,7 @@ class StreamOptions:
             "features": list(features),
             "kinds": dict(self.kinds),
             "first-rows": self.first_rows,
-            "totals": self.totals,
+            "total-count": self.total_count,
             "likelihood": likelihood,
             "block": self.block,
             "num-inducing": self.num_inducing,

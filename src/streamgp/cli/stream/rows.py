@@ -33,14 +33,14 @@ class Row(NamedTuple):
         position: How far the source was read after it.
         fields: Features by name, as they were given.
         target: A number, a label as text, or None where it is missing: such a row is predicted and not learned.
-        total: Number of trials, for binomial targets.
+        total_count: Number of trials, for binomial targets.
     """
 
     line: int
     position: Position
     fields: Mapping[str, Any]
     target: float | str | None
-    total: float | None = None
+    total_count: float | None = None
 
 
 @final
@@ -51,12 +51,12 @@ class Columns:
     Attributes:
         features: Names of the inputs.
         target: Name of what is predicted.
-        totals: Name of the numbers of trials, or None.
+        total_count: Name of the numbers of trials, or None.
     """
 
     features: tuple[str, ...]
     target: str
-    totals: str | None
+    total_count: str | None
 
 
 def choose_columns(
@@ -66,7 +66,7 @@ def choose_columns(
     *,
     exclude: Sequence[str] = (),
     kinds: Mapping[str, str] | None = None,
-    totals: str | None = None,
+    total_count: str | None = None,
 ) -> Columns:
     """Check names of columns against those that there are.
 
@@ -76,25 +76,25 @@ def choose_columns(
         features: The inputs'; all others if None.
         exclude: Those that are left out.
         kinds: What features are, by name, where it was said.
-        totals: Name of the numbers of trials, or None.
+        total_count: Name of the numbers of trials, or None.
     """
     known = ", ".join(map(repr, names))
-    roles = [("target", target), ("totals", totals), *(("feature", each) for each in features or ())]
+    roles = [("target", target), ("total count", total_count), *(("feature", each) for each in features or ())]
     roles += [("exclusion", each) for each in exclude] + [(kind, name) for name, kind in (kinds or {}).items()]
     for role, name in roles:
         if name is not None and name not in names:
             raise OptionError(f"There is no column {name!r} for the {role}. The columns are {known}.")
-    others = tuple(name for name in names if name not in (target, totals)) if features is None else tuple(features)
+    others = tuple(name for name in names if name not in (target, total_count)) if features is None else tuple(features)
     chosen = tuple(name for name in others if name not in exclude)
     if not chosen:
         raise OptionError(f"There are no features: the columns are {known}, and the target is {target!r}.")
-    used = [*chosen, target] if totals is None else [*chosen, target, totals]
+    used = [*chosen, target] if total_count is None else [*chosen, target, total_count]
     repeated = sorted({name for name in used if used.count(name) > 1})
     if repeated:
         raise OptionError(
             f"The columns {repeated} are used twice. Name each column once, and the target not among them."
         )
-    return Columns(chosen, target, totals)
+    return Columns(chosen, target, total_count)
 
 
 def choose_likelihood(records: Iterable[Record], columns: Columns) -> str:
@@ -104,7 +104,7 @@ def choose_likelihood(records: Iterable[Record], columns: Columns) -> str:
     """
     targets = [record.fields.get(columns.target) for record in records if record.fields is not None]
     present = [target for target in targets if not is_missing(target)]
-    if columns.totals is not None:
+    if columns.total_count is not None:
         return "binomial"
     numbers = [None if isinstance(target, bool) else to_number(target) for target in present]
     if any(number is None for number in numbers):
@@ -129,9 +129,9 @@ def read_row(record: Record, columns: Columns, likelihood: str, features: Sequen
         issue = _feature_issue(column, fields)
         if issue:
             return issue
-    total = None if columns.totals is None else read_number(fields, columns.totals, "column of totals")
-    if isinstance(total, str):
-        return total
+    total_count = None if columns.total_count is None else read_number(fields, columns.total_count, "total count")
+    if isinstance(total_count, str):
+        return total_count
     target: float | str | None = None
     if likelihood == "classes":
         target = _read_label(fields, columns)
@@ -140,7 +140,7 @@ def read_row(record: Record, columns: Columns, likelihood: str, features: Sequen
         if isinstance(target, str):
             return target
     given = {name: fields.get(name) for name in columns.features}
-    row = Row(record.line, record.position, given, target, total)
+    row = Row(record.line, record.position, given, target, total_count)
     return _outside_support(row, columns, likelihood) or row
 
 
@@ -163,12 +163,12 @@ def _outside_support(row: Row, columns: Columns, likelihood: str) -> str:
     """Say why a target cannot have been observed; nothing if it can."""
     if likelihood not in _COUNTS:
         return ""
-    counts = {columns.target: row.target, columns.totals: row.total}
+    counts = {columns.target: row.target, columns.total_count: row.total_count}
     for name, value in counts.items():
         if isinstance(value, float) and not (value >= 0 and value.is_integer()):
             return f"the count {name!r} is {value:g}, but must be a whole number that is not negative"
-    if row.total is not None and isinstance(row.target, float) and row.target > row.total:
-        return f"the target {columns.target!r} is {row.target:g}, more than its {row.total:g} trials"
+    if row.total_count is not None and isinstance(row.target, float) and row.target > row.total_count:
+        return f"the target {columns.target!r} is {row.target:g}, more than its {row.total_count:g} trials"
     return ""
 
 

@@ -123,7 +123,7 @@ def _make_plan(options: StreamOptions, lines: Lines) -> _Plan:
         options.features,
         exclude=options.exclude,
         kinds=options.kinds,
-        totals=options.totals,
+        total_count=options.total_count,
     )
     if loaded is None:
         return _first_plan(options, reader, columns)

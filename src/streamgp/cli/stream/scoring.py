@@ -81,7 +81,7 @@ def learn(learner: Learner, rows: Sequence[Row], X: Float[Tensor, "n d"]) -> tup
     rows, X = [rows[i] for i in index], X[index]
     if isinstance(learner, OneVsRest):
         return learner.learn(X, _labels(rows))
-    return learner.learn(X, _targets(rows), _totals(rows))
+    return learner.learn(X, _targets(rows), _total_count(rows))
 
 
 def num_inducing(learner: Learner) -> int:
@@ -106,12 +106,12 @@ def _score_values(
     numbers: Sequence[dict[str, Any]],
 ) -> Scored:
     index = _known(rows)
-    prediction = learner.predict(X, _totals(rows))
+    prediction = learner.predict(X, _total_count(rows))
     mean, deviation, quantiles = prediction.mean, prediction.variance.sqrt(), prediction.quantiles(INTERVAL)
     known = [rows[i] for i in index]
     y = _targets(known)
     if 0 < len(index) < len(rows):
-        prediction = learner.predict(X[index], _totals(known))
+        prediction = learner.predict(X[index], _total_count(known))
     nlpd = -prediction.log_density(y) if index else y
     densities = dict(zip(index, nlpd.tolist(), strict=True))
     entries = []
@@ -181,6 +181,6 @@ def _targets(rows: Sequence[Row]) -> Float[Tensor, " n"]:
     return torch.tensor([row.target for row in rows], dtype=torch.float64)
 
 
-def _totals(rows: Sequence[Row]) -> Float[Tensor, " n"] | None:
-    totals = [row.total for row in rows if row.total is not None]
-    return torch.tensor(totals, dtype=torch.float64) if totals else None
+def _total_count(rows: Sequence[Row]) -> Float[Tensor, " n"] | None:
+    values = [row.total_count for row in rows if row.total_count is not None]
+    return torch.tensor(values, dtype=torch.float64) if values else None

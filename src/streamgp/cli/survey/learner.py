@@ -51,10 +51,10 @@ def is_predictable(pool: SurveyPool, options: SurveyOptions) -> bool:
 
     If no test was positive, or every one was, how rare or how common it is would come from the prior alone.
     """
-    y, totals = pool.y[pool.is_surveyed], pool.constants[pool.is_surveyed]
+    y, total_count = pool.y[pool.is_surveyed], pool.constants[pool.is_surveyed]
     if options.response == "value" or not len(y):
         return bool(len(y))
-    is_full = options.response == "prevalence" and bool((y == totals).all())
+    is_full = options.response == "prevalence" and bool((y == total_count).all())
     return not is_full and bool((y > 0).any())
 
 
