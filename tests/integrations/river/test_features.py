@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
 
-from streamgp.integrations.features import FeatureTable
+pytest.importorskip("river")
+
+from streamgp.integrations.river.features import FeatureTable
 
 
 def test_values_find_their_columns_in_any_order():

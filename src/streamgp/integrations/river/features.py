@@ -1,14 +1,15 @@
 """Features by name, in any order and not always all of them, as columns of numbers."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
+import pandas as pd
 
 from streamgp.errors import DTypeError, ValueRangeError
 
-__all__ = ["FeatureTable", "check_values", "read_values"]
+__all__ = ["FeatureTable", "read_block", "read_row"]
 
 
 @final
@@ -65,20 +66,29 @@ class FeatureTable:
         )
 
 
-def read_values(names: Sequence[Hashable], values: Sequence[object]) -> np.ndarray:
+def read_row(row: Mapping[Hashable, object]) -> np.ndarray:
     """Read the values of one row as numbers `(1, k)`."""
     numbers = []
-    for name, value in zip(names, values, strict=True):
+    for name, value in row.items():
         if not isinstance(value, int | float | np.number | np.bool_):
             raise DTypeError(
                 f"The feature {name!r} must be a number, but is {value!r}. Encode it first, for instance with "
                 "river.preprocessing.OneHotEncoder, or leave out what is missing."
             )
         numbers.append(float(value))
-    return check_values(names, np.array([numbers]))
+    return _check_finite(list(row), np.array([numbers]))
 
 
-def check_values(names: Sequence[Hashable], values: np.ndarray) -> np.ndarray:
+def read_block(X: pd.DataFrame) -> np.ndarray:
+    """Read the values of rows as numbers `(n, k)`."""
+    try:
+        values = X.to_numpy(dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DTypeError(f"All columns of X must be numbers, but one is not ({error}). Encode it first.") from error
+    return _check_finite(list(X.columns), values)
+
+
+def _check_finite(names: Sequence[Hashable], values: np.ndarray) -> np.ndarray:
     """Return values `(n, k)` of features if they are finite."""
     is_bad = ~np.isfinite(values)
     if is_bad.any():

@@ -1,0 +1,103 @@
+"""Classification of a stream, as an estimator of river."""
+
+from collections.abc import Hashable, Sequence
+from typing import Any, final
+
+import numpy as np
+import pandas as pd
+from gpytorch.kernels import Kernel
+from river import base
+
+from streamgp.errors import DTypeError
+from streamgp.integrations.river.estimator import AbstractRiverEstimator
+from streamgp.integrations.river.features import read_block, read_row
+from streamgp.likelihoods import Bernoulli
+from streamgp.sites import SiteRule
+from streamgp.streaming import OneVsRest
+from streamgp.streaming.drift import DriftDetector
+from streamgp.streaming.scoring import ClassScore
+
+__all__ = ["StreamingGPClassifier"]
+
+
+@final
+class StreamingGPClassifier(AbstractRiverEstimator[OneVsRest], base.MiniBatchClassifier):
+    """Gaussian-process classification that learns from a stream in constant time and memory.
+
+    Args:
+        link: `"probit"`, whose probabilities have a closed form, or `"logit"`.
+        kernel: GPyTorch kernel for standardised inputs; a scaled Matérn-5/2 with a lengthscale for each by default.
+        num_inducing: Number of inducing points for each class; `"auto"` adds them where the stream needs them.
+        max_inducing: For `"auto"`: the most points.
+        warmup: Rows after which the features and their units are frozen.
+        refit: When hyperparameters are learned after that: `"auto"`, `"doubling"`, `"never"`, or every so many rows.
+        buffer_size: Latest rows that a refit sees one by one.
+        half_life: `"auto"` mixes several half-lives by how well they predict; a number of rows, or None to forget
+            nothing.
+        sites: How observations that are not Gaussian become Gaussian ones: a `streamgp.sites.SiteRule` with its
+            tolerance and most iterations; None for the usual one.
+        drift_detector: A detector of `river.drift`, copied; None for none. It is shown the error of each row before it
+            is learned: in predictive standard deviations for real targets, 0 or 1 for labels.
+        on_drift: What to do when errors have grown: `"rewarm"` begins again with a warm-up, `"reset"` keeps units and
+            hyperparameters and forgets the rows.
+        seed: Seed of the choices of training.
+    """
+
+    def __init__(
+        self,
+        *,
+        link: str = "probit",
+        kernel: Kernel | None = None,
+        num_inducing: int | str = 100,
+        max_inducing: int = 256,
+        warmup: int = 200,
+        refit: str | int = "auto",
+        buffer_size: int = 2000,
+        half_life: float | str | None = "auto",
+        sites: SiteRule | None = None,
+        drift_detector: DriftDetector | None = None,
+        on_drift: str = "rewarm",
+        seed: int = 0,
+    ) -> None:
+        super().__init__(
+            kernel=kernel,
+            num_inducing=num_inducing,
+            max_inducing=max_inducing,
+            warmup=warmup,
+            refit=refit,
+            buffer_size=buffer_size,
+            half_life=half_life,
+            drift_detector=drift_detector,
+            on_drift=on_drift,
+            seed=seed,
+        )
+        self.link = link
+        self.sites = sites
+        self._start(OneVsRest(self._settings(Bernoulli(link), sites)), ClassScore())
+
+    @property
+    def _multiclass(self) -> bool:
+        return True
+
+    def learn_one(self, x: dict[Hashable, Any], y: Hashable) -> None:
+        """Learn one row."""
+        self._learn(list(x), read_row(x), [y.item() if isinstance(y, np.generic) else y])
+
+    def learn_many(self, X: pd.DataFrame, y: pd.Series) -> None:
+        """Learn rows in their order; a block of them takes much less time than one after the other."""
+        self._learn(list(X.columns), read_block(X), y.tolist())
+
+    def predict_proba_one(self, x: dict[Hashable, Any], **kwargs: Any) -> dict[Any, float]:
+        """Probabilities of the labels so far; none before the first row was learned."""
+        if kwargs:
+            raise DTypeError(f"predict_proba_one takes a row and nothing else, but got {sorted(kwargs)} as well.")
+        return dict(zip(self._stream.learner.classes, self._predict(list(x), read_row(x))[0].tolist(), strict=True))
+
+    def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
+        """Probabilities of the labels so far, one column for each."""
+        probabilities = self._predict(list(X.columns), read_block(X))
+        return pd.DataFrame(probabilities, columns=list(self._stream.learner.classes), index=X.index)
+
+    def _predict(self, names: Sequence[Hashable], values: np.ndarray) -> np.ndarray:
+        probabilities = self._stream.predict(names, values)
+        return np.zeros((len(values), 0)) if probabilities is None else probabilities.numpy()

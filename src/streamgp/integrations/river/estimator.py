@@ -1,0 +1,90 @@
+"""What the estimators of river share: their options, and a stream that is replaced when a step has succeeded."""
+
+from abc import ABC
+from collections.abc import Hashable, Sequence
+from typing import Any, Generic
+
+import numpy as np
+from gpytorch.kernels import Kernel
+
+from streamgp.integrations.river.named_stream import Learner, NamedStream
+from streamgp.likelihoods import AbstractLikelihood
+from streamgp.sites import SiteRule
+from streamgp.streaming import StreamSettings
+from streamgp.streaming.drift import DriftDetector, DriftWatch
+from streamgp.streaming.locks import lock_of
+from streamgp.streaming.report import ScoreReport
+from streamgp.streaming.scoring import ClassScore, ValueScore
+
+__all__ = ["AbstractRiverEstimator"]
+
+
+class AbstractRiverEstimator(ABC, Generic[Learner]):
+    """An estimator around a frozen stream. River reads its options from attributes of their names."""
+
+    _stream: NamedStream[Learner]
+
+    def __init__(
+        self,
+        *,
+        kernel: Kernel | None,
+        num_inducing: int | str,
+        max_inducing: int,
+        warmup: int,
+        refit: str | int,
+        buffer_size: int,
+        half_life: float | str | None,
+        drift_detector: DriftDetector | None,
+        on_drift: str,
+        seed: int,
+    ) -> None:
+        self.kernel = kernel
+        self.num_inducing = num_inducing
+        self.max_inducing = max_inducing
+        self.warmup = warmup
+        self.refit = refit
+        self.buffer_size = buffer_size
+        self.half_life = half_life
+        self.drift_detector = drift_detector
+        self.on_drift = on_drift
+        self.seed = seed
+
+    @property
+    def num_ignored(self) -> int:
+        """Values so far of features that were not there during the warm-up."""
+        return self._stream.features.num_ignored
+
+    def score_report(self) -> ScoreReport:
+        """How good rows were predicted before they were learned, beside naive baselines; means over targets."""
+        return ScoreReport(self._stream.score)
+
+    def _settings(self, likelihood: str | AbstractLikelihood, sites: SiteRule | None = None) -> StreamSettings:
+        """Options of the stream, with the usual sites if none are given."""
+        given: dict[str, Any] = {} if sites is None else {"sites": sites}
+        return StreamSettings(
+            likelihood,
+            kernel=self.kernel,
+            num_inducing=self.num_inducing,
+            max_inducing=self.max_inducing,
+            warmup=self.warmup,
+            refit=self.refit,
+            buffer_size=self.buffer_size,
+            half_life=self.half_life,
+            seed=self.seed,
+            **given,
+        )
+
+    def _start(self, learner: Learner, score: ValueScore | ClassScore) -> None:
+        """Begin with a learner that has seen nothing."""
+        detector = self.drift_detector
+        watch = None if detector is None else DriftWatch.start(detector, self.on_drift)
+        self._stream = NamedStream(learner, score, watch)
+
+    def _learn(self, names: Sequence[Hashable], values: np.ndarray, y: Any) -> None:
+        if len(y):
+            with lock_of(self):
+                self._stream = self._stream.learn(names, values, y)
+
+    def _unit_test_skips(self) -> set[str]:
+        """Name checks of river that do not apply: rows of a block have the same age, and judge the experts together."""
+        return {"check_learn_many_matches_learn_one"}

@@ -1,0 +1,96 @@
+"""Regression of several targets of a stream, as an estimator of river."""
+
+from collections.abc import Hashable
+from typing import Any, final
+
+import torch
+from gpytorch.kernels import Kernel
+from river import base
+
+from streamgp.errors import DTypeError, ValueRangeError
+from streamgp.integrations.river.estimator import AbstractRiverEstimator
+from streamgp.integrations.river.features import read_row
+from streamgp.streaming import StreamLearner
+from streamgp.streaming.drift import DriftDetector
+from streamgp.streaming.locks import lock_of
+from streamgp.streaming.prediction import StreamPrediction
+from streamgp.streaming.scoring import ValueScore
+
+__all__ = ["StreamingGPMultiTargetRegressor"]
+
+
+@final
+class StreamingGPMultiTargetRegressor(AbstractRiverEstimator[StreamLearner], base.MultiTargetRegressor):
+    """Gaussian-process regression of several real targets, which share kernel and inducing points.
+
+    The first row says which targets there are; all rows must have them.
+
+    Args:
+        kernel: GPyTorch kernel for standardised inputs; a scaled Matérn-5/2 with a lengthscale for each by default.
+        num_inducing: Number of inducing points; `"auto"` adds them where the stream needs them.
+        max_inducing: For `"auto"`: the most points.
+        warmup: Rows after which the features and their units are frozen.
+        refit: When hyperparameters are learned after that: `"auto"`, `"doubling"`, `"never"`, or every so many rows.
+        buffer_size: Latest rows that a refit sees one by one.
+        half_life: `"auto"` mixes several half-lives by how well they predict; a number of rows, or None to forget
+            nothing.
+        drift_detector: A detector of `river.drift`, copied; None for none. It is shown the mean error of each row
+            before it is learned, in predictive standard deviations.
+        on_drift: What to do when errors have grown: `"rewarm"` begins again with a warm-up, `"reset"` keeps units and
+            hyperparameters and forgets the rows.
+        seed: Seed of the choices of training.
+    """
+
+    def __init__(
+        self,
+        *,
+        kernel: Kernel | None = None,
+        num_inducing: int | str = 100,
+        max_inducing: int = 256,
+        warmup: int = 200,
+        refit: str | int = "auto",
+        buffer_size: int = 2000,
+        half_life: float | str | None = "auto",
+        drift_detector: DriftDetector | None = None,
+        on_drift: str = "rewarm",
+        seed: int = 0,
+    ) -> None:
+        super().__init__(
+            kernel=kernel,
+            num_inducing=num_inducing,
+            max_inducing=max_inducing,
+            warmup=warmup,
+            refit=refit,
+            buffer_size=buffer_size,
+            half_life=half_life,
+            drift_detector=drift_detector,
+            on_drift=on_drift,
+            seed=seed,
+        )
+        self._targets: tuple[Hashable, ...] = ()
+        self._start(StreamLearner(self._settings("gaussian")), ValueScore())
+
+    def learn_one(self, x: dict[Hashable, Any], y: dict[Hashable, float], **kwargs: Any) -> None:
+        """Learn one row."""
+        if kwargs:
+            raise DTypeError(f"learn_one takes a row and its targets, but got {sorted(kwargs)} as well.")
+        with lock_of(self):
+            names = self._targets or tuple(y)
+            if not y or set(names) != set(y):
+                raise ValueRangeError(
+                    f"y must have the targets {list(names) or 'of at least one name'}, as the first row, but has "
+                    f"{list(y)}. Impute what is missing."
+                )
+            targets = torch.from_numpy(read_row({name: y[name] for name in names}))
+            self._learn(list(x), read_row(x), targets)
+            self._targets = names
+
+    def predict_one(self, x: dict[Hashable, Any]) -> dict[Hashable, float]:
+        """Means of the targets; nothing before the first row was learned."""
+        forecast = self.forecast_one(x)
+        return {} if forecast is None else dict(zip(self._targets, forecast.mean[0].tolist(), strict=True))
+
+    def forecast_one(self, x: dict[Hashable, Any]) -> StreamPrediction | None:
+        """The whole distribution of the targets, in the order in which they first came; None before the first row."""
+        forecast: StreamPrediction | None = self._stream.predict(list(x), read_row(x))
+        return forecast

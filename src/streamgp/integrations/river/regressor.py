@@ -1,0 +1,103 @@
+"""Regression of a stream, as an estimator of river."""
+
+from collections.abc import Hashable, Sequence
+from typing import Any, final
+
+import numpy as np
+import pandas as pd
+import torch
+from gpytorch.kernels import Kernel
+from river import base
+
+from streamgp.integrations.river.estimator import AbstractRiverEstimator
+from streamgp.integrations.river.features import read_block, read_row
+from streamgp.likelihoods import AbstractLikelihood
+from streamgp.sites import SiteRule
+from streamgp.streaming import StreamLearner
+from streamgp.streaming.drift import DriftDetector
+from streamgp.streaming.prediction import StreamPrediction
+from streamgp.streaming.scoring import ValueScore
+
+__all__ = ["StreamingGPRegressor"]
+
+
+@final
+class StreamingGPRegressor(AbstractRiverEstimator[StreamLearner], base.MiniBatchRegressor):
+    """Gaussian-process regression that learns from a stream in constant time and memory.
+
+    Args:
+        likelihood: `"gaussian"`, `"student_t"`, `"poisson"`, `"negative_binomial"`, or an object of
+            `streamgp.likelihoods`.
+        kernel: GPyTorch kernel for standardised inputs; a scaled Matérn-5/2 with a lengthscale for each by default.
+        num_inducing: Number of inducing points; `"auto"` adds them where the stream needs them.
+        max_inducing: For `"auto"`: the most points.
+        warmup: Rows after which the features and their units are frozen.
+        refit: When hyperparameters are learned after that: `"auto"`, `"doubling"`, `"never"`, or every so many rows.
+        buffer_size: Latest rows that a refit sees one by one.
+        half_life: `"auto"` mixes several half-lives by how well they predict; a number of rows, or None to forget
+            nothing.
+        sites: How observations that are not Gaussian become Gaussian ones: a `streamgp.sites.SiteRule` with its
+            tolerance and most iterations; None for the usual one.
+        drift_detector: A detector of `river.drift`, copied; None for none. It is shown the error of each row before it
+            is learned: in predictive standard deviations for real targets, 0 or 1 for labels.
+        on_drift: What to do when errors have grown: `"rewarm"` begins again with a warm-up, `"reset"` keeps units and
+            hyperparameters and forgets the rows.
+        seed: Seed of the choices of training.
+    """
+
+    def __init__(
+        self,
+        likelihood: str | AbstractLikelihood = "gaussian",
+        *,
+        kernel: Kernel | None = None,
+        num_inducing: int | str = 100,
+        max_inducing: int = 256,
+        warmup: int = 200,
+        refit: str | int = "auto",
+        buffer_size: int = 2000,
+        half_life: float | str | None = "auto",
+        sites: SiteRule | None = None,
+        drift_detector: DriftDetector | None = None,
+        on_drift: str = "rewarm",
+        seed: int = 0,
+    ) -> None:
+        super().__init__(
+            kernel=kernel,
+            num_inducing=num_inducing,
+            max_inducing=max_inducing,
+            warmup=warmup,
+            refit=refit,
+            buffer_size=buffer_size,
+            half_life=half_life,
+            drift_detector=drift_detector,
+            on_drift=on_drift,
+            seed=seed,
+        )
+        self.likelihood = likelihood
+        self.sites = sites
+        self._start(StreamLearner(self._settings(likelihood, sites)), ValueScore())
+
+    def learn_one(self, x: dict[Hashable, Any], y: float) -> None:
+        """Learn one row."""
+        self._learn(list(x), read_row(x), torch.tensor([float(y)], dtype=torch.float64))
+
+    def learn_many(self, X: pd.DataFrame, y: pd.Series) -> None:
+        """Learn rows in their order; a block of them takes much less time than one after the other."""
+        self._learn(list(X.columns), read_block(X), torch.from_numpy(y.to_numpy(dtype=np.float64, copy=True)))
+
+    def predict_one(self, x: dict[Hashable, Any]) -> float:
+        """Mean of the target; zero before the first row was learned."""
+        return float(self._predict(list(x), read_row(x))[0])
+
+    def predict_many(self, X: pd.DataFrame) -> pd.Series:
+        """Means of the targets."""
+        return pd.Series(self._predict(list(X.columns), read_block(X)), index=X.index)
+
+    def forecast_one(self, x: dict[Hashable, Any]) -> StreamPrediction | None:
+        """The whole distribution of the target: mean, variance, quantiles, log density; None before the first row."""
+        forecast: StreamPrediction | None = self._stream.predict(list(x), read_row(x))
+        return forecast
+
+    def _predict(self, names: Sequence[Hashable], values: np.ndarray) -> np.ndarray:
+        forecast = self._stream.predict(names, values)
+        return np.zeros(len(values)) if forecast is None else forecast.mean.numpy()
