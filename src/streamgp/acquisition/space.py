@@ -123,16 +123,7 @@ class AbstractSpace(ABC):
         """
 
     @abstractmethod
-    def maximize(
-        self,
-        function: Any,
-        q: int,
-        search: Search,
-        *,
-        seed: int,
-        starts: Tensor | None = None,
-        centres: Tensor | None = None,
-    ) -> Tensor:
+    def maximize(self, function: Any, q: int, search: Search, *, seed: int, centres: Tensor | None = None) -> Tensor:
         """Points of the largest value of an acquisition function.
 
         Args:
@@ -140,7 +131,6 @@ class AbstractSpace(ABC):
             q: Number of points.
             search: How much work to do.
             seed: Of the random starts.
-            starts: Where to start, in a space that is continuous; chosen among random points by default.
             centres: Inputs of good points, near which half of the random points are.
         """
 

@@ -23,10 +23,11 @@ _LEAST_DISTANCE = 5e-3
 
 
 class AbstractCubeSpace(AbstractSpace):
-    """A space with a point for every row of numbers between 0 and 1, which is also what the model sees.
+    """A space whose points are rows of numbers between 0 and 1, which are also what the model sees.
 
-    A space of your own needs `num_dims`, `column_names`, and the two ways between points of the cube and those of the
-    user, `show` and `read`; the rest is here. Numbers that are close should be points that are alike.
+    Here, every row is a point. A space of your own needs `num_dims`, `column_names`, and the two ways between points of
+    the cube and those of the user, `show` and `read`; the rest is here. Numbers that are close should be points that
+    are alike.
     """
 
     @property
@@ -73,17 +74,10 @@ class AbstractCubeSpace(AbstractSpace):
         return candidates_around(centres, num_points, generator=generator)
 
     def maximize(
-        self,
-        function: Any,
-        q: int,
-        search: Search,
-        *,
-        seed: int,
-        starts: Tensor | None = None,
-        centres: Tensor | None = None,
+        self, function: Any, q: int, search: Search, *, seed: int, centres: Tensor | None = None
     ) -> Float[Tensor, "q d"]:
         """By gradients."""
-        return maximize_in_cube(function, q, search, num_dims=self.num_dims, seed=seed, starts=starts, centres=centres)
+        return maximize_in_cube(function, q, search, num_dims=self.num_dims, seed=seed, centres=centres)
 
     def separate(self, points: Tensor, taken: Tensor, *, is_noisy: bool, seed: int) -> Float[Tensor, "q d"]:
         """Points of a Sobol sequence for those that repeat others."""

@@ -5,9 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from botorch.exceptions.warnings import BotorchWarning
 from botorch.generation.gen import gen_candidates_scipy
-from botorch.optim.optimize import optimize_acqf
 from botorch.utils.sampling import manual_seed
 from jaxtyping import Float
 from torch import Tensor
@@ -32,10 +30,9 @@ def maximize_in_cube(
     *,
     num_dims: int,
     seed: int,
-    starts: Float[Tensor, "r a d"] | None = None,
     centres: Float[Tensor, "c d"] | None = None,
 ) -> Float[Tensor, "q d"]:
-    """Maximise by L-BFGS from several starts; several points one after the other, unless starts for all are given.
+    """Maximise by L-BFGS from several starts; several points one after the other.
 
     Starts are the best of random points: half of them the best over the whole cube, and half of them the best near good
     points, where a function that knows a lot has narrow peaks.
@@ -46,12 +43,9 @@ def maximize_in_cube(
         search: How much work to do.
         num_dims: Dimension of the cube.
         seed: Of the random starts.
-        starts: Where to start; chosen among random points by default.
         centres: Good points; without them, all random points are over the whole cube.
     """
     with few_threads(), manual_seed(seed):
-        if starts is not None:
-            return _maximize_jointly(function, q, search, starts)
 
         def maximize(k: int) -> Tensor:
             first = _choose_starts(function, search, num_dims=num_dims, seed=seed + k, centres=centres)
@@ -140,21 +134,3 @@ def _choose_starts(
     wide = values[:num_wide].topk(num_starts - num_starts // 2).indices
     near = values[num_wide:].topk(num_starts // 2).indices + num_wide
     return raw[torch.cat([wide, near])]
-
-
-def _maximize_jointly(function: Any, q: int, search: Search, starts: Float[Tensor, "r a d"]) -> Float[Tensor, "q d"]:
-    bounds = torch.stack([torch.zeros(starts.shape[-1]), torch.ones(starts.shape[-1])]).to(starts)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BotorchWarning)
-        warnings.filterwarnings("ignore", "Optimization failed", RuntimeWarning)
-        points, _ = optimize_acqf(
-            function,
-            bounds,
-            q=q,
-            num_restarts=search.num_restarts,
-            raw_samples=None,
-            batch_initial_conditions=starts,
-            retry_on_optimization_warning=False,
-            options={"maxiter": search.max_iterations, "batch_limit": search.num_restarts},
-        )
-    return points.detach().clamp(0.0, 1.0)

@@ -11,16 +11,14 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from streamgp.acquisition import AbstractSpace, Search
-from streamgp.acquisition.sobol import sobol_points
+from streamgp.acquisition import Search
 from streamgp.errors import DTypeError, OptionError, ShapeError, ValueRangeError
-from streamgp.loops.cube_space import separate_points, without_nearest
+from streamgp.loops.cube_space import AbstractCubeSpace
 from streamgp.loops.linear_constraints import LinearConstraint, Polytope
 from streamgp.loops.maximize import (
     candidates_around,
     climb,
     evaluate_in_parts,
-    maximize_in_cube,
     one_after_the_other,
 )
 from streamgp.loops.parameters import AbstractParameter
@@ -36,14 +34,12 @@ _MOST_MOVES = 8
 _MOST_LISTED = 512
 # Candidates near good points change each discrete parameter with this probability.
 _CHANGE = 0.2
-# A told point whose real parameters are this near to a pending one, in shares of their ranges, takes its place.
-_SAME = 0.05
 
 
 @register
 @final
 @dataclass(frozen=True, eq=False)
-class ParameterSpace(AbstractSpace):
+class ParameterSpace(AbstractCubeSpace):
     """Parameters by name, and the columns that hold each of them.
 
     Attributes:
@@ -169,10 +165,6 @@ class ParameterSpace(AbstractSpace):
                 )
         return points
 
-    def read_inputs(self, X: Any) -> Float[Tensor, "n d"]:
-        """The same."""
-        return self.read(X)
-
     def _read_rows(self, X: Any, name: str) -> list[Mapping[str, Any]]:
         pandas = sys.modules.get("pandas")
         if pandas is not None and isinstance(X, pandas.DataFrame):
@@ -202,27 +194,15 @@ class ParameterSpace(AbstractSpace):
         """Dictionaries of values by name."""
         return [self.decode(point) for point in points]
 
-    def no_points(self) -> Float[Tensor, "0 d"]:
-        """None."""
-        return torch.empty(0, self.num_dims, dtype=torch.float64)
-
     def inputs(self, points: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
         """Points moved to valid ones; gradients reach real numbers only."""
         parts = zip(self.parameters.values(), self._split(points), strict=True)
         return torch.cat([one.snap(part) for one, part in parts], dim=-1)
 
-    def without(self, taken: Tensor) -> "ParameterSpace":
-        """The whole space: what was told may be told again."""
-        return self
-
     def design(self, num_points: int, *, num_initial: int, num_before: int, seed: int) -> Float[Tensor, "n d"]:
         """The next points of a Sobol sequence, or uniform ones where there are linear constraints."""
-        points = sobol_points(num_points, self.num_dims, seed=seed, skip=num_before)
+        points = super().design(num_points, num_initial=num_initial, num_before=num_before, seed=seed)
         return self._valid(points, seed=seed, skip=num_before)
-
-    def scatter(self, num_points: int, *, num_before: int, seed: int, ask: int) -> Float[Tensor, "n d"]:
-        """The sequence of the design goes on."""
-        return self.design(num_points, num_initial=0, num_before=num_before, seed=seed)
 
     def _valid(self, points: Float[Tensor, "n d"], *, seed: int, skip: int = 0) -> Float[Tensor, "n d"]:
         """Valid points instead of any of the cube."""
@@ -269,20 +249,11 @@ class ParameterSpace(AbstractSpace):
         return torch.cat([points[: num_points - num_near], near])
 
     def maximize(
-        self,
-        function: Any,
-        q: int,
-        search: Search,
-        *,
-        seed: int,
-        starts: Tensor | None = None,
-        centres: Tensor | None = None,
+        self, function: Any, q: int, search: Search, *, seed: int, centres: Tensor | None = None
     ) -> Float[Tensor, "q d"]:
         """By gradients over real numbers and moves of the others in turn; small finite spaces are listed."""
         if self.is_continuous:
-            return maximize_in_cube(
-                function, q, search, num_dims=self.num_dims, seed=seed, starts=starts, centres=centres
-            )
+            return super().maximize(function, q, search, seed=seed, centres=centres)
         return one_after_the_other(
             function, q, lambda k: self._maximize_one(function, search, seed=seed + k, centres=centres)
         )
@@ -342,13 +313,13 @@ class ParameterSpace(AbstractSpace):
 
     def separate(self, points: Tensor, taken: Tensor, *, is_noisy: bool, seed: int) -> Float[Tensor, "q d"]:
         """Points of the design for those that repeat others."""
-        separated = separate_points(points, taken, is_noisy=is_noisy, seed=seed)
+        separated = super().separate(points, taken, is_noisy=is_noisy, seed=seed)
         is_same = (separated == points).all(-1, keepdim=True)
         return torch.where(is_same, points, self._valid(separated.clone(), seed=seed))
 
     def still_pending(self, pending: Tensor, told: Tensor) -> Float[Tensor, "r d"]:
         """Without the nearest one to each told point, if its discrete values are the same and its numbers are near."""
-        return without_nearest(self.inputs(pending), told, tolerance=_SAME)
+        return super().still_pending(self.inputs(pending), told)
 
     def _columns(self, name: str) -> slice:
         first = 0

@@ -11,12 +11,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.errors import DTypeError, UnsupportedError, ValueRangeError
+from streamgp.loops.grid import Grid
 from streamgp.storage import register
 
 __all__ = ["AbstractParameter", "Categorical", "Integer", "Ordinal", "Real"]
 
-# Up to so many values are all tried by the search for discrete parameters; of more, those at doubling distances.
-_MOST_TRIED = 32
 # How far outside its range a value may be, relative to its width, and still be taken for one of its ends: rounding.
 _ROUNDING = 1e-6
 
@@ -55,6 +54,32 @@ class AbstractParameter(ABC):
         """Columns of other values of a discrete parameter that a search may try."""
 
 
+class AbstractGridParameter(AbstractParameter):
+    """A parameter of numbers at equal steps."""
+
+    @property
+    @abstractmethod
+    def _grid(self) -> Grid:
+        """The numbers."""
+
+    @property
+    def num_values(self) -> int:
+        """How many there are."""
+        return self._grid.num_values
+
+    def snap(self, columns: Float[Tensor, "*b c"]) -> Float[Tensor, "*b c"]:
+        """Move columns to the nearest number."""
+        return self._grid.snap(columns)
+
+    def all_columns(self) -> Float[Tensor, "k c"]:
+        """Columns of all numbers."""
+        return self._grid.all_columns()
+
+    def alternatives(self, columns: Float[Tensor, " c"]) -> Float[Tensor, "k c"]:
+        """Columns of other numbers that a search may try."""
+        return self._grid.alternatives(columns)
+
+
 @register
 @final
 @dataclass(frozen=True)
@@ -83,9 +108,9 @@ class Real(AbstractParameter):
         return None if self.step is None else self._grid.num_values
 
     @property
-    def _grid(self) -> "_Grid":
+    def _grid(self) -> Grid:
         assert self.step is not None
-        return _Grid(float(self.low), float(self.high), float(self.step), self.log)
+        return Grid(float(self.low), float(self.high), float(self.step), self.log)
 
     def encode(self, value: Any, name: str) -> list[float]:
         number = _read_number(value, self.low, self.high, name)
@@ -116,7 +141,7 @@ class Real(AbstractParameter):
 @register
 @final
 @dataclass(frozen=True)
-class Integer(AbstractParameter):
+class Integer(AbstractGridParameter):
     """A whole number.
 
     Attributes:
@@ -139,13 +164,8 @@ class Integer(AbstractParameter):
         _check_range(self.low, self.high, is_log=self.log, step=self.step)
 
     @property
-    def num_values(self) -> int:
-        """How many there are."""
-        return self._grid.num_values
-
-    @property
-    def _grid(self) -> "_Grid":
-        return _Grid(float(self.low), float(self.high), float(self.step), self.log)
+    def _grid(self) -> Grid:
+        return Grid(float(self.low), float(self.high), float(self.step), self.log)
 
     def encode(self, value: Any, name: str) -> list[float]:
         return self._grid.encode(_read_number(value, self.low, self.high, name))
@@ -153,20 +173,11 @@ class Integer(AbstractParameter):
     def decode(self, columns: Float[Tensor, " c"]) -> int:
         return round(self._grid.decode(columns))
 
-    def snap(self, columns: Float[Tensor, "*b c"]) -> Float[Tensor, "*b c"]:
-        return self._grid.snap(columns)
-
-    def all_columns(self) -> Float[Tensor, "k c"]:
-        return self._grid.all_columns()
-
-    def alternatives(self, columns: Float[Tensor, " c"]) -> Float[Tensor, "k c"]:
-        return self._grid.alternatives(columns)
-
 
 @register
 @final
 @dataclass(frozen=True)
-class Ordinal(AbstractParameter):
+class Ordinal(AbstractGridParameter):
     """One of a few values that have an order, at equal distances: small, medium, large, or bottles of 10, 50, 250 ml.
 
     Attributes:
@@ -184,28 +195,14 @@ class Ordinal(AbstractParameter):
         object.__setattr__(self, "values", _read_choices(values, "Ordinal"))
 
     @property
-    def num_values(self) -> int:
-        """How many there are."""
-        return len(self.values)
-
-    @property
-    def _grid(self) -> "_Grid":
-        return _Grid(0.0, len(self.values) - 1.0, 1.0, False)
+    def _grid(self) -> Grid:
+        return Grid(0.0, len(self.values) - 1.0, 1.0, False)
 
     def encode(self, value: Any, name: str) -> list[float]:
         return self._grid.encode(float(_index_of(value, self.values, name)))
 
     def decode(self, columns: Float[Tensor, " c"]) -> Any:
         return self.values[round(self._grid.decode(columns))]
-
-    def snap(self, columns: Float[Tensor, "*b c"]) -> Float[Tensor, "*b c"]:
-        return self._grid.snap(columns)
-
-    def all_columns(self) -> Float[Tensor, "k c"]:
-        return self._grid.all_columns()
-
-    def alternatives(self, columns: Float[Tensor, " c"]) -> Float[Tensor, "k c"]:
-        return self._grid.alternatives(columns)
 
 
 @register
@@ -254,65 +251,6 @@ class Categorical(AbstractParameter):
 
     def alternatives(self, columns: Float[Tensor, " c"]) -> Float[Tensor, "k c"]:
         return self.all_columns()[torch.arange(len(self.choices)) != columns.argmax()]
-
-
-@final
-@dataclass(frozen=True)
-class _Grid:
-    """Numbers at equal steps, each in the middle of its share of the interval, or of that of logarithms."""
-
-    low: float
-    high: float
-    step: float
-    is_log: bool
-
-    @property
-    def num_values(self) -> int:
-        # Where the range is no multiple of the step, what is left of it is not used.
-        return int((self.high - self.low) / self.step + 1e-9) + 1
-
-    def encode(self, value: float) -> list[float]:
-        index = torch.tensor([round((value - self.low) / self.step)], dtype=torch.float64)
-        return [float(self._position(index.clamp(0, self.num_values - 1)))]
-
-    def decode(self, columns: Float[Tensor, " c"]) -> float:
-        # Rounded, as 0.1 + 2 * 0.1 is not what a person would set.
-        return min(float(f"{self.low + int(self._index(columns)) * self.step:.12g}"), self.high)
-
-    def snap(self, columns: Float[Tensor, "*b c"]) -> Float[Tensor, "*b c"]:
-        return self._position(self._index(columns.detach()))
-
-    def all_columns(self) -> Float[Tensor, "k c"]:
-        return self._position(torch.arange(self.num_values, dtype=torch.float64)).unsqueeze(-1)
-
-    def alternatives(self, columns: Float[Tensor, " c"]) -> Float[Tensor, "k c"]:
-        index = self._index(columns)
-        if self.num_values <= _MOST_TRIED:
-            others = torch.arange(self.num_values, dtype=columns.dtype)
-        else:
-            distances = 2.0 ** torch.arange(math.ceil(math.log2(self.num_values)), dtype=columns.dtype)
-            others = torch.cat([index - distances, index + distances])
-        is_other = (others >= 0) & (others < self.num_values) & (others != index)
-        return self._position(others[is_other]).unsqueeze(-1)
-
-    def _index(self, u: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """Number of the value whose share of the interval a position is in."""
-        if self.is_log:
-            low, high = self._log_ends()
-            index = ((low + u * (high - low)).exp() - self.low).div(self.step).round()
-        else:
-            index = (u * self.num_values).floor()
-        return index.clamp(0, self.num_values - 1)
-
-    def _position(self, index: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        if not self.is_log:
-            return (index + 0.5) / self.num_values
-        low, high = self._log_ends()
-        return ((self.low + self.step * index).log() - low) / (high - low)
-
-    def _log_ends(self) -> tuple[float, float]:
-        half = 0.5 * min(self.step, self.low)  # a step may be larger than the least value
-        return math.log(self.low - half), math.log(self.high + 0.5 * self.step)
 
 
 def _check_range(low: Any, high: Any, *, is_log: bool, step: Any) -> None:

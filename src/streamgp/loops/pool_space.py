@@ -247,14 +247,7 @@ class PoolSpace(AbstractSpace):
 
     @torch.no_grad()
     def maximize(
-        self,
-        function: Any,
-        q: int,
-        search: Search,
-        *,
-        seed: int,
-        starts: Tensor | None = None,
-        centres: Tensor | None = None,
+        self, function: Any, q: int, search: Search, *, seed: int, centres: Tensor | None = None
     ) -> Int[Tensor, " q"]:
         """The member of the largest value, one after the other, each given that those before are pending."""
         self.check_left(q)

@@ -1,11 +1,14 @@
 """Knowledge gradient, of one step or several, and where its search starts."""
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, final
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.acquisition.multi_step_lookahead import qMultiStepLookahead
+from botorch.exceptions.warnings import BotorchWarning
+from botorch.optim.optimize import optimize_acqf
 from botorch.sampling.normal import SobolQMCNormalSampler
 from botorch.utils.sampling import manual_seed
 from jaxtyping import Float
@@ -16,10 +19,12 @@ from streamgp.acquisition.context import Context
 from streamgp.acquisition.discrete_knowledge_gradient import DiscreteKnowledgeGradient
 from streamgp.acquisition.feasible_objective import FeasibleMean
 from streamgp.acquisition.rules.improvement import ExpectedUtilityOfBest
+from streamgp.acquisition.search import Search
 from streamgp.errors import UnsupportedError
 from streamgp.models import OnlineGP
 from streamgp.seeds import derived_seed, seeded
 from streamgp.storage import register
+from streamgp.threads import few_threads
 
 __all__ = ["KnowledgeGradient", "MultiStep", "knowledge_gradient_on", "lookahead"]
 
@@ -142,7 +147,27 @@ def lookahead(context: Context, counts: list[int], *, seed: int) -> qMultiStepLo
 def _propose_lookahead(context: Context, q: int, counts: list[int], *, seed: int) -> Float[Tensor, "q d"]:
     function = lookahead(context, counts, seed=seed)
     starts = _starts(context, q, counts, seed=seed)
-    return context.space.maximize(function, q, context.search, seed=seed, starts=starts)
+    with few_threads(), manual_seed(seed):
+        return _maximize_jointly(function, q, context.search, starts)
+
+
+def _maximize_jointly(function: Any, q: int, search: Search, starts: Float[Tensor, "r a d"]) -> Float[Tensor, "q d"]:
+    """Maximise over the unit cube from given starts of all points at once."""
+    bounds = torch.stack([torch.zeros(starts.shape[-1]), torch.ones(starts.shape[-1])]).to(starts)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BotorchWarning)
+        warnings.filterwarnings("ignore", "Optimization failed", RuntimeWarning)
+        points, _ = optimize_acqf(
+            function,
+            bounds,
+            q=q,
+            num_restarts=search.num_restarts,
+            raw_samples=None,
+            batch_initial_conditions=starts,
+            retry_on_optimization_warning=False,
+            options={"maxiter": search.max_iterations, "batch_limit": search.num_restarts},
+        )
+    return points.detach().clamp(0.0, 1.0)
 
 
 def knowledge_gradient_on(
