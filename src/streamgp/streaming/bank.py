@@ -1,7 +1,7 @@
 """Beliefs of several experts about the same function, learned side by side as a batch."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import NamedTuple, final
 
@@ -29,17 +29,21 @@ class Seen(NamedTuple):
     Attributes:
         weights: The loading $h(x)$ of each state.
         features: The features $\phi(x)$ that all experts share.
-        slack: The prior variance that the inducing points leave, before amplitudes.
+        prior_variance: The prior variance, before amplitudes.
+        slack: What the inducing points leave of it.
         mean: Means of the latent values.
         spread: $S h(x)$.
+        known: Variances of the latent values as the inducing points know them, $h(x)^\top S h(x)$.
         variance: Variances of the latent values, slack included.
     """
 
     weights: Float[Tensor, "e 1 k n"]
     features: Float[Tensor, "m n"]
+    prior_variance: Float[Tensor, " n"]
     slack: Float[Tensor, " n"]
     mean: Float[Tensor, "e c n"]
     spread: Float[Tensor, "e c k n"]
+    known: Float[Tensor, "e c n"]
     variance: Float[Tensor, "e c n"]
 
 
@@ -112,28 +116,25 @@ class Bank:
         last = self.__dict__.get("_last")
         if last is not None and last[0].shape == X.shape and torch.equal(last[0], X):
             return last[1]
-        features = self.process.inducing_factor.whitening @ self.process.prior.covariance(self.inducing_points, X)
-        slack = (self.process.prior.variance(X) - features.square().sum(-2)).clamp_min_(0.0)
-        seen = self._seen(self.weights(X, features), features, slack)
+        prior = self.process.prior
+        features = self.process.inducing_factor.whitening @ prior.covariance(self.inducing_points, X)
+        seen = self._seen(X, features, prior.variance(X))
         if len(X) <= _MOST_KEPT:
             self.__dict__["_last"] = X, seen
         return seen
 
-    def _seen(self, H: Float[Tensor, "e 1 k n"], features: Float[Tensor, "m n"], slack: Float[Tensor, " n"]) -> Seen:
+    def _seen(self, X: Float[Tensor, "n d"], features: Float[Tensor, "m n"], prior: Float[Tensor, " n"]) -> Seen:
+        slack = (prior - features.square().sum(-2)).clamp_min_(0.0)
+        H = self.weights(X, features)
         spread = self.covariance @ H
-        mean = (self.mean.unsqueeze(-2) @ H).squeeze(-2) + self.constant.unsqueeze(-1)
-        variance = (H * spread).sum(-2).clamp_min_(0.0) + (self.experts.amplitudes[:, None] * slack).unsqueeze(-2)
-        return Seen(H, features, slack, mean, spread, variance)
+        mean = (self._mean_row @ H).squeeze(-2).add_(self.constant.unsqueeze(-1))
+        known = (H * spread).sum(-2).clamp_min_(0.0)
+        variance = torch.addcmul(known, self._scales.amplitudes, slack)
+        return Seen(H, features, prior, slack, mean, spread, known, variance)
 
     def weights(self, X: Float[Tensor, "n d"], features: Float[Tensor, "m n"]) -> Float[Tensor, "e 1 k n"]:
         """The loadings of the states."""
-        e, n = len(self.experts), len(X)
-        parts = [
-            self._amplitude_roots * features,
-            self._slopes * X.mT,
-            self._has_level.expand(e, 1, n),
-        ]
-        return torch.cat(parts, -2).unsqueeze(1)
+        return self._scales.loadings * torch.cat([features, X.mT, self._scales.level.expand(1, len(X))])
 
     def joint_covariance(self, X: Float[Tensor, "n d"], seen: Seen) -> Float[Tensor, "e c n n"]:
         """The covariance of latent values, slack included."""
@@ -149,41 +150,36 @@ class Bank:
             targets: What was observed, the same for all experts or for each.
             noise: Variance of the noise.
         """
-        H, W, error = seen.weights, seen.spread, targets - seen.mean
-        n = error.shape[-1]
-        if n == 1:
-            total = (H * W).sum(-2) + noise
-            mean = self.mean + W.squeeze(-1) * (error / total)
-            step = W / total.unsqueeze(-2)
+        W, error = seen.spread, targets - seen.mean
+        if error.shape[-1] == 1:
+            gain = W / (seen.known + noise).unsqueeze(-2)
+            mean = self.mean + gain.squeeze(-1) * error
             covariance = torch.baddbmm(
-                self.covariance.flatten(0, 1), step.flatten(0, 1), W.flatten(0, 1).mT, alpha=-1.0
+                self.covariance.flatten(0, 1), gain.flatten(0, 1), W.flatten(0, 1).mT, alpha=-1.0
             ).view_as(self.covariance)
         else:
-            A = H.mT @ W + torch.diag_embed(noise.expand_as(error))
+            A = seen.weights.mT @ W + torch.diag_embed(noise.expand_as(error))
             L, _ = cholesky(A, name="the covariance of the observations")
             G = solve_lower(L, W.mT)
             mean = self.mean + (G.mT @ solve_vector(L, error).unsqueeze(-1)).squeeze(-1)
             covariance = self.covariance - G.mT @ G
-        return replace(self, mean=mean, covariance=covariance)._sharing(self)
+        return self.with_belief(mean, covariance)
 
     def age(self, num_rows: int) -> "Bank":
         """Let time go on by some rows."""
-        return replace(self, covariance=self.covariance.clone())._aged_in_place(num_rows)._sharing(self)
+        return self.with_belief(self.mean.clone(), self.covariance.clone())._aged_in_place(num_rows)
 
     def learn(self, seen: Seen, targets: Float[Tensor, "... c n"], noise: Float[Tensor, "... n"]) -> "Bank":
         """Absorb observations, and let time go on by as many rows."""
-        return self.absorb(seen, targets, noise)._aged_in_place(targets.shape[-1])._sharing(self)
+        return self.absorb(seen, targets, noise)._aged_in_place(targets.shape[-1])
 
     def _aged_in_place(self, num_rows: int) -> "Bank":
-        """The same with a covariance that nobody else holds."""
-        kept = self.experts.remembered(num_rows)
-        root = self.mean.new_ones(len(kept), self.mean.shape[-1])
-        root[:, :-1] = kept.sqrt().unsqueeze(-1)
-        S = self.covariance.mul_((root.unsqueeze(-1) * root.unsqueeze(-2)).unsqueeze(1))
-        diagonal = S.diagonal(dim1=-2, dim2=-1)
-        diagonal[..., :-1] += (1.0 - kept)[:, None, None]
-        diagonal[..., -1] += (num_rows * self.level_noise * self.experts.level_steps).unsqueeze(-1)
-        return replace(self, mean=self.mean * root.unsqueeze(1))
+        """The same with a mean and a covariance that nobody else holds."""
+        root, steps = self._scales[3:] if num_rows == 1 else self._aging(num_rows)
+        S = self.covariance.mul_(root.unsqueeze(-1)).mul_(root.unsqueeze(-2))
+        S.diagonal(dim1=-2, dim2=-1).add_(steps)
+        self.mean.mul_(root)
+        return self
 
     def carried(self, other: "Bank") -> "Bank":
         r"""This belief under the kernel and at the inducing points of another.
@@ -213,13 +209,13 @@ class Bank:
         L_P, _ = cholesky(precision, name="the precision of the carried state")
         root = solve_lower(L_P, torch.eye(len(T), dtype=T.dtype).expand_as(L_P))
         mean = (root.mT @ (root @ pull)).squeeze(-1)
-        return replace(other, mean=mean, covariance=root.mT @ root)._sharing(other)
+        return other.with_belief(mean, root.mT @ root)
 
     def _shift(self, constant: Float[Tensor, " c"]) -> Float[Tensor, "e c k"]:
         """By how much the state moves where another constant is subtracted: the level, or else the inducing values."""
         change = self.constant - constant
         shift = torch.zeros_like(self.mean)
-        shift[..., -1] = self._has_level.squeeze(-1) * change
+        shift[..., -1] = self.experts.has_level[:, None] * change
         is_function = (self.experts.has_level == 0.0) & (self.experts.amplitudes > 0.0)
         inverse_roots = torch.where(is_function, self.experts.amplitudes, math.inf).rsqrt()
         ones = self.process.inducing_factor.whitening.sum(-1)
@@ -227,27 +223,63 @@ class Bank:
         return shift
 
     def __getstate__(self) -> dict[str, object]:
-        """What copies and pickles hold: not what was seen last."""
-        return {name: value for name, value in self.__dict__.items() if name != "_last"}
+        """What copies and pickles hold: not what was derived from the rest."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
-    def _sharing(self, other: "Bank") -> "Bank":
-        """Share what was derived from the experts."""
-        for name in ("_amplitude_roots", "_slopes", "_has_level"):
-            if name in other.__dict__:
-                self.__dict__[name] = other.__dict__[name]
-        return self
-
-    @cached_property
-    def _amplitude_roots(self) -> Float[Tensor, "e 1 1"]:
-        return self.experts.amplitudes.sqrt()[:, None, None]
-
-    @cached_property
-    def _slopes(self) -> Float[Tensor, "e 1 1"]:
-        return self.experts.slopes[:, None, None]
+    def with_belief(
+        self,
+        mean: Float[Tensor, "e c k"],
+        covariance: Float[Tensor, "e c k k"],
+        process: SparseProcess | None = None,
+    ) -> "Bank":
+        """Another belief, at other inducing points if they are given; what was derived from the experts is shared."""
+        process = self.process if process is None else process
+        other = Bank(self.experts, process, self.constant, self.level_noise, mean, covariance)
+        if mean.shape == self.mean.shape:
+            other.__dict__["_scales"] = self._scales
+        return other
 
     @cached_property
-    def _has_level(self) -> Float[Tensor, "e 1 1"]:
-        return self.experts.has_level[:, None, None]
+    def _mean_row(self) -> Float[Tensor, "e c 1 k"]:
+        return self.mean.unsqueeze(-2)
+
+    @cached_property
+    def _scales(self) -> "_Scales":
+        e, (m, d) = self.experts, self.inducing_points.shape
+        each = torch.stack([e.amplitudes.sqrt(), e.slopes, e.has_level], -1)
+        loadings = each.repeat_interleave(torch.tensor([m, d, 1]), -1)
+        return _Scales(
+            loadings[:, None, :, None],
+            torch.ones(1, 1, dtype=loadings.dtype),
+            e.amplitudes[:, None, None],
+            *self._aging(1),
+        )
+
+    def _aging(self, num_rows: int) -> tuple[Float[Tensor, "e 1 k"], Float[Tensor, "e 1 k"]]:
+        """What the states are multiplied with while time goes on by some rows, and the variance that they gain."""
+        kept = self.experts.remembered(num_rows)[:, None, None].expand(-1, 1, self.mean.shape[-1]).clone()
+        kept[..., -1] = 1.0
+        steps = 1.0 - kept
+        steps[..., -1] = (num_rows * self.level_noise * self.experts.level_steps).unsqueeze(-1)
+        return kept.sqrt(), steps
+
+
+class _Scales(NamedTuple):
+    """What of the experts enters into each row, laid out for a state of some size.
+
+    Attributes:
+        loadings: What features, inputs and the level are multiplied with.
+        level: The one that stands for the level.
+        amplitudes: What prior variances are multiplied with.
+        root: What states are multiplied with while time goes on by one row.
+        steps: The variance that they gain.
+    """
+
+    loadings: Float[Tensor, "e 1 k 1"]
+    level: Float[Tensor, "1 1"]
+    amplitudes: Float[Tensor, "e 1 1"]
+    root: Float[Tensor, "e 1 k"]
+    steps: Float[Tensor, "e 1 k"]
 
 
 def _without_level(size: int) -> Float[Tensor, "k k"]:

@@ -31,15 +31,21 @@ class ValueBaseline:
             return self
         count = self.num_rows + len(y)
         before = [self.num_rows * each for each in self.mean] or [0.0] * y.shape[-1]
-        mean = tuple((old + new) / count for old, new in zip(before, y.sum(0).tolist(), strict=True))
-        return ValueBaseline(count, tuple(y[-1].tolist()), mean)
+        values = y.tolist()
+        mean = tuple((old + sum(new)) / count for old, new in zip(before, zip(*values, strict=True), strict=True))
+        return ValueBaseline(count, tuple(values[-1]), mean)
 
     def measures(self, y: Float[Tensor, "n o"]) -> dict[str, list[float]]:
         """Absolute errors of both predictions, averaged over outputs."""
+        values = y.tolist()
         return {
-            "last_value_error": (y - y.new_tensor(self.last)).abs().mean(-1).tolist(),
-            "running_mean_error": (y - y.new_tensor(self.mean)).abs().mean(-1).tolist(),
+            "last_value_error": [_mean_distance(row, self.last) for row in values],
+            "running_mean_error": [_mean_distance(row, self.mean) for row in values],
         }
+
+
+def _mean_distance(row: Sequence[float], other: Sequence[float]) -> float:
+    return sum(abs(a - b) for a, b in zip(row, other, strict=True)) / len(row)
 
 
 @final

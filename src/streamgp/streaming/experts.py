@@ -95,6 +95,11 @@ class Experts:
         return torch.tensor([expert.amplitude for expert in self.each], dtype=torch.float64)
 
     @cached_property
+    def largest_amplitude(self) -> float:
+        """The largest of these."""
+        return max(expert.amplitude for expert in self.each)
+
+    @cached_property
     def slopes(self) -> Float[Tensor, " e"]:
         """Prior standard deviations of linear weights."""
         return torch.tensor([expert.slope for expert in self.each], dtype=torch.float64)

@@ -27,10 +27,12 @@ class Predicted(NamedTuple):
     Attributes:
         rows: The rows, in the user's units.
         prediction: The prediction; None if nothing was known before them.
+        log_densities: Of the rows, by each expert; None with it.
     """
 
     rows: Rows
-    prediction: StreamPrediction | None
+    prediction: StreamPrediction | None = None
+    log_densities: Float[Tensor, "e n"] | None = None
 
 
 class LearnInfo(NamedTuple):
@@ -150,9 +152,9 @@ class StreamLearner:
             learner = learner._skipping_fits(rows.num_rows - start)
             stop = min(start + learner._num_at_once(), rows.num_rows)
             part = rows.part(start, stop)
-            learner, prediction = learner._learn_block(part, is_flat=is_flat)
+            learner, predicted = learner._learn_block(part, is_flat=is_flat)
             if on_predicted is not None:
-                on_predicted(Predicted(part, prediction))
+                on_predicted(predicted)
             start = stop
         info = LearnInfo(
             num_outside=learner.num_outside - self.num_outside,
@@ -211,28 +213,45 @@ class StreamLearner:
         most = self.settings.num_at_once
         return most if until_fit is None else min(most, until_fit)
 
-    def _learn_block(self, rows: Rows, *, is_flat: bool) -> tuple["StreamLearner", StreamPrediction | None]:
+    def _learn_block(self, rows: Rows, *, is_flat: bool) -> tuple["StreamLearner", Predicted]:
         """Learn rows; returns what was predicted of them before, too."""
         n, model = rows.num_rows, self.model
         buffer = rows if self.buffer is None else self.buffer.append(rows)
-        learner = replace(self, buffer=buffer, num_seen=self.num_seen + n, num_since_start=self.num_since_start + n)
-        is_due = learner.num_since_start == learner.next_refit
+        num_since_start = self.num_since_start + n
+        is_due = num_since_start == self.next_refit
         if model is None:
-            return learner._relearn(is_flat=is_flat, num_unjudged=n), None
-        if is_due and not self.is_warm:
-            prediction = model.predict(rows.inputs, rows.total_count)
-            learner = replace(learner, model=model.judged(prediction, rows))
-            return learner._relearn(is_flat=is_flat, num_unjudged=0), prediction
-        num_outside = model.units.num_outside(rows.inputs) if self.is_warm else 0
+            learner = self._after(n, model, buffer)
+            return learner._relearn(is_flat=is_flat, num_unjudged=n), Predicted(rows)
         scaled = model.units.rows(rows)
         seen = model.bank.see(scaled.inputs)
         prediction = model.prediction(seen, rows.total_count)
-        model = model.judged(prediction, rows)
-        model = model.learned(scaled, seen, self.settings)
-        learner = replace(learner, model=model, num_outside=self.num_outside + num_outside)
+        mixture, densities = model.judge(prediction, rows)
+        predicted = Predicted(rows, prediction, densities)
+        if is_due and not self.is_warm:
+            learner = self._after(n, replace(model, mixture=mixture), buffer)
+            return learner._relearn(is_flat=is_flat, num_unjudged=0), predicted
+        num_outside = model.units.num_outside(rows.inputs) if self.is_warm else 0
+        model = model.learned(scaled, seen, self.settings, mixture=mixture)
+        learner = self._after(n, model, buffer, num_outside)
         if is_due:
             learner = learner._relearn(is_flat=is_flat, num_unjudged=0)
-        return learner._fold(), prediction
+        return learner._fold(), predicted
+
+    def _after(self, num_rows: int, model: StreamModel | None, buffer: Rows, num_outside: int = 0) -> "StreamLearner":
+        """With a model and a buffer after more rows; `replace` takes longer than a small matrix product."""
+        return StreamLearner(
+            self.settings,
+            model,
+            self.anchor,
+            self.halfway,
+            buffer,
+            self.num_seen + num_rows,
+            self.num_since_start + num_rows,
+            self.next_refit,
+            self.num_outside + num_outside,
+            self.refits,
+            self.is_exclusive,
+        )
 
     def _relearn(self, *, is_flat: bool, num_unjudged: int) -> "StreamLearner":
         """Learn hyperparameters, and the buffer anew."""

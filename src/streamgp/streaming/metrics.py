@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple, final
 
 from streamgp.errors import NumericalError, OptionError
@@ -108,7 +108,7 @@ class StreamMetrics:
             history = (*history, MetricsPoint(num_rows, totals))
         if len(history) > _MOST_POINTS:
             history, spacing = history[1::2], 2 * spacing
-        return replace(self, num_rows=num_rows, totals=totals, history=history, spacing=spacing)
+        return StreamMetrics(self.measures, num_rows, totals, history, spacing)
 
 
 def coverage_warning(metrics: StreamMetrics, *, is_discrete: bool = False) -> str | None:

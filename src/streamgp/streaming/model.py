@@ -1,6 +1,6 @@
 """The model of a stream: a bank of experts, their weights, and the user's units."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import final
 
 import torch
@@ -75,31 +75,49 @@ class StreamModel:
         each = each.clamp_min(torch.finfo(each.dtype).tiny)
         return each / each.sum(-2, keepdim=True)
 
-    def judged(self, prediction: StreamPrediction, rows: Rows) -> "StreamModel":
-        """With weights and scales after rows, in the user's units, that were predicted."""
+    def judge(self, prediction: StreamPrediction, rows: Rows) -> tuple[Mixture, Float[Tensor, "e n"]]:
+        """Weights and scales after rows, in the user's units, that were predicted; and their log densities."""
         if self.is_exclusive:
             probability = (self.class_probabilities(prediction) * rows.targets).sum(-2)
             densities = probability.clamp_min(torch.finfo(probability.dtype).tiny).log()
         else:
             densities = prediction.log_densities(rows.targets)
         mixture = self.mixture.judged(densities)
-        if self.likelihood.is_gaussian:
+        if prediction.is_real:
             mixture = mixture.calibrated(prediction.squared_errors(rows.targets))
-        return replace(self, mixture=mixture)
+        return mixture, densities
 
-    def learned(self, rows: Rows, seen: Seen, settings: StreamSettings) -> "StreamModel":
-        """After rows in the model's units, which were seen."""
-        is_sparing = settings.num_inducing == "auto"
-        bank, usage, seen, _ = follow(
-            self.bank, self.usage, rows.inputs, seen, most=settings.most_inducing, is_sparing=is_sparing
-        )
+    def learned(
+        self, rows: Rows, seen: Seen, settings: StreamSettings, *, mixture: Mixture, is_following: bool = True
+    ) -> "StreamModel":
+        """After rows in the model's units, which were seen.
+
+        Args:
+            rows: The rows.
+            seen: What was seen of them.
+            settings: Options.
+            mixture: Weights and scales after them.
+            is_following: Whether inducing points may move to them.
+        """
+        bank, usage = self.bank, self.usage
+        if is_following:
+            is_sparing = settings.num_inducing == "auto"
+            bank, usage, seen, _ = follow(
+                bank, usage, rows.inputs, seen, most=settings.most_inducing, is_sparing=is_sparing
+            )
+        else:
+            usage = used(bank, usage, seen)
         bank = observe(bank, seen, rows, self.likelihood, settings.sites)
-        return replace(self, bank=bank, usage=usage)
-
-    def learned_in_place(self, rows: Rows, seen: Seen, settings: StreamSettings) -> "StreamModel":
-        """The same where no inducing point moves."""
-        bank = observe(self.bank, seen, rows, self.likelihood, settings.sites)
-        return replace(self, bank=bank, usage=used(self.bank, self.usage, seen))
+        return StreamModel(
+            bank,
+            usage,
+            mixture,
+            self.likelihood,
+            self.hyperparameters,
+            self.units,
+            self.is_exclusive,
+            self.is_flat,
+        )
 
     def sample_latent(
         self, X: Float[Tensor, "n d"], num_samples: int, generator: torch.Generator

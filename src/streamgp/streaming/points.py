@@ -53,24 +53,24 @@ class Usage:
         """The same for other inducing points, which no row used so far."""
         return replace(self.none(num_inducing), typical_slack=self.typical_slack, num_followed=self.num_followed)
 
-    def followed(self, slack: float, num_rows: int) -> "Usage":
-        """Take note of what points left of some rows, as a share."""
-        num_followed = self.num_followed + num_rows
-        share = num_rows / max(num_rows, min(num_followed, len(self.last_rows)))
-        typical = self.typical_slack + share * (slack - self.typical_slack)
-        return replace(self, typical_slack=typical, num_followed=num_followed)
-
     @property
     def is_unused(self) -> Bool[Tensor, " m"]:
         """Which points no row used of late."""
         return self.num_rows - self.last_rows > _UNUSED * len(self.last_rows)
 
-    def add(self, is_used: Bool[Tensor, "m n"]) -> "Usage":
-        """Count rows by which points they use."""
+    def add(self, is_used: Bool[Tensor, "m n"], slack: float | None = None) -> "Usage":
+        """Count rows by which points they use, and what points left of them, as a share, if they were to follow."""
         n = is_used.shape[-1]
-        numbers = torch.arange(self.num_rows + 1, self.num_rows + n + 1, dtype=torch.float64)
-        last_rows = torch.where(is_used, numbers, 0.0).amax(-1)
-        return replace(self, last_rows=torch.maximum(self.last_rows, last_rows), num_rows=self.num_rows + n)
+        if n == 1:
+            last_rows = self.last_rows.masked_fill(is_used.squeeze(-1), self.num_rows + 1)
+        else:
+            numbers = torch.arange(self.num_rows + 1, self.num_rows + n + 1, dtype=torch.float64)
+            last_rows = torch.maximum(self.last_rows, torch.where(is_used, numbers, 0.0).amax(-1))
+        typical, num_followed = self.typical_slack, self.num_followed
+        if slack is not None:
+            num_followed += n
+            typical += n / max(n, min(num_followed, len(last_rows))) * (slack - typical)
+        return Usage(last_rows, self.num_rows + n, typical, num_followed)
 
     def exchanged(self, index: int) -> "Usage":
         """With a newcomer, at the end, in place of a point."""
@@ -103,27 +103,28 @@ def follow(
     Returns:
         Bank, usage and what is then seen of the rows; the number of new points.
     """
-    noise = bank.level_noise / float(bank.experts.amplitudes.max())
+    noise = bank.level_noise / bank.experts.largest_amplitude
     needed = _SLACK_TOLERANCE * noise
-    usage = used(bank, usage, seen)
-    typical = _UNUSUAL * usage.typical_slack
-    usage = usage.followed(float((seen.slack / bank.process.prior.variance(X)).mean()), len(X))
+    typical = min(_UNUSUAL * usage.typical_slack, _MOST_UNUSUAL)
+    usage = used(bank, usage, seen, is_following=True)
+    prior = seen.prior_variance.tolist()
     num_moves = 0
-    while num_moves < len(X):
-        slack, index = seen.slack.max(-1)
-        x = X[int(index)].unsqueeze(0)
-        variance = float(bank.process.prior.variance(x))
-        least = _COPY * variance
+    while num_moves < len(prior):
+        left = seen.slack.tolist()
+        slack = max(left)
+        index = left.index(slack)
+        least = _COPY * prior[index]
         if bank.num_inducing >= most:
-            least = max(least, needed, min(typical, _MOST_UNUSUAL) * variance)
+            least = max(least, needed, typical * prior[index])
         elif is_sparing:
             least = max(least, needed)
-        if float(slack) < least:
+        if slack < least:
             break
+        x = X[index : index + 1]
         if bank.num_inducing < most:
             bank, usage = _joined(bank, x), usage.joined()
         else:
-            leaving = _leaving(bank, usage, min(_REDUNDANT * noise, 0.5 * float(slack)))
+            leaving = _leaving(bank, usage, min(_REDUNDANT * noise, 0.5 * slack))
             if leaving is None:
                 break
             bank, usage = _exchanged(bank, x, leaving), usage.exchanged(leaving)
@@ -132,10 +133,11 @@ def follow(
     return bank, usage, seen, num_moves
 
 
-def used(bank: Bank, usage: Usage, seen: Seen) -> Usage:
-    """Count rows that were seen by which points they use."""
-    needed = _SLACK_TOLERANCE * bank.level_noise / float(bank.experts.amplitudes.max())
-    return usage.add(_losses(bank, seen) > needed)
+def used(bank: Bank, usage: Usage, seen: Seen, *, is_following: bool = False) -> Usage:
+    """Count rows that were seen by which points they use; and what points left of them, if they are to follow."""
+    needed = _SLACK_TOLERANCE * bank.level_noise / bank.experts.largest_amplitude
+    slack = float((seen.slack / seen.prior_variance).mean()) if is_following else None
+    return usage.add(_losses(bank, seen) > needed, slack)
 
 
 def _leaving(bank: Bank, usage: Usage, redundant: float) -> int | None:
@@ -161,7 +163,7 @@ def _joined(bank: Bank, x: Float[Tensor, "1 d"]) -> Bank:
     rows = torch.cat([S[..., :m, :], torch.zeros_like(S[..., :1, :]), S[..., m:, :]], -2)
     covariance = torch.cat([rows[..., :m], torch.zeros_like(rows[..., :1]), rows[..., m:]], -1)
     covariance[..., m, m] = 1.0
-    return replace(bank, process=process, mean=mean, covariance=covariance)
+    return bank.with_belief(mean, covariance, process)
 
 
 def _exchanged(bank: Bank, x: Float[Tensor, "1 d"], index: int) -> Bank:
@@ -194,7 +196,7 @@ def _exchanged(bank: Bank, x: Float[Tensor, "1 d"], index: int) -> Bank:
     scaled = c / variance_n.sqrt()
     covariance = T_state @ bank.covariance @ T_state.mT + torch.outer(t, t)
     covariance = covariance - scaled.unsqueeze(-1) * scaled.unsqueeze(-2)
-    return replace(bank, process=process, mean=mean, covariance=covariance)
+    return bank.with_belief(mean, covariance, process)
 
 
 def _moved(bank: Bank, Z: Float[Tensor, "m d"]) -> SparseProcess:

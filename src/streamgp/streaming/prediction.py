@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import final
 
 import numpy as np
@@ -60,11 +61,11 @@ class StreamPrediction:
         """Variance of the targets, noise included."""
         means = self._means()
         center = self._average(means)
-        within = self.likelihood.predictive_variance(self.latent_mean, self.latent_variance)
         if self.is_real:
             degrees = self.mixture.degrees
-            spread = 1.0 if math.isinf(degrees) else degrees / (degrees - 2.0)
-            within = within * self.mixture.scale.unsqueeze(-1) * spread
+            within = self._squared_scale * (1.0 if math.isinf(degrees) else degrees / (degrees - 2.0))
+        else:
+            within = self.likelihood.predictive_variance(self.latent_mean, self.latent_variance)
         return self._output(self.scale.square() * self._average(within + (means - center).square()))
 
     def quantiles(self, probabilities: Sequence[float]) -> Float[Tensor, "n ... k"]:
@@ -80,16 +81,17 @@ class StreamPrediction:
 
     def log_density(self, y: Float[Tensor, "n ..."]) -> Float[Tensor, " n"]:
         """Log predictive density, or probability, of targets: jointly, where there are several outputs."""
-        densities = self.log_densities(y.unsqueeze(0) if self.is_flat else y.mT)
-        return torch.logsumexp(self.mixture.log_weights.unsqueeze(-1) + densities, 0)
+        return self.mixed(self.log_densities(y.unsqueeze(0) if self.is_flat else y.mT))
+
+    def mixed(self, log_densities: Float[Tensor, "e n"]) -> Float[Tensor, " n"]:
+        """Log densities of the mixture from those of its experts."""
+        return torch.logsumexp(self.mixture.log_weights.unsqueeze(-1) + log_densities, 0)
 
     def log_densities(self, targets: Float[Tensor, "c n"]) -> Float[Tensor, "e n"]:
         """The same by each expert."""
         scaled = (targets - self.shift) / self.scale
         if self.is_real:
-            variance = self.likelihood.predictive_variance(self.latent_mean, self.latent_variance)
-            variance = variance * self.mixture.scale.unsqueeze(-1)
-            density = student_log_density(scaled - self.latent_mean, variance, self.mixture.degrees)
+            density = student_log_density(scaled - self.latent_mean, self._squared_scale, self.mixture.degrees)
         else:
             density = self.likelihood.log_predictive_density(self.latent_mean, self.latent_variance, scaled)
         return (density - self.scale.log()).sum(-2)
@@ -102,8 +104,7 @@ class StreamPrediction:
 
     def squared_errors(self, targets: Float[Tensor, "c n"]) -> Float[Tensor, "e c n"]:
         """Squares of errors in units of their deviations, before these were scaled."""
-        variance = self.likelihood.predictive_variance(self.latent_mean, self.latent_variance)
-        return ((targets - self.shift) / self.scale - self._means()).square() / variance
+        return ((targets - self.shift) / self.scale - self._means()).square() / self._variances
 
     def observe(
         self, latent: Float[Tensor, "s c n"], experts: Int[Tensor, " s"], generator: torch.Generator
@@ -135,7 +136,21 @@ class StreamPrediction:
         return (self.mixture.scale[experts] * round(degrees) / squares).sqrt().unsqueeze(-1)
 
     def _means(self) -> Float[Tensor, "e c n"]:
+        if self.is_real:
+            return self.latent_mean
         return self.likelihood.predictive_mean(self.latent_mean, self.latent_variance)
+
+    @cached_property
+    def _variances(self) -> Float[Tensor, "e c n"]:
+        """Variances of real targets, before the scale of errors."""
+        noise = self.likelihood.gaussian_noise_variance
+        assert noise is not None
+        return self.latent_variance + noise
+
+    @cached_property
+    def _squared_scale(self) -> Float[Tensor, "e c n"]:
+        """The squared scale of Student's t for real targets."""
+        return self._variances * self.mixture.scale.unsqueeze(-1)
 
     def _average(self, values: Float[Tensor, "e c n"]) -> Float[Tensor, "c n"]:
         return (self.mixture.weights[:, None, None] * values).sum(0)
@@ -146,8 +161,7 @@ class StreamPrediction:
     def _student_quantiles(self, levels: Float[Tensor, " k"]) -> Float[Tensor, "c n k"]:
         """By bisection between the least and the largest of the experts' quantiles."""
         degrees, weights = self.mixture.degrees, self.mixture.weights.numpy()[:, None, None, None]
-        variance = self.likelihood.predictive_variance(self.latent_mean, self.latent_variance)
-        sd = (variance * self.mixture.scale.unsqueeze(-1)).sqrt().unsqueeze(-1).numpy()
+        sd = self._squared_scale.sqrt().unsqueeze(-1).numpy()
         mean = self.latent_mean.unsqueeze(-1).numpy()
         each = mean + sd * _student_quantile(degrees, levels.numpy())
         counts = weights > 1e-9
@@ -187,11 +201,8 @@ class StreamPrediction:
         """The mixture of the experts' probabilities, for targets in the units of the model."""
         targets = targets.unsqueeze(-3)
         if self.is_real:
-            variance = self.likelihood.predictive_variance(self.latent_mean, self.latent_variance)
-            sd = (variance * self.mixture.scale.unsqueeze(-1)).sqrt()
-            each = torch.from_numpy(
-                _student_cumulative(self.mixture.degrees, ((targets - self.latent_mean) / sd).numpy())
-            )
+            t = (targets - self.latent_mean) / self._squared_scale.sqrt()
+            each = torch.from_numpy(_student_cumulative(self.mixture.degrees, t.numpy()))
         else:
             found = self.likelihood.predictive_cumulative(self.latent_mean, self.latent_variance, targets)
             if found is None:

@@ -150,9 +150,10 @@ def _replayed(
         part = buffer.part(start, stop)
         scaled = model.units.rows(part)
         seen = model.bank.see(scaled.inputs)
+        mixture = model.mixture
         if start >= judged_from:
-            model = model.judged(model.prediction(seen, part.total_count), part)
-        model = model.learned_in_place(scaled, seen, settings)
+            mixture, _ = model.judge(model.prediction(seen, part.total_count), part)
+        model = model.learned(scaled, seen, settings, mixture=mixture, is_following=False)
     return Relearned(model, kept, gain)
 
 

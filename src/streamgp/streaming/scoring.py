@@ -74,15 +74,16 @@ class ValueScore:
             is_covered: Whether they lie in their 90 % intervals.
             cumulative: Predictive probabilities of not more than the targets, if they are known.
         """
+        errors = (y - mean).tolist()
         measures = {
-            "squared_error": (y - mean).square().mean(-1).tolist(),
-            "absolute_error": (y - mean).abs().mean(-1).tolist(),
+            "squared_error": [sum(each * each for each in row) / len(row) for row in errors],
+            "absolute_error": [sum(map(abs, row)) / len(row) for row in errors],
             "negative_log_density": negative_log_density.tolist(),
-            "is_covered": is_covered.double().mean(-1).tolist(),
+            "is_covered": [sum(row) / len(row) for row in is_covered.tolist()],
             **self.baseline.measures(y),
         }
         calibration = self.calibration if cumulative is None else self.calibration.add(cumulative.flatten().tolist())
-        return replace(self, metrics=self.metrics.add(measures), calibration=calibration).seen(y)
+        return ValueScore(self.metrics.add(measures), self.baseline.add(y), calibration, self.is_discrete)
 
     def learned(self, part: Predicted) -> "ValueScore":
         """After rows that were learned."""
@@ -90,12 +91,20 @@ class ValueScore:
         if part.prediction is None or not self.baseline.num_rows:
             return self.seen(y)
         try:
-            return self.predicted(part.prediction, y)
+            return self.predicted(part.prediction, y, part.log_densities)
         except NumericalError:
             return self.seen(y)  # a stream goes on
 
-    def predicted(self, prediction: StreamPrediction, y: Float[Tensor, "n o"]) -> "ValueScore":
-        """After rows that were predicted; there must have been targets before."""
+    def predicted(
+        self, prediction: StreamPrediction, y: Float[Tensor, "n o"], log_densities: Float[Tensor, "e n"] | None = None
+    ) -> "ValueScore":
+        """After rows that were predicted; there must have been targets before.
+
+        Args:
+            prediction: What was predicted.
+            y: Targets.
+            log_densities: Of these, by each expert, where they are known already.
+        """
         given = y.squeeze(-1) if prediction.is_flat else y
         is_discrete = prediction.likelihood.outcome_kind != "real"
         upper = prediction.cumulative(given)
@@ -106,10 +115,13 @@ class ValueScore:
         else:
             # Of whole numbers, half of the probability of the target itself counts.
             is_covered, middle = (upper >= INTERVAL[0]) & (lower <= INTERVAL[1]), 0.5 * (lower + upper)
-        return replace(self, is_discrete=is_discrete).add(
+        if log_densities is None:
+            log_densities = prediction.log_densities(y.mT)
+        score = self if is_discrete == self.is_discrete else replace(self, is_discrete=is_discrete)
+        return score.add(
             y,
             mean=prediction.mean.reshape(y.shape),
-            negative_log_density=-prediction.log_density(given),
+            negative_log_density=-prediction.mixed(log_densities),
             is_covered=is_covered.reshape(y.shape),
             cumulative=None if middle is None else middle.reshape(y.shape),
         )

@@ -45,17 +45,19 @@ class FeatureTable:
 
     def observe(self, names: Sequence[Hashable], values: np.ndarray) -> "FeatureTable":
         """Count values `(n, k)` of features in the means; and those of other features as ignored."""
-        n, column = len(values), {name: index for index, name in enumerate(names)}
+        n, total = len(values), dict(zip(names, values.sum(0).tolist(), strict=True))
         counts, means = list(self.counts), list(self.means)
         for index, name in enumerate(self.names):
-            if name in column:
+            if name in total:
                 counts[index] += n
-                means[index] += n * (float(values[:, column[name]].mean()) - means[index]) / max(counts[index], 1)
-        num_ignored = self.num_ignored + n * len(self.new_names(names))
+                means[index] += (total[name] - n * means[index]) / max(counts[index], 1)
+        num_ignored = self.num_ignored + n * len(set(names).difference(self.names))
         return FeatureTable(self.names, tuple(counts), tuple(means), num_ignored)
 
     def columns(self, names: Sequence[Hashable], values: np.ndarray) -> np.ndarray:
         """Values `(n, k)` of features by name, as one column for each of the table's."""
+        if self.names == tuple(names):
+            return np.array(values)
         column = {name: index for index, name in enumerate(names)}
         return np.stack(
             [
