@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.likelihoods.base import AbstractLikelihood
+from streamgp.likelihoods.links import AbstractLogitLink
 from streamgp.likelihoods.parameters import finite_exp, to_parameter
 from streamgp.shapes import broadcast_shapes
 
@@ -20,7 +20,7 @@ _LARGEST_LATENT = 20.0
 
 @final
 @dataclass(frozen=True, eq=False, init=False)
-class Beta(AbstractLikelihood):
+class Beta(AbstractLogitLink):
     r"""Proportions $y \sim \mathrm{Beta}(c \mu, c (1 - \mu))$ with mean $\mu = \sigma(f)$.
 
     The variance is $\mu (1 - \mu) / (1 + c)$. The log density is not concave in $f$ for all $y$.
@@ -34,8 +34,6 @@ class Beta(AbstractLikelihood):
     name: ClassVar[str] = "beta"
     outcome_kind: ClassVar[str] = "real"
     support: ClassVar[tuple[float, float]] = (0.0, 1.0)
-    response_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
-    link: ClassVar[str] = "logit"  # type: ignore[misc]
 
     concentration: Float[Tensor, "..."]
     is_learned: bool
@@ -55,14 +53,6 @@ class Beta(AbstractLikelihood):
         log_y, log_rest = y.to(f).log(), torch.log1p(-y.to(f))
         constant = torch.lgamma(c) - torch.lgamma(a) - torch.lgamma(b)
         return constant + (a - 1.0) * log_y + (b - 1.0) * log_rest
-
-    def response(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        r"""Evaluate the mean $\sigma(f)$."""
-        return torch.sigmoid(f)
-
-    def inverse_response(self, response: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """Evaluate the logit of a mean."""
-        return torch.logit(self.check_response(response))
 
     def derivatives(
         self, f: Float[Tensor, "..."], y: Float[Tensor, "..."]

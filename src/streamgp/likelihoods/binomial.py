@@ -1,7 +1,5 @@
 """Successes out of a known number of trials."""
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, final
 
@@ -11,7 +9,8 @@ from torch import Tensor
 
 from streamgp.checks import ArrayLike, check_count
 from streamgp.errors import ValueRangeError
-from streamgp.likelihoods.base import AbstractLikelihood
+from streamgp.likelihoods.counts import AbstractCountLikelihood
+from streamgp.likelihoods.links import AbstractLogitLink
 from streamgp.likelihoods.logistic import (
     expected_logistic_derivatives,
     expected_logistic_log_density,
@@ -22,14 +21,14 @@ from streamgp.likelihoods.logistic import (
 )
 from streamgp.likelihoods.parameters import check_broadcasts, check_support, to_float, to_parameter
 from streamgp.likelihoods.quadrature import expectation
-from streamgp.likelihoods.quantiles import count_quantiles, threshold_cumulative
+from streamgp.likelihoods.quantiles import threshold_cumulative
 
 __all__ = ["Binomial"]
 
 
 @final
 @dataclass(frozen=True, eq=False, init=False)
-class Binomial(AbstractLikelihood):
+class Binomial(AbstractLogitLink, AbstractCountLikelihood):
     r"""Counts $y \sim \mathrm{Binomial}(N, \sigma(f))$.
 
     Attributes:
@@ -38,10 +37,6 @@ class Binomial(AbstractLikelihood):
     """
 
     name: ClassVar[str] = "binomial"
-    outcome_kind: ClassVar[str] = "count"
-    support: ClassVar[tuple[float, float]] = (0.0, math.inf)
-    response_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
-    link: ClassVar[str] = "logit"  # type: ignore[misc]
     is_log_concave: ClassVar[bool] = True
     row_data: ClassVar[str | None] = "total_count"
 
@@ -86,14 +81,6 @@ class Binomial(AbstractLikelihood):
         log_choices = -torch.log1p(successes + failures) - log_beta(successes + 1.0, failures + 1.0)
         return logistic_log_density(f, successes, failures, log_constant=log_choices)
 
-    def response(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        r"""Evaluate $\sigma(f)$, the probability that a trial succeeds."""
-        return torch.sigmoid(f)
-
-    def inverse_response(self, response: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """Evaluate the logit of a probability."""
-        return torch.logit(self.check_response(response))
-
     def derivatives(
         self, f: Float[Tensor, "..."], y: Float[Tensor, "..."]
     ) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]]:
@@ -121,26 +108,12 @@ class Binomial(AbstractLikelihood):
         spread = expectation(lambda f: (torch.sigmoid(f) - p).square(), mean, variance, num_nodes=self.num_nodes)
         return total * p * expected_sigmoid(-mean, variance) + (total * (total - 1.0)).clamp(min=0.0) * spread
 
-    def predictive_quantiles(
-        self,
-        mean: Float[Tensor, "..."],
-        variance: Float[Tensor, "..."],
-        probabilities: Sequence[float] | Tensor,
-    ) -> Float[Tensor, "..."]:
-        """Search for them among the counts."""
-        total = self.total_count.to(mean.device).double()
+    def _mean_count(self, f: Tensor) -> Tensor:
+        return self.total_count.to(f) * torch.sigmoid(f)
 
-        def log_probability(f: Tensor, k: Tensor) -> Tensor:
-            return torch.where(k > total, -torch.inf, self.log_density(f, torch.minimum(k, total)))
-
-        return count_quantiles(
-            log_probability,
-            lambda k: self.predictive_cumulative(mean, variance, k),
-            lambda f: total * torch.sigmoid(f),
-            mean=mean,
-            variance=variance,
-            probabilities=probabilities,
-        )
+    def _log_probability(self, f: Tensor, count: Tensor) -> Tensor:
+        total = self.total_count.to(count)
+        return torch.where(count > total, -torch.inf, self.log_density(f, torch.minimum(count, total)))
 
     @torch.no_grad()
     def predictive_cumulative(

@@ -1,6 +1,5 @@
 """Positive numbers whose standard deviation grows with their mean: durations, amounts, concentrations."""
 
-import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,24 +9,20 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.likelihoods.base import AbstractLikelihood
+from streamgp.likelihoods.links import AbstractLogLink
 from streamgp.likelihoods.parameters import finite_exp, to_parameter
 from streamgp.shapes import broadcast_shapes
 
 __all__ = ["AbstractGammaLikelihood", "Exponential", "Gamma"]
 
 
-class AbstractGammaLikelihood(AbstractLikelihood):
+class AbstractGammaLikelihood(AbstractLogLink):
     r"""Positive targets with mean $\mu = \exp(f)$ and variance $\mu^2 / a$, Gamma distributed with shape $a$.
 
     Rates $\exp(\pm f)$ are held constant near overflow.
     """
 
     outcome_kind: ClassVar[str] = "real"
-    support: ClassVar[tuple[float, float]] = (0.0, math.inf)
-    response_range: ClassVar[tuple[float, float]] = (0.0, math.inf)
-    link: ClassVar[str] = "log"  # type: ignore[misc]
-    is_log_concave: ClassVar[bool] = True
 
     @abstractmethod
     def _shape_like(self, like: Tensor) -> Tensor:
@@ -36,14 +31,6 @@ class AbstractGammaLikelihood(AbstractLikelihood):
     def log_density(self, f: Float[Tensor, "..."], y: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         r"""Evaluate $a \log a - \log \Gamma(a) - \log y - a (f - \log y + y e^{-f})$."""
         return self.expected_log_density(f, torch.zeros_like(f), y)
-
-    def response(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        r"""Evaluate the mean $\exp(f)$."""
-        return finite_exp(f)
-
-    def inverse_response(self, response: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """Evaluate the logarithm of a mean."""
-        return self.check_response(response).log()
 
     def derivatives(
         self, f: Float[Tensor, "..."], y: Float[Tensor, "..."]

@@ -10,12 +10,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.checks import ArrayLike
-from streamgp.likelihoods.base import AbstractLikelihood
+from streamgp.likelihoods.links import AbstractIdentityLink
 from streamgp.likelihoods.parameters import (
-    check_broadcasts,
-    check_support,
     finite_exp,
-    to_float,
     to_parameter,
     to_probabilities,
 )
@@ -26,7 +23,7 @@ __all__ = ["Gaussian"]
 
 @final
 @dataclass(frozen=True, eq=False, init=False)
-class Gaussian(AbstractLikelihood):
+class Gaussian(AbstractIdentityLink):
     r"""Targets $y = f + \varepsilon$ with $\varepsilon \sim \mathcal{N}(0, \sigma^2)$.
 
     Everything has a closed form.
@@ -37,10 +34,7 @@ class Gaussian(AbstractLikelihood):
     """
 
     name: ClassVar[str] = "gaussian"
-    outcome_kind: ClassVar[str] = "real"
-    support: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
     is_log_concave: ClassVar[bool] = True
-    is_location_scale: ClassVar[bool] = True
     row_data: ClassVar[str | None] = "noise_variance"
 
     noise_variance: Float[Tensor, "..."]
@@ -71,32 +65,9 @@ class Gaussian(AbstractLikelihood):
         """Return the likelihood of targets and latent values that are both divided by `scale`."""
         return replace(self, noise_variance=self.noise_variance / scale**2)
 
-    def check_targets(self, y: object) -> Tensor:
-        """Return `y` as floating-point numbers if all are finite."""
-        y = to_float(y, "y")
-        check_broadcasts(y, self.noise_variance, "noise_variance")
-        return check_support(
-            y,
-            torch.isfinite(y),
-            expected="Gaussian targets must be finite numbers",
-            advice="Drop those observations, or impute them.",
-        )
-
     def log_density(self, f: Float[Tensor, "..."], y: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         r"""Evaluate $\log \mathcal{N}(y \mid f, \sigma^2)$."""
         return _log_normal(y.to(f) - f, self.noise_variance.to(f))
-
-    def response(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """Return the latent value."""
-        return f
-
-    def inverse_response(self, response: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """Return the response, which is the latent value."""
-        return self.check_response(response)
-
-    def response_variance(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """Return the variance of the latent value."""
-        return variance.expand(broadcast_shapes(mean.shape, variance.shape))
 
     def derivatives(
         self, f: Float[Tensor, "..."], y: Float[Tensor, "..."]

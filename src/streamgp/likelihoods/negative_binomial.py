@@ -1,7 +1,7 @@
 """Counts that vary more than a Poisson distribution allows."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, final
 
@@ -10,7 +10,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.checks import check_count
-from streamgp.likelihoods.base import AbstractLikelihood
+from streamgp.likelihoods.counts import AbstractCountLikelihood, check_counts, sample_counts
+from streamgp.likelihoods.links import AbstractLogLink
 from streamgp.likelihoods.logistic import (
     expected_logistic_derivatives,
     expected_logistic_log_density,
@@ -19,8 +20,7 @@ from streamgp.likelihoods.logistic import (
     logistic_log_density,
 )
 from streamgp.likelihoods.parameters import finite_exp, to_float, to_parameter
-from streamgp.likelihoods.poisson import check_counts, sample_counts
-from streamgp.likelihoods.quantiles import count_quantiles, threshold_cumulative
+from streamgp.likelihoods.quantiles import threshold_cumulative
 from streamgp.shapes import broadcast_shapes
 
 __all__ = ["NegativeBinomial"]
@@ -30,7 +30,7 @@ _PRIOR_DEVIATION = 2.0
 
 @final
 @dataclass(frozen=True, eq=False, init=False)
-class NegativeBinomial(AbstractLikelihood):
+class NegativeBinomial(AbstractLogLink, AbstractCountLikelihood):
     r"""Counts with mean $\mu = \exp(f)$ and variance $\mu + \mu^2 / r$.
 
     They are Poisson counts whose rate is $\mu$ times a Gamma variable of mean 1 and shape $r$; a large
@@ -44,11 +44,6 @@ class NegativeBinomial(AbstractLikelihood):
     """
 
     name: ClassVar[str] = "negative_binomial"
-    outcome_kind: ClassVar[str] = "count"
-    support: ClassVar[tuple[float, float]] = (0.0, math.inf)
-    response_range: ClassVar[tuple[float, float]] = (0.0, math.inf)
-    link: ClassVar[str] = "log"  # type: ignore[misc]
-    is_log_concave: ClassVar[bool] = True
 
     dispersion: Float[Tensor, "..."]
     is_learned: bool
@@ -71,14 +66,6 @@ class NegativeBinomial(AbstractLikelihood):
         count, r = y.to(f.device).double(), self.dispersion.to(f.device).double()
         constant = torch.lgamma(count + r) - torch.lgamma(r) - torch.lgamma(count + 1.0)
         return logistic_log_density(f - r.log().to(f), count, r, log_constant=constant)
-
-    def response(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        r"""Evaluate the rate $\exp(f)$, held constant near overflow."""
-        return finite_exp(f)
-
-    def inverse_response(self, response: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """Evaluate the logarithm of a rate."""
-        return self.check_response(response).log()
 
     def derivatives(
         self, f: Float[Tensor, "..."], y: Float[Tensor, "..."]
@@ -111,23 +98,6 @@ class NegativeBinomial(AbstractLikelihood):
         excess = 1.0 / self.dispersion.to(mean) - torch.expm1(-variance)
         return self.predictive_mean(mean, variance) + finite_exp(2.0 * (mean + variance)) * excess
 
-    def predictive_quantiles(
-        self,
-        mean: Float[Tensor, "..."],
-        variance: Float[Tensor, "..."],
-        probabilities: Sequence[float] | Tensor,
-    ) -> Float[Tensor, "..."]:
-        """Search for them among the counts."""
-        r = self.dispersion.to(mean.device).double()
-        return count_quantiles(
-            self.log_density,
-            lambda k: self.predictive_cumulative(mean, variance, k),
-            lambda f: finite_exp(f) + torch.zeros_like(r),
-            mean=mean,
-            variance=variance,
-            probabilities=probabilities,
-        )
-
     @torch.no_grad()
     def predictive_cumulative(
         self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]
@@ -143,6 +113,9 @@ class NegativeBinomial(AbstractLikelihood):
             variance=variance.double(),
         )
         return torch.where(y < 0, 0.0, below)
+
+    def _mean_count(self, f: Tensor) -> Tensor:
+        return finite_exp(f) + torch.zeros_like(self.dispersion.to(f))
 
     def sample(self, f: Float[Tensor, "..."], *, generator: torch.Generator | None = None) -> Float[Tensor, "..."]:
         """Draw a Gamma variable, then a count; rates above 1e18 are taken as 1e18."""

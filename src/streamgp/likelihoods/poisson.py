@@ -1,7 +1,6 @@
 """Counts."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, final
 
@@ -10,27 +9,25 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.checks import ArrayLike
-from streamgp.likelihoods.base import AbstractLikelihood
+from streamgp.likelihoods.counts import AbstractCountLikelihood, check_counts, sample_counts
+from streamgp.likelihoods.links import AbstractLogLink
 from streamgp.likelihoods.parameters import (
     check_broadcasts,
-    check_support,
     finite_exp,
     largest_exponent,
     to_float,
     to_parameter,
 )
-from streamgp.likelihoods.quantiles import count_quantiles, threshold_cumulative
+from streamgp.likelihoods.quantiles import threshold_cumulative
 
-__all__ = ["Poisson", "check_counts", "sample_counts"]
+__all__ = ["Poisson"]
 
-# torch.poisson counts in 64-bit integers, which end at 9.2e18.
-_LARGEST_SAMPLED_RATE = 1e18
 _LARGEST_EXPONENT = largest_exponent(torch.float64)
 
 
 @final
 @dataclass(frozen=True, eq=False, init=False)
-class Poisson(AbstractLikelihood):
+class Poisson(AbstractLogLink, AbstractCountLikelihood):
     r"""Counts $y \sim \mathrm{Poisson}(e \exp(f))$ with exposure $e$.
 
     Rates are exact up to $e^{78.7}$ in single and $e^{699.8}$ in double precision, and held constant
@@ -41,11 +38,6 @@ class Poisson(AbstractLikelihood):
     """
 
     name: ClassVar[str] = "poisson"
-    outcome_kind: ClassVar[str] = "count"
-    support: ClassVar[tuple[float, float]] = (0.0, math.inf)
-    response_range: ClassVar[tuple[float, float]] = (0.0, math.inf)
-    link: ClassVar[str] = "log"  # type: ignore[misc]
-    is_log_concave: ClassVar[bool] = True
     row_data: ClassVar[str | None] = "exposure"
 
     exposure: Float[Tensor, "..."]
@@ -67,14 +59,6 @@ class Poisson(AbstractLikelihood):
     def log_density(self, f: Float[Tensor, "..."], y: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         r"""Evaluate $y (f + \log e) - e \exp(f) - \log y!$."""
         return self.expected_log_density(f, torch.zeros_like(f), y)
-
-    def response(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        r"""Evaluate the rate $\exp(f)$ of a unit of exposure, held constant near overflow."""
-        return finite_exp(f)
-
-    def inverse_response(self, response: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """Evaluate the logarithm of a rate."""
-        return self.check_response(response).log()
 
     def derivatives(
         self, f: Float[Tensor, "..."], y: Float[Tensor, "..."]
@@ -122,28 +106,12 @@ class Poisson(AbstractLikelihood):
 
     def predictive_mean(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         r"""Evaluate $M = e \exp(m + v / 2)$."""
-        return self._rate(mean + 0.5 * variance)
+        return self._mean_count(mean + 0.5 * variance)
 
     def predictive_variance(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         r"""Evaluate $M + M^2 (e^v - 1)$."""
         log_square = 2.0 * (mean + self.exposure.to(mean).log() + variance)
         return self.predictive_mean(mean, variance) - finite_exp(log_square) * torch.expm1(-variance)
-
-    def predictive_quantiles(
-        self,
-        mean: Float[Tensor, "..."],
-        variance: Float[Tensor, "..."],
-        probabilities: Sequence[float] | Tensor,
-    ) -> Float[Tensor, "..."]:
-        """Search for them among the counts."""
-        return count_quantiles(
-            self.log_density,
-            lambda k: self.predictive_cumulative(mean, variance, k),
-            self._rate,
-            mean=mean,
-            variance=variance,
-            probabilities=probabilities,
-        )
 
     @torch.no_grad()
     def predictive_cumulative(
@@ -162,9 +130,9 @@ class Poisson(AbstractLikelihood):
 
     def sample(self, f: Float[Tensor, "..."], *, generator: torch.Generator | None = None) -> Float[Tensor, "..."]:
         """Draw counts; rates above 1e18 are taken as 1e18."""
-        return sample_counts(self._rate(f.detach()), generator=generator)
+        return sample_counts(self._mean_count(f.detach()), generator=generator)
 
-    def _rate(self, f: Tensor) -> Tensor:
+    def _mean_count(self, f: Tensor) -> Tensor:
         return finite_exp(f + self.exposure.to(f).log())
 
     def _log_ratio(self, f: Tensor, reference: Tensor) -> Tensor:
@@ -175,23 +143,6 @@ class Poisson(AbstractLikelihood):
         """Evaluate the rate over the reference count, less one, without overflow."""
         largest = largest_exponent(log_ratio.dtype) - reference.log().to(log_ratio)
         return torch.expm1(torch.minimum(log_ratio, largest))
-
-
-def check_counts(y: Tensor, name: str) -> Tensor:
-    """Return `y` if all of it are whole numbers that are not negative."""
-    if y.numel() == 1 and 0.0 <= (one := float(y)) < math.inf and one == round(one):
-        return y  # one row of a stream, for which tensors take ten times as long
-    return check_support(
-        y,
-        torch.isfinite(y) & (y >= 0) & (y == y.round()),
-        expected=f"{name} targets must be whole numbers of at least 0",
-        advice="Pass counts, not rates; what is observed for longer or over more area belongs into the exposure.",
-    )
-
-
-def sample_counts(rate: Tensor, *, generator: torch.Generator | None) -> Tensor:
-    """Draw Poisson counts."""
-    return torch.poisson(rate.clamp(max=_LARGEST_SAMPLED_RATE), generator=generator)
 
 
 def _log_peak(count: Tensor) -> Tensor:

@@ -9,9 +9,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.likelihoods.base import AbstractLikelihood
+from streamgp.likelihoods.links import AbstractIdentityLink
 from streamgp.likelihoods.marginal import DROP
-from streamgp.likelihoods.parameters import check_support, finite_exp, to_float, to_parameter
+from streamgp.likelihoods.parameters import finite_exp, to_parameter
 from streamgp.likelihoods.quadrature import gauss_hermite, nodes_first, standard_deviation
 from streamgp.likelihoods.quantiles import continuous_quantiles
 from streamgp.shapes import broadcast_shapes
@@ -32,7 +32,7 @@ _NUM_MIXTURE_NODES = 128
 
 @final
 @dataclass(frozen=True, eq=False, init=False)
-class StudentT(AbstractLikelihood):
+class StudentT(AbstractIdentityLink):
     r"""Targets $y = f + s \, \varepsilon$ with Student-t noise $\varepsilon$ of $\nu$ degrees of freedom.
 
     The noise is Gaussian with variance $s^2 / \lambda$ and a random precision
@@ -48,10 +48,6 @@ class StudentT(AbstractLikelihood):
     """
 
     name: ClassVar[str] = "student_t"
-    outcome_kind: ClassVar[str] = "real"
-    support: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
-    is_log_concave: ClassVar[bool] = False
-    is_location_scale: ClassVar[bool] = True
     is_robust: ClassVar[bool] = True
 
     degrees_of_freedom: Float[Tensor, "..."]
@@ -77,33 +73,11 @@ class StudentT(AbstractLikelihood):
         """Return the likelihood of targets and latent values that are both divided by `scale`."""
         return replace(self, scale=self.scale / torch.as_tensor(scale).abs().to(self.scale))
 
-    def check_targets(self, y: object) -> Tensor:
-        """Return `y` as floating-point numbers if all are finite."""
-        y = to_float(y, "y")
-        return check_support(
-            y,
-            torch.isfinite(y),
-            expected="StudentT targets must be finite numbers",
-            advice="Drop those observations, or impute them.",
-        )
-
     def log_density(self, f: Float[Tensor, "..."], y: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         r"""Evaluate $c - \log s - \frac{\nu + 1}{2} \log(1 + (y - f)^2 / (\nu s^2))$."""
         nu, s = self.degrees_of_freedom.to(f), self.scale.to(f)
         constant = torch.lgamma(0.5 * (nu + 1.0)) - torch.lgamma(0.5 * nu) - 0.5 * torch.log(math.pi * nu)
         return constant - s.log() - 0.5 * (nu + 1.0) * torch.log1p(((y.to(f) - f) / s).square() / nu)
-
-    def response(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """Return the latent value."""
-        return f
-
-    def inverse_response(self, response: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """Return the response, which is the latent value."""
-        return self.check_response(response)
-
-    def response_variance(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """Return the variance of the latent value."""
-        return variance.expand(broadcast_shapes(mean.shape, variance.shape))
 
     def derivatives(
         self, f: Float[Tensor, "..."], y: Float[Tensor, "..."]

@@ -12,7 +12,7 @@ from torch import Tensor
 from streamgp.checks import check_count
 from streamgp.errors import ShapeError
 from streamgp.likelihoods.base import AbstractLikelihood
-from streamgp.likelihoods.parameters import check_support, finite_exp, to_float, to_parameter
+from streamgp.likelihoods.parameters import finite_exp, to_parameter
 from streamgp.likelihoods.quadrature import expectation, gauss_hermite, standard_deviation
 from streamgp.likelihoods.quantiles import continuous_quantiles
 
@@ -104,16 +104,6 @@ class Volatility(AbstractLikelihood):
         """Evaluate the standard deviation $s(f)$ of $y$."""
         a, _, z = self._terms(f)
         return _FLOOR + (a * _softplus(z)).sum(-1)
-
-    def check_targets(self, y: object) -> Tensor:
-        """Return `y` as floating-point numbers if all are finite."""
-        y = to_float(y, "y")
-        return check_support(
-            y,
-            torch.isfinite(y),
-            expected="Volatility targets must be finite numbers",
-            advice="Drop those returns, or impute them.",
-        )
 
     def log_density(self, f: Float[Tensor, "..."], y: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         r"""Evaluate $\log \mathcal{N}(y \mid 0, s(f)^2)$."""

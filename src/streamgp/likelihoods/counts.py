@@ -1,0 +1,73 @@
+"""What likelihoods of counts have in common."""
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from streamgp.likelihoods.base import AbstractLikelihood
+from streamgp.likelihoods.parameters import check_support
+from streamgp.likelihoods.quantiles import count_quantiles
+
+__all__ = ["AbstractCountLikelihood", "check_counts", "sample_counts"]
+
+# torch.poisson counts in 64-bit integers, which end at 9.2e18.
+_LARGEST_SAMPLED_RATE = 1e18
+
+
+class AbstractCountLikelihood(AbstractLikelihood):
+    """Targets that are whole numbers and not negative."""
+
+    outcome_kind: ClassVar[str] = "count"
+    support: ClassVar[tuple[float, float]] = (0.0, math.inf)
+
+    @abstractmethod
+    def predictive_cumulative(
+        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]
+    ) -> Float[Tensor, "..."]:
+        r"""Evaluate $P(Y \le y)$ when $f \sim \mathcal{N}(m, v)$; in double precision, without gradient."""
+
+    @abstractmethod
+    def _mean_count(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """Evaluate the mean count given latent values, with the axes of the likelihood's constants."""
+
+    def _log_probability(self, f: Float[Tensor, "..."], count: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """Evaluate the log probability of any count of at least zero."""
+        return self.log_density(f, count)
+
+    def predictive_quantiles(
+        self,
+        mean: Float[Tensor, "..."],
+        variance: Float[Tensor, "..."],
+        probabilities: Sequence[float] | Tensor,
+    ) -> Float[Tensor, "..."]:
+        """Search for them among the counts."""
+        return count_quantiles(
+            self._log_probability,
+            lambda k: self.predictive_cumulative(mean, variance, k),
+            self._mean_count,
+            mean=mean,
+            variance=variance,
+            probabilities=probabilities,
+        )
+
+
+def check_counts(y: Tensor, name: str) -> Tensor:
+    """Return `y` if all of it are whole numbers that are not negative."""
+    if y.numel() == 1 and 0.0 <= (one := float(y)) < math.inf and one == round(one):
+        return y  # one row of a stream, for which tensors take ten times as long
+    return check_support(
+        y,
+        torch.isfinite(y) & (y >= 0) & (y == y.round()),
+        expected=f"{name} targets must be whole numbers of at least 0",
+        advice="Pass counts, not rates; what is observed for longer or over more area belongs into the exposure.",
+    )
+
+
+def sample_counts(rate: Tensor, *, generator: torch.Generator | None) -> Tensor:
+    """Draw Poisson counts."""
+    return torch.poisson(rate.clamp(max=_LARGEST_SAMPLED_RATE), generator=generator)
