@@ -22,6 +22,7 @@ from torch import Tensor
 
 from streamgp.gp.coregionalization import CoregionalizationKernel, CoregionalizedFunction
 from streamgp.gp.kernel_function import AbstractKernelFunction, origin_of
+from streamgp.gp.spherical_linear import SphericalLinearKernel
 from streamgp.gp.stationary import read_stationary
 
 __all__ = ["CombinedKernel", "ModuleKernel", "ScaledKernel", "SelectedKernel", "read_kernel"]
@@ -158,4 +159,6 @@ def _read_known(kernel: Kernel) -> AbstractKernelFunction | None:
         return CombinedKernel(tuple(map(read_kernel, kernel.kernels)), type(kernel) is ProductKernel)
     if type(kernel) is CoregionalizationKernel:
         return CoregionalizedFunction(tuple(map(read_kernel, kernel.kernels)), kernel.mixing)
+    if type(kernel) is SphericalLinearKernel:
+        return kernel.function()
     return read_stationary(kernel, None)

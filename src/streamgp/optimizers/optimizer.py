@@ -13,6 +13,7 @@ from streamgp.acquisition import AbstractRule, AbstractSpace, Search
 from streamgp.acquisition.rules.names import OPTIMIZER_RULES, read_rule
 from streamgp.checks import ArrayLike, check_count, to_double
 from streamgp.errors import DTypeError, OptionError, StreamGPWarning, UnsupportedError, ValueRangeError
+from streamgp.gp.named_kernels import make_kernel
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.loops import (
     AbstractLoop,
@@ -67,7 +68,7 @@ class Optimizer(AbstractLoop):
         acquisition: str | AbstractRule = "auto",
         num_initial: int | None = None,
         num_inducing: int = 100,
-        kernel: Kernel | None = None,
+        kernel: Kernel | str | None = None,
         refit: str | int = "auto",
         search: Search | None = None,
         seed: int = 0,
@@ -94,8 +95,10 @@ class Optimizer(AbstractLoop):
             num_initial: Number of points of the initial design, a scrambled Sobol sequence; 2 (d + 1) by default, at
                 most 30.
             num_inducing: Most inducing points of each model.
-            kernel: GPyTorch kernel for inputs in the unit cube. By default one with a lengthscale for each dimension:
-                RBF of unit variance for real outcomes, which are standardised, and scaled Matérn-5/2 for others.
+            kernel: GPyTorch kernel for inputs in the unit cube, or `"matern"`, `"rbf"` or `"spherical_linear"`, a
+                linear model on a sphere for dozens of dimensions and more. By default one with a lengthscale for each
+                dimension: RBF of unit variance for real outcomes, which are standardised, and scaled Matérn-5/2 for
+                others.
             refit: When hyperparameters are learned again, before a suggestion: `"always"` if there is new data,
                 `"never"` after the first time, a number of new observations, or `"auto"`, which is always up to 500
                 observations and then for each 5 % of new ones. New data is absorbed in any case.
@@ -123,7 +126,7 @@ class Optimizer(AbstractLoop):
                 constraints=rows,
                 rule=rule,
                 surrogate=SurrogateSettings(
-                    kernel=check_kernel(kernel),
+                    kernel=_read_kernel(kernel, space.num_dims),
                     num_inducing=check_count(num_inducing, "num_inducing"),
                     refit=read_refit(refit),
                     has_learned_points=True,
@@ -300,6 +303,14 @@ def _read_space(bounds: Any, input_constraints: Sequence[LinearConstraint]) -> A
             "such as {'water': streamgp.Real(0, 1), 'ethanol': streamgp.Real(0, 1)}."
         )
     return bounds if isinstance(bounds, AbstractSpace) else Box.from_bounds(bounds)
+
+
+def _read_kernel(kernel: Any, num_dims: int) -> Kernel | None:
+    """A kernel for the unit cube, which may be given by name."""
+    if isinstance(kernel, str):
+        ends = torch.zeros(num_dims, dtype=torch.float64)
+        kernel = make_kernel(kernel, ends, ends + 1.0)
+    return check_kernel(kernel)
 
 
 def _read_objectives(objectives: Any, default: Objective) -> tuple[Objective, ...]:

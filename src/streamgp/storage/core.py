@@ -12,8 +12,10 @@ from torch import Tensor
 
 from streamgp.errors import FileFormatError
 from streamgp.gp import Prior, SparseProcess
+from streamgp.gp.spherical_linear import SphericalLinearKernel
 from streamgp.likelihoods.registry import known_classes
 from streamgp.shapes import is_broadcastable
+from streamgp.storage.modules import register_module
 from streamgp.storage.registry import ask_when_unknown, is_registered, register
 
 __all__ = ["check_process"]
@@ -76,6 +78,7 @@ def _rebuild_process(
     return SparseProcess(prior, inducing_points, whitened_mean, whitened_root, float(jitter), information)
 
 
+register_module(SphericalLinearKernel, sizes=("ard_num_dims",))
 register(Prior, to_fields=_prior_fields, from_fields=_rebuild_prior)
 register(SparseProcess, from_fields=_rebuild_process, check=check_process)
 

@@ -51,7 +51,7 @@ def fit(  # type: ignore[misc] # the options of both are named here
     outputs: str | None = None,
     rank: int | None = None,
     likelihood: AbstractLikelihood | str | Sequence[AbstractLikelihood | str | None] | None = None,
-    kernel: Kernel | None = None,
+    kernel: Kernel | str | None = None,
     mean: Mean | None = None,
     num_inducing: int | str = 100,
     inducing: str | Tensor = "kmeans",
@@ -91,7 +91,8 @@ def fit(  # type: ignore[misc] # the options of both are named here
         rank: Number of latent functions that outputs share.
         likelihood: One of `streamgp.likelihoods` or its name, such as `"poisson"`; Gaussian with learned noise by
             default.
-        kernel: GPyTorch kernel, copied; a scaled Matérn-5/2 with a lengthscale for each dimension by default. Its
+        kernel: GPyTorch kernel, copied; a scaled Matérn-5/2 with a lengthscale for each dimension by default. Or
+            `"matern"`, `"rbf"`, or `"spherical_linear"`, a linear model on a sphere for many dimensions. Its
             constraints and own priors are respected, and parameters with `requires_grad=False` stay as they are.
         mean: GPyTorch mean, likewise; a constant by default.
         num_inducing: Number of inducing points, at most one for each input and carried point; `"auto"` doubles it from

@@ -32,7 +32,7 @@ class Request:
     """What to fit; the options of `fit` that do not concern the search."""
 
     likelihood: AbstractLikelihood | None
-    kernel: Kernel | None
+    kernel: Kernel | str | None
     mean: Mean | None
     start: FitResult | SparseGP | None
     carried: SparseGP | None

@@ -10,6 +10,7 @@ from gpytorch.means import ConstantMean, Mean
 
 from streamgp.conditioning import SparseGP
 from streamgp.errors import DTypeError, ShapeError, UnsupportedError
+from streamgp.gp.named_kernels import check_kernel_name, make_kernel
 from streamgp.likelihoods import AbstractLikelihood, Gaussian, registry
 from streamgp.training.features import Observed
 from streamgp.training.parameters import Hyperparameters, hyperparameter_space
@@ -39,6 +40,9 @@ def read_likelihood(likelihood: object, start: object) -> AbstractLikelihood | N
 
 def check_modules(kernel: object, mean: object, start: object) -> None:
     """Check what a user gave to start with."""
+    if isinstance(kernel, str):
+        check_kernel_name(kernel)
+        kernel = None
     for module, kind, name in ((kernel, Kernel, "kernel"), (mean, Mean, "mean")):
         if module is not None and not isinstance(module, kind):
             raise DTypeError(
@@ -56,7 +60,7 @@ def starting_hyperparameters(
     data: Observed,
     *,
     likelihood: AbstractLikelihood | None,
-    kernel: Kernel | None,
+    kernel: Kernel | str | None,
     mean: Mean | None,
     start: FitResult | SparseGP | None,
     target_variance: float,
@@ -66,7 +70,8 @@ def starting_hyperparameters(
     Args:
         data: The observations.
         likelihood: None for Gaussian noise that is learned.
-        kernel: None for that of `start`, or a scaled Matérn-5/2 kernel with a lengthscale for each dimension.
+        kernel: A kernel, its name, or None for that of `start`, or a scaled Matérn-5/2 kernel with a lengthscale for
+            each dimension.
         mean: None for that of `start`, or a constant.
         start: Earlier result, whose inducing points are the first ones too.
         target_variance: The natural scale of the latent function.
@@ -84,6 +89,9 @@ def starting_hyperparameters(
         frozen = start.frozen if isinstance(start, FitResult) else ()
         kernel = _thawed(gp.kernel, "kernel", frozen) if kernel is None else kernel
         mean = _thawed(gp.mean, "mean", frozen) if mean is None else mean
+    if isinstance(kernel, str):
+        lower, upper = data.candidates.aminmax(dim=0)
+        kernel = make_kernel(kernel, lower, upper, variance=target_variance)
     if kernel is None:
         kernel = _default_kernel(data, target_variance)
     if mean is None:
