@@ -3,7 +3,7 @@ import torch
 from torch.testing import assert_close
 
 from streamgp.conditioning.noise import Noise
-from streamgp.errors import OptionError, ValueRangeError
+from streamgp.errors import NumericalError, OptionError, ValueRangeError
 from streamgp.testing.tolerances import rounding
 
 X = torch.zeros(3, 1, dtype=torch.float64)
@@ -46,3 +46,10 @@ def test_noise_that_is_missing_or_zero_is_refused_with_a_remedy():
     with pytest.raises(ValueRangeError, match="must be positive to absorb observations, but is zero"):
         Noise.read(0.0, X).check_positive()
     assert Noise.read(1e-300, X).check_positive().values > 0
+
+
+def test_a_matrix_without_eigenvalues_is_refused_with_a_sentence():
+    values = torch.eye(3, dtype=torch.float64)
+    values[2, 1] = torch.nan
+    with pytest.raises(NumericalError, match="noise_variance has no eigenvalues that could be computed"):
+        Noise(values, is_matrix=True).raised_to(torch.full((3,), 1e-6, dtype=torch.float64))

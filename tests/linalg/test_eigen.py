@@ -3,7 +3,7 @@ import torch
 from torch.testing import assert_close
 
 from streamgp.errors import NumericalError
-from streamgp.linalg import symmetric_eigen
+from streamgp.linalg import symmetric_eigen, symmetric_eigenvalues
 from streamgp.testing.conditioning_laws import BATCH_SHAPES, DTYPES
 from streamgp.testing.tolerances import rounding
 
@@ -16,6 +16,7 @@ def test_the_parts_give_the_matrix_and_the_vectors_are_orthonormal(rng, batch_sh
     values, vectors = symmetric_eigen(A)
     limits = rounding(dtype, scale=A.abs().max().item())
     assert_close(vectors @ (values.unsqueeze(-1) * vectors.mT), A, **limits)
+    assert_close(symmetric_eigenvalues(A), values, **limits)
     assert_close(vectors.mT @ vectors, torch.eye(5, dtype=dtype).expand_as(A), **limits)
 
 
@@ -26,3 +27,5 @@ def test_a_matrix_that_is_not_finite_is_refused_with_a_sentence(bad, dtype):
     A[2, 1] = A[1, 2] = bad
     with pytest.raises(NumericalError, match="the demo matrix has no eigenvalues that could be computed"):
         symmetric_eigen(A, name="the demo matrix")
+    with pytest.raises(NumericalError, match="the demo matrix has no eigenvalues that could be computed"):
+        symmetric_eigenvalues(A, name="the demo matrix")

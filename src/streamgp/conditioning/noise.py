@@ -9,7 +9,7 @@ from torch import Tensor
 
 from streamgp.checks import check_noise_variance
 from streamgp.errors import OptionError, ValueRangeError
-from streamgp.linalg import cholesky, solve_lower
+from streamgp.linalg import cholesky, solve_lower, symmetric_eigenvalues
 
 __all__ = ["LEAST_RELATIVE_NOISE", "Noise"]
 
@@ -68,7 +68,7 @@ class Noise:
         raised = (least - self.variances(least.shape[-1])).clamp_min(0.0)
         if self.is_matrix:
             # Correlated noise can be small in directions between observations, too.
-            smallest = torch.linalg.eigvalsh(self.values)[..., :1]
+            smallest = symmetric_eigenvalues(self.values, name="noise_variance")[..., :1]
             raised = (least.amax(-1, keepdim=True) - smallest).clamp_min(0.0).expand_as(least)
         num_raised = int((raised > 0).sum())
         if not num_raised:

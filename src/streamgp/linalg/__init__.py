@@ -1,7 +1,7 @@
 """Linear algebra: bounded-jitter Cholesky factors, shared triangular solves, pivoted Cholesky."""
 
 from streamgp.linalg.cholesky import cholesky, extend_cholesky, factorize, grow_cholesky
-from streamgp.linalg.eigen import symmetric_eigen
+from streamgp.linalg.eigen import symmetric_eigen, symmetric_eigenvalues
 from streamgp.linalg.pivoted import PivotedCholesky, pivoted_cholesky
 from streamgp.linalg.triangular import apply, solve_lower, solve_lower_transpose, solve_vector
 
@@ -17,4 +17,5 @@ __all__ = [
     "solve_lower_transpose",
     "solve_vector",
     "symmetric_eigen",
+    "symmetric_eigenvalues",
 ]

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from streamgp.errors import NumericalError
 
-__all__ = ["symmetric_eigen"]
+__all__ = ["symmetric_eigen", "symmetric_eigenvalues"]
 
 
 def symmetric_eigen(
@@ -32,6 +32,25 @@ def symmetric_eigen(
     if not torch.isfinite(values.detach().sum()):
         raise _error(name)
     return values, vectors
+
+
+def symmetric_eigenvalues(matrix: Float[Tensor, "*b n n"], *, name: str = "the matrix") -> Float[Tensor, "*b n"]:
+    """Find the eigenvalues alone, ascending; the largest may overflow where entries are near the largest number.
+
+    Args:
+        matrix: Symmetric matrix; only the lower triangle is read.
+        name: What the matrix is, for the error message.
+
+    Raises:
+        NumericalError: If the matrix is not finite, or LAPACK finds no eigenvalues.
+    """
+    try:
+        values: Tensor = torch.linalg.eigvalsh(matrix)
+    except RuntimeError as error:
+        raise _error(name) from error
+    if bool(values.detach().isnan().any()):
+        raise _error(name)
+    return values
 
 
 def _error(name: str) -> NumericalError:

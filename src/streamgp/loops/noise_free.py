@@ -4,12 +4,12 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.errors import NumericalError
 from streamgp.likelihoods import AbstractLikelihood, Gaussian
+from streamgp.linalg import symmetric_eigen
 from streamgp.training import FitResult
 
 __all__ = ["Fitter", "fit_with_or_without_noise"]
@@ -77,7 +77,7 @@ def _fit_without_noise(fit: Fitter, before: FitResult) -> FitResult | None:
 def _is_likeliest_without_noise(result: FitResult, inputs: Float[Tensor, "n d"], targets: Float[Tensor, " n"]) -> bool:
     """Whether, with the same kernel, the likelihood of outcomes is largest at the least noise."""
     prior = result.gp.process.prior
-    values, vectors = torch.linalg.eigh(prior.covariance(inputs, inputs))
+    values, vectors = symmetric_eigen(prior.covariance(inputs, inputs), name="the covariance of outcomes")
     residual = (vectors.mT @ (targets - prior.mean(inputs))).square()
     noise = _FLOOR * values.new_tensor(_LADDER).unsqueeze(-1)
     variance = values.clamp_min(0.0) + noise

@@ -11,7 +11,7 @@ from streamgp.conditioning import SparseGP
 from streamgp.conditioning.transport import transport
 from streamgp.errors import DTypeError, NumericalError, ShapeError, UnsupportedError
 from streamgp.gp import Prior, SparseProcess, read_kernel
-from streamgp.linalg import apply, solve_lower, solve_vector
+from streamgp.linalg import apply, solve_lower, solve_vector, symmetric_eigenvalues
 from streamgp.training.parameters import Hyperparameters
 
 __all__ = ["InformedPrior", "PriorSite", "read_prior_site"]
@@ -173,7 +173,7 @@ def _read_site(process: SparseProcess) -> PriorSite:
     eye = torch.eye(len(inverse), dtype=inverse.dtype, device=inverse.device)
     precision = inverse.mT @ inverse - eye
     precision = 0.5 * (precision + precision.mT)
-    values = torch.linalg.eigvalsh(precision)
+    values = symmetric_eigenvalues(precision, name="the site of the carried belief")
     rounding = len(inverse) * torch.finfo(inverse.dtype).eps * values.abs().max()
     pull = inverse.mT @ (inverse @ process.whitened_mean)
     return PriorSite(process, precision, pull, bool(values.min() < -rounding), _value_variance(process))
