@@ -9,9 +9,9 @@ TESTS = Path(__file__).parent
 
 # Packages whose modules are steps of one public call are tested through that call, by the suites named here.
 ELSEWHERE = {
-    "conditioning/mixed_likelihood.py": "tests/conditioning/test_multi_output_gp.py",
-    "conditioning/outcomes.py": "tests/conditioning/test_multi_output_gp.py",
-    "gp/coregionalization.py": "tests/conditioning/test_multi_output_gp.py",
+    "conditioning/multi_output/conditioned_gp.py": "tests/conditioning/multi_output/test_gp.py",
+    "conditioning/multi_output/prediction.py": "tests/conditioning/multi_output/test_gp.py",
+    "gp/coregionalization.py": "tests/conditioning/multi_output/test_gp.py",
     "problems/ackley.py": "tests/problems/test_problems.py",
     "problems/branin.py": "tests/problems/test_problems.py",
     "problems/hartmann.py": "tests/problems/test_problems.py",

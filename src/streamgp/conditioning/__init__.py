@@ -5,7 +5,7 @@ from streamgp.conditioning.abstract_gp import AbstractGP
 from streamgp.conditioning.conditioned_gp import ConditionedGP
 from streamgp.conditioning.importing import from_gpytorch
 from streamgp.conditioning.merging import merge
-from streamgp.conditioning.multi_output_gp import ConditionedMultiOutputGP, MultiOutputGP
+from streamgp.conditioning.multi_output import ConditionedMultiOutputGP, MultiOutputGP
 from streamgp.conditioning.sparse_gp import SparseGP
 from streamgp.conditioning.window import SiteWindow
 

@@ -10,7 +10,7 @@ from gpytorch.models import ApproximateGP
 from gpytorch.variational import IndependentMultitaskVariationalStrategy, LMCVariationalStrategy
 from torch import Tensor
 
-from streamgp.conditioning.multi_output_gp import MultiOutputGP
+from streamgp.conditioning.multi_output import MultiOutputGP
 from streamgp.conditioning.sparse_gp import SparseGP
 from streamgp.errors import UnsupportedError
 from streamgp.gp import SparseProcess, read_gpytorch

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import Module
 
-from streamgp.conditioning.multi_output_gp import MultiOutputGP
+from streamgp.conditioning.multi_output import MultiOutputGP
 from streamgp.conditioning.selection import site_information
 from streamgp.conditioning.sparse_gp import SparseGP
 from streamgp.conditioning.transport import inverse_root, transport

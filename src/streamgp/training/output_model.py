@@ -11,7 +11,7 @@ from gpytorch.kernels import Kernel
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from streamgp.conditioning.mixed_likelihood import MixedLikelihood
+from streamgp.conditioning.multi_output.mixed_likelihood import MixedLikelihood
 from streamgp.gp import read_kernel
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.linalg import cholesky, solve_lower

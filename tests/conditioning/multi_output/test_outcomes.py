@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from streamgp.conditioning.outcomes import Outcomes
+from streamgp.conditioning.multi_output.outcomes import Outcomes
 from streamgp.errors import OptionError, ShapeError, UnsupportedError, ValueRangeError
 from streamgp.likelihoods import Bernoulli, Poisson
 

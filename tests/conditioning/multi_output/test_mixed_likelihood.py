@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from streamgp.conditioning.mixed_likelihood import MixedLikelihood
+from streamgp.conditioning.multi_output.mixed_likelihood import MixedLikelihood
 from streamgp.errors import SupportError
 from streamgp.likelihoods import Bernoulli, Poisson
 from streamgp.testing.tolerances import tolerance

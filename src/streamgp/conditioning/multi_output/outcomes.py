@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from streamgp.checks import check_float, check_matches
-from streamgp.conditioning.mixed_likelihood import MixedLikelihood
+from streamgp.conditioning.multi_output.mixed_likelihood import MixedLikelihood
 from streamgp.errors import OptionError, ShapeError, UnsupportedError, ValueRangeError
 from streamgp.gp.coregionalization import output_rows
 from streamgp.likelihoods import AbstractLikelihood
