@@ -2,21 +2,21 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import cached_property
-from typing import Any, ClassVar, TypeVar, final
+from collections.abc import Sequence
+from typing import ClassVar, TypeVar, final
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
 
-from streamgp.errors import OptionError, UnsupportedError, ValueRangeError
+from streamgp.errors import UnsupportedError, ValueRangeError
 from streamgp.likelihoods.autograd import differentiate_twice
+from streamgp.likelihoods.learnable import Learnable
 from streamgp.likelihoods.marginal import log_concave_marginal, log_marginal
 from streamgp.likelihoods.outcomes import outcome_quantiles, outcome_variance
 from streamgp.likelihoods.parameters import check_broadcasts, check_support, to_float, to_probabilities
 from streamgp.likelihoods.quadrature import expectation, gauss_hermite, nodes_first, standard_deviation
+from streamgp.likelihoods.row_constants import RowConstants
 
 __all__ = ["AbstractLikelihood"]
 
@@ -27,7 +27,7 @@ Likelihood = TypeVar("Likelihood", bound="AbstractLikelihood")
 _LATENT_RANGE, _NUM_HALVINGS = 1e3, 70
 
 
-class AbstractLikelihood(ABC):
+class AbstractLikelihood(RowConstants, Learnable, ABC):
     r"""The distribution $p(y \mid f)$ of an observation $y$ given a latent value $f$.
 
     A likelihood is a frozen value. Its methods work on each element and broadcast: `f`, `mean`,
@@ -68,7 +68,6 @@ class AbstractLikelihood(ABC):
     is_location_scale: ClassVar[bool] = False
     is_robust: ClassVar[bool] = False
     has_response: ClassVar[bool] = True
-    row_data: ClassVar[str | None] = None
     num_nodes: int = 32
     link: str = "identity"
 
@@ -115,67 +114,6 @@ class AbstractLikelihood(ABC):
             expected=f"{type(self).__name__} targets must be {what}",
             advice="Drop those observations, or correct them.",
         )
-
-    @final
-    def constants(self) -> dict[str, Tensor]:
-        """Return the fields that may have a value for each observation, by name."""
-        names = self._broadcast_fields()
-        return {name: value for name, value in vars(self).items() if name in names}
-
-    @cached_property
-    def has_row_constants(self) -> bool:
-        """Whether some constant has more than one value, so that observations differ in their likelihood."""
-        return any(value.numel() > 1 for value in self.constants().values())
-
-    def _broadcast_fields(self) -> tuple[str, ...]:
-        """Names of fields that broadcast with observations: all tensors."""
-        return tuple(name for name, value in vars(self).items() if isinstance(value, Tensor))
-
-    @final
-    def with_row_data(self: Likelihood, values: Tensor | float | None) -> Likelihood:
-        """Return the likelihood of observations with data of their own: total counts, exposures, noise variances.
-
-        Args:
-            values: One number for each observation, or one for all; None for what the likelihood has.
-        """
-        if values is None:
-            return self
-        if self.row_data is None:
-            raise OptionError(
-                f"A {type(self).__name__} likelihood has no number of trials, exposure or known noise for each "
-                "observation, but some were given. Leave them out."
-            )
-        changed: Any = replace(self, **{self.row_data: values})  # type: ignore[type-var]
-        return changed
-
-    @property
-    def row_values(self) -> Float[Tensor, "..."] | None:
-        """The data of observations, one number or one for each; None if the likelihood has none."""
-        if self.row_data is None:
-            return None
-        values: Tensor = getattr(self, self.row_data)
-        return values
-
-    @final
-    def with_axis(self: Likelihood) -> Likelihood:
-        """Return the likelihood with one more axis at the end of what differs between observations."""
-        longer: Any = {name: value.unsqueeze(-1) for name, value in self.constants().items() if value.dim()}
-        return replace(self, **longer) if longer else self  # type: ignore[type-var]
-
-    @final
-    def at_rows(self: Likelihood, index: Int[Tensor, " k"], num_axes: int = 0) -> Likelihood:
-        """Return the likelihood of some of the observations.
-
-        Args:
-            index: Which; constants that are the same for all stay as they are.
-            num_axes: How many axes to put after that of the observations.
-        """
-        chosen: Any = {
-            name: value[index.to(value.device)].reshape(-1, *[1] * num_axes)
-            for name, value in self.constants().items()
-            if value.dim()
-        }
-        return replace(self, **chosen) if chosen else self  # type: ignore[type-var]
 
     def per_unit(self: Likelihood) -> Likelihood:
         """Return the likelihood of one trial, or of a unit of exposure, whose mean is the response."""
@@ -338,7 +276,7 @@ class AbstractLikelihood(ABC):
     def conditional_variance(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """Evaluate the variance of $y$ given $f$, by summation over outcomes; without gradient."""
         with torch.no_grad():
-            like = f + sum((torch.zeros_like(each.to(f)) for each in self.constants().values()), torch.zeros_like(f))
+            like = self._expanded(f)
             return outcome_variance(
                 lambda y: self.log_density(like.double(), y), kind=self.outcome_kind, support=self.support, like=like
             )
@@ -376,56 +314,13 @@ class AbstractLikelihood(ABC):
     def sample(self, f: Float[Tensor, "..."], *, generator: torch.Generator | None = None) -> Float[Tensor, "..."]:
         """Draw one $y$ for each latent value; the same generator state gives the same draw."""
         with torch.no_grad():
-            like = f + sum((torch.zeros_like(each.to(f)) for each in self.constants().values()), torch.zeros_like(f))
+            like = self._expanded(f)
             uniform = torch.rand(1, *like.shape, dtype=torch.float64, device=f.device, generator=generator)
             latent = like.double()
             drawn = outcome_quantiles(
                 lambda y: self.log_density(latent, y), uniform, kind=self.outcome_kind, support=self.support, like=like
             )
         return drawn.squeeze(0)
-
-    # Learning.
-
-    def learnable(self) -> dict[str, Tensor]:
-        """Return the parameters to be learned, by name, as values that may take any real number."""
-        return {}
-
-    def log_prior(self) -> Float[Tensor, ""]:
-        """Evaluate a weak log prior density of the learned parameters, for training; zero by default.
-
-        A few observations say next to nothing of a dispersion, and without a prior it is followed to infinity.
-        """
-        return torch.zeros((), dtype=torch.float64)
-
-    @final
-    def with_learnable(self: Likelihood, values: Mapping[str, Tensor]) -> Likelihood:
-        """Return a likelihood whose learned parameters have new unconstrained values.
-
-        Args:
-            values: One tensor for each name of `learnable`. Gradients flow back to them.
-        """
-        expected = sorted(self.learnable())
-        if sorted(values) != expected:
-            raise OptionError(
-                f"values must have the names {expected}, one for each learnable parameter of "
-                f"{type(self).__name__}, but has {sorted(values)}. Start from likelihood.learnable()."
-            )
-        return self._from_unconstrained(values)
-
-    def _from_unconstrained(self: Likelihood, values: Mapping[str, Tensor]) -> Likelihood:
-        """Return a copy with these values, whose names have been checked."""
-        return self
-
-    @final
-    def _num_axes(self, *tensors: Tensor) -> int:
-        """The number of axes of what these tensors and the constants broadcast to."""
-        return max(tensor.dim() for tensor in (*tensors, *self.constants().values()))
-
-    @final
-    def _freeze(self, **fields: object) -> None:
-        """Set the fields of a frozen dataclass, once, from its constructor."""
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
 
 
 def _describe_support(y: Tensor, kind: str, support: tuple[float, float]) -> tuple[str, Bool[Tensor, "..."]]:
