@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+import streamgp as sg
 from streamgp import LaMCTSOptimizer
 from streamgp.errors import DTypeError, OptionError, ShapeError, StreamGPError
 from streamgp.optimizers import PartitionSettings, RegionRules
@@ -60,6 +61,26 @@ def test_small_outcomes_can_be_wanted_and_failures_told():
     known = optimizer.y[optimizer.y.isfinite()]
     assert float(known.min()) < 0.2
     assert optimizer.num_runs >= 1
+
+
+@pytest.mark.parametrize("num_told", [3, 10, 18])
+def test_a_saved_search_goes_on_as_it_would_have(tmp_path, num_told):
+    """In the initial design, in that of a run, and in a trust region with a model."""
+    optimizer = make(num_initial=6)
+    while len(optimizer.y) < num_told:
+        X = optimizer.ask(1)
+        optimizer.tell(X, bowl(X))
+    optimizer.save(tmp_path / "search")
+    other = sg.load(tmp_path / "search")
+    assert isinstance(other, LaMCTSOptimizer)
+    assert isinstance(LaMCTSOptimizer.load(tmp_path / "search"), LaMCTSOptimizer)
+    for _ in range(3):
+        X = optimizer.ask(1)
+        assert torch.equal(other.ask(1), X)
+        optimizer.tell(X, bowl(X))
+        other.tell(X, bowl(X))
+    assert other.num_runs == optimizer.num_runs
+    assert torch.equal(other.y, optimizer.y)
 
 
 def test_bad_input_is_refused_and_changes_nothing():

@@ -43,6 +43,7 @@ STUDIES = (
     "malaria",
     "hotspots",
     "rover",
+    "robots",
     "condition_numbers",
     "sine",
     "exchange_rates",

@@ -1,11 +1,14 @@
 """Trust regions that start where a tree of good and bad regions says."""
 
+import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
 import torch
+from jaxtyping import Float
 from scipy.stats import qmc
 from torch import Tensor
 
@@ -15,11 +18,56 @@ from streamgp.errors import DTypeError, ShapeError
 from streamgp.loops import Box
 from streamgp.optimizers.space_partition import PartitionNode, PartitionSettings, choose_leaf, grow_tree, sample_leaf
 from streamgp.optimizers.turbo import TurboOptimizer
+from streamgp.storage import load, register, save
 
 __all__ = ["LaMCTSOptimizer"]
 
 # Without a weight of exploration: this share of the range of outcomes.
 _EXPLORATION = 0.1
+
+
+@register
+@final
+@dataclass(frozen=True, eq=False)
+class LaMCTSSettings:
+    """What the search was made with.
+
+    Attributes:
+        box: What is searched.
+        partition: How it is cut.
+        num_initial: Points of the initial design.
+        seed: Of everything random.
+        maximize: Whether large outcomes are wanted.
+        options: Other options of the trust regions.
+    """
+
+    box: Box
+    partition: PartitionSettings
+    num_initial: int
+    seed: int
+    maximize: bool
+    options: Mapping[str, Any]
+
+
+@register
+@final
+@dataclass(frozen=True, eq=False)
+class LaMCTSState:
+    """Everything that suggestions depend on but the settings.
+
+    Attributes:
+        X: All points that were told, in the unit cube.
+        y: Their outcomes.
+        waiting: Points of a design that were not given out yet.
+        turbo: The trust region of now; None between two of them.
+        num_runs: How many have started.
+    """
+
+    X: Float[Tensor, "n d"]
+    y: Float[Tensor, " n"]
+    waiting: Float[Tensor, "w d"]
+    turbo: TurboOptimizer | None = None
+    num_runs: int = 0
 
 
 @final
@@ -31,7 +79,7 @@ class LaMCTSOptimizer:
     become too small, the tree is grown anew and the next one starts. The trust region itself may leave the leaf.
 
     `ask` suggests points, `tell` takes their outcomes; failed evaluations are told as NaN. The same seed and the same
-    calls give the same suggestions. Threads may share an optimizer.
+    calls give the same suggestions, also across `save` and `load`. Threads may share an optimizer.
 
     References:
         Wang, Fonseca, Tian (2020), Learning search space partition for black-box optimization using Monte Carlo tree
@@ -50,6 +98,7 @@ class LaMCTSOptimizer:
         objective: str = "elbo",
         num_inducing: int = 500,
         rules: RegionRules | None = None,
+        priors: str | None = "dim_scaled",
         seed: int = 0,
     ) -> None:
         """Start without data.
@@ -64,46 +113,51 @@ class LaMCTSOptimizer:
             objective: Likewise.
             num_inducing: Likewise.
             rules: Likewise.
+            priors: Likewise.
             seed: Of everything random.
         """
-        self._box = Box.from_bounds(bounds)
+        box = Box.from_bounds(bounds)
         if partition is not None and not isinstance(partition, PartitionSettings):
             raise DTypeError(
                 f"partition must be a streamgp.optimizers.PartitionSettings, but is a {type(partition).__name__}."
             )
-        self._bounds = bounds
-        self._maximize = maximize
-        self._partition = PartitionSettings() if partition is None else partition
-        self._options: dict[str, Any] = {
-            "maximize": maximize,
-            "model": model,
-            "acquisition": acquisition,
-            "objective": objective,
-            "num_inducing": num_inducing,
-            "rules": rules,
-        }
-        self._seed = check_count(seed, "seed", minimum=0)
-        d = self._box.num_dims
-        self._num_initial = 2 * d if num_initial is None else check_count(num_initial, "num_initial", minimum=2)
-        self._waiting = qmc.LatinHypercube(d, rng=np.random.default_rng(self._seed)).random(self._num_initial)
-        self._X = np.empty((0, d))  # in the unit cube
-        self._y = np.empty(0)
-        self._turbo: TurboOptimizer | None = None
-        self._num_runs = 0
-        self._lock = threading.RLock()
+        d = box.num_dims
+        settings = LaMCTSSettings(
+            box=box,
+            partition=PartitionSettings() if partition is None else partition,
+            num_initial=2 * d if num_initial is None else check_count(num_initial, "num_initial", minimum=2),
+            seed=check_count(seed, "seed", minimum=0),
+            maximize=maximize,
+            options={
+                "model": model,
+                "acquisition": acquisition,
+                "objective": objective,
+                "num_inducing": num_inducing,
+                "rules": rules,
+                "priors": priors,
+            },
+        )
+        design = qmc.LatinHypercube(d, rng=np.random.default_rng(settings.seed)).random(settings.num_initial)
+        nothing = torch.empty(0, d, dtype=torch.float64)
+        self._start(settings, LaMCTSState(nothing, nothing.new_empty(0), torch.from_numpy(design)))
         self._new_turbo()  # so that wrong options are refused now
+
+    def _start(self, settings: LaMCTSSettings, state: LaMCTSState) -> None:
+        self._settings, self._state = settings, state
+        self._lock = threading.RLock()
 
     def ask(self, q: int = 1) -> Tensor:
         """Suggest points `(q, d)`; fewer while points of a design are left, if fewer are."""
         check_count(q, "q")
         with self._lock:
-            if not len(self._waiting) and self._turbo is None:
-                self._start_run()
-            if len(self._waiting):
-                chosen, self._waiting = self._waiting[:q], self._waiting[q:]
-                return self._box.show(torch.from_numpy(chosen.copy()))
-            assert self._turbo is not None
-            return self._turbo.ask(q)
+            state = self._state
+            if not len(state.waiting) and state.turbo is None:
+                self._state = state = self._next_run()
+            if len(state.waiting):
+                self._state = replace(state, waiting=state.waiting[q:])
+                return self._settings.box.show(state.waiting[:q].clone())
+            assert state.turbo is not None
+            return state.turbo.ask(q)
 
     def tell(self, X: Any, y: Any) -> None:
         """Learn outcomes.
@@ -112,7 +166,8 @@ class LaMCTSOptimizer:
             X: Points `(n, d)`.
             y: Outcomes `(n)`; NaN where an evaluation failed.
         """
-        unit = self._box.read(X)
+        box = self._settings.box
+        unit = box.read(X)
         outcomes = torch.as_tensor(y, dtype=torch.float64)
         if outcomes.shape != unit.shape[:1]:
             raise ShapeError(
@@ -120,48 +175,95 @@ class LaMCTSOptimizer:
                 f"{tuple(outcomes.shape)}."
             )
         with self._lock:
-            if self._turbo is not None:
-                self._turbo.tell(self._box.show(unit), outcomes)
-            self._X = np.concatenate([self._X, unit.numpy()])
-            self._y = np.concatenate([self._y, outcomes.numpy()])
-            if self._turbo is not None and self._turbo.num_runs > 1:
-                self._turbo, self._waiting = None, self._waiting[:0]
+            state = self._state
+            if state.turbo is not None:
+                state.turbo.tell(box.show(unit), outcomes)
+            state = replace(state, X=torch.cat([state.X, unit]), y=torch.cat([state.y, outcomes]))
+            if state.turbo is not None and state.turbo.num_runs > 1:
+                state = replace(state, turbo=None, waiting=state.waiting[:0])
+            self._state = state
 
     @property
     def X(self) -> Tensor:  # noqa: N802 # as BoTorch calls it
         """All points that were told, in the user's units."""
-        return self._box.show(torch.from_numpy(self._X.copy()))
+        return self._settings.box.show(self._state.X.clone())
 
     @property
     def y(self) -> Tensor:
         """Their outcomes."""
-        return torch.from_numpy(self._y.copy())
+        return self._state.y.clone()
 
     @property
     def num_runs(self) -> int:
         """How many trust regions have started."""
-        return self._num_runs
+        return self._state.num_runs
 
     def tree(self) -> PartitionNode:
         """The tree of all outcomes so far, as the next run would see it."""
-        is_known = np.isfinite(self._y)
-        values = self._y[is_known] if self._maximize else -self._y[is_known]
-        return grow_tree(self._X[is_known], values, self._partition, seed=self._seed + self._num_runs)
+        X, values = self._known()
+        settings = self._settings
+        return grow_tree(X, values, settings.partition, seed=settings.seed + self._state.num_runs)
 
-    def _start_run(self) -> None:
-        is_known = np.isfinite(self._y)
-        random = np.random.default_rng([self._seed, self._num_runs])
-        num = self._partition.num_start
-        if is_known.any():
-            known = self._y[is_known]
-            weight = self._partition.exploration
-            leaf = choose_leaf(self.tree(), _EXPLORATION * float(np.ptp(known)) if weight is None else weight)
-            self._waiting = sample_leaf(leaf, self._X[is_known], num, random=random)
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to a file that `load` reads: tensors and a JSON description, no pickle; atomically."""
+        with self._lock:
+            save(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "LaMCTSOptimizer":
+        """Read what `save` wrote; its suggestions go on as they would have.
+
+        Args:
+            path: The file.
+        """
+        return load(path, kind=cls)
+
+    @classmethod
+    def from_parts(cls, settings: LaMCTSSettings, state: LaMCTSState) -> "LaMCTSOptimizer":
+        """A search that goes on from a state."""
+        search = cls.__new__(cls)
+        search._start(settings, state)
+        return search
+
+    def to_parts(self) -> dict[str, Any]:
+        """Settings and state, which are all there is."""
+        return {"settings": self._settings, "state": self._state}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.to_parts()
+
+    def __setstate__(self, parts: dict[str, Any]) -> None:
+        self._start(**parts)
+
+    def _known(self) -> tuple[np.ndarray, np.ndarray]:
+        """Points whose outcomes are known, and their values, large ones good."""
+        is_known = self._state.y.isfinite()
+        values = self._state.y[is_known] * (1.0 if self._settings.maximize else -1.0)
+        return self._state.X[is_known].numpy(), values.numpy()
+
+    def _next_run(self) -> LaMCTSState:
+        """The state in which a trust region starts from points of the best leaf."""
+        state, partition = self._state, self._settings.partition
+        random = np.random.default_rng([self._settings.seed, state.num_runs])
+        X, values = self._known()
+        num = partition.num_start
+        if len(values):
+            weight = _EXPLORATION * float(np.ptp(values)) if partition.exploration is None else partition.exploration
+            start = sample_leaf(choose_leaf(self.tree(), weight), X, num, random=random)
         else:
-            self._waiting = random.random((num, self._box.num_dims))
-        self._num_runs += 1
-        self._turbo = self._new_turbo()
+            start = random.random((num, X.shape[1]))
+        waiting, num_runs = torch.from_numpy(start.copy()), state.num_runs + 1
+        return replace(state, waiting=waiting, turbo=self._new_turbo(num_runs), num_runs=num_runs)
 
-    def _new_turbo(self) -> TurboOptimizer:
-        seed = self._seed + 1000 * self._num_runs
-        return TurboOptimizer(self._bounds, num_initial=self._partition.num_start, seed=seed, **self._options)
+    def _new_turbo(self, num_runs: int = 0) -> TurboOptimizer:
+        settings = self._settings
+        return TurboOptimizer(
+            torch.stack([settings.box.lower, settings.box.upper]),
+            num_initial=settings.partition.num_start,
+            maximize=settings.maximize,
+            seed=settings.seed + 1000 * num_runs,
+            **settings.options,
+        )
+
+
+register(LaMCTSOptimizer, to_fields=LaMCTSOptimizer.to_parts, from_fields=LaMCTSOptimizer.from_parts)

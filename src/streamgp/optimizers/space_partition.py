@@ -13,6 +13,8 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
+from streamgp.storage import register
+
 __all__ = ["Leaf", "PartitionNode", "PartitionSettings", "choose_leaf", "grow_tree", "sample_leaf"]
 
 _FIRST_LENGTH = 1e-4
@@ -20,6 +22,7 @@ _FIRST_LENGTH = 1e-4
 _NUM_TRIED = 2048
 
 
+@register
 @final
 @dataclass(frozen=True)
 class PartitionSettings:

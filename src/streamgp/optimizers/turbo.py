@@ -55,6 +55,7 @@ class TurboOptimizer(AbstractLoop):
         num_inducing: int = 500,
         num_initial: int | None = None,
         rules: RegionRules | None = None,
+        priors: str | None = "dim_scaled",
         seed: int = 0,
     ) -> None:
         """Start without data.
@@ -72,6 +73,8 @@ class TurboOptimizer(AbstractLoop):
             num_initial: Evaluations that are known or awaited before a run's first model, at points of a scrambled
                 Sobol sequence; 2 d by default.
             rules: How the trust region changes.
+            priors: Of the sparse model's hyperparameters, as in `streamgp.fit`: `"half_cauchy"` where few of many
+                dimensions are thought to matter. The exact model has `"dim_scaled"`.
             seed: Of everything random.
         """
         space, wanted = Box.from_bounds(bounds), Objective(maximize=maximize, likelihood=likelihood)
@@ -82,6 +85,8 @@ class TurboOptimizer(AbstractLoop):
                 "Write rules=RegionRules(success_tolerance=3)."
             )
         _check_outcome(wanted, check_choice(model, _MODELS, "model"))
+        if model == "exact" and priors != "dim_scaled":
+            raise UnsupportedError(f"model='exact' has the priors 'dim_scaled', but priors is {priors!r}.")
         rule = read_rule(acquisition, REGION_RULES)
         if not isinstance(rule, Thompson | LookaheadThompson):
             raise OptionError(
@@ -97,7 +102,7 @@ class TurboOptimizer(AbstractLoop):
                 surrogate=SurrogateSettings(
                     num_inducing=check_count(num_inducing, "num_inducing"),
                     refit="always",
-                    training=Training(objective=objective),
+                    training=Training(objective=objective, priors=priors),
                     is_exact=model == "exact",
                 ),
                 search=Search(),

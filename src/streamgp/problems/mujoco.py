@@ -90,6 +90,7 @@ def play_episode(
     seed: int,
     scale: ObservationScale,
     is_running: bool = False,
+    is_counted: bool = True,
     num_steps: int = _NUM_STEPS,
 ) -> Episode:
     """Play an episode with actions that are linear in scaled observations, and not clipped.
@@ -100,6 +101,7 @@ def play_episode(
         seed: Of the start.
         scale: What observations are scaled by.
         is_running: Whether each observation of this episode changes the scale at once.
+        is_counted: Whether observations are added to the scale that is returned.
         num_steps: Most steps.
     """
     environment = _environment(name)
@@ -107,7 +109,8 @@ def play_episode(
     mean, deviation = scale.mean, scale.deviation
     total, steps = 0.0, 0
     for _ in range(num_steps):
-        scale = scale.add(observation)
+        if is_counted:
+            scale = scale.add(observation)
         if is_running:
             mean, deviation = scale.mean, scale.deviation
         observation, reward, is_over, _, _ = environment.step(policy @ ((observation - mean) / deviation))
@@ -187,10 +190,12 @@ class _AbstractRobot(AbstractProblem):
         rewards = []
         scale = ObservationScale.empty(self._SHAPE[1]) if fixed is None else fixed
         for seed in seeds:
-            episode = play_episode(self._ENVIRONMENT, policy, seed=seed, scale=scale, is_running=fixed is None)
+            is_running = fixed is None
+            episode = play_episode(
+                self._ENVIRONMENT, policy, seed=seed, scale=scale, is_running=is_running, is_counted=is_running
+            )
             rewards.append(episode.reward)
-            if fixed is None:
-                scale = episode.scale
+            scale = episode.scale
         return float(np.mean(rewards))
 
     def _fixed_scale(self) -> ObservationScale | None:
