@@ -21,6 +21,8 @@ _MODULES = {
     "fig4b": "fig4b_hotspots",
     "fig4c": "fig4c_prevalence",
     "fig5": "fig5_rover",
+    "fig5c": "fig5c_swimmer",
+    "fig5d": "fig5d_hopper",
     "fig6": "fig6_sine",
     "fig7": "fig7_exchange_rates",
     "fig8": "fig8_bananas",

@@ -1,6 +1,7 @@
 """Sparse regression by the collapsed bound in a trust region, on rover: Fig. 10 d."""
 
 from streamgp.experiments.analysis.claims import is_no_worse, weigh
+from streamgp.experiments.plots.best_values import line_verdicts
 from streamgp.experiments.plots.rover_progress import (
     MARGIN,
     NOTES,
@@ -9,7 +10,7 @@ from streamgp.experiments.plots.rover_progress import (
     draw_columns,
     final_table,
 )
-from streamgp.experiments.schema.figure import Figure, Judgement
+from streamgp.experiments.schema.figure import Figure, Judgement, NumberTable
 from streamgp.experiments.schema.record import Records
 
 __all__ = ["FIGURE"]
@@ -45,6 +46,16 @@ def _all_labels() -> dict[str, str]:
     }
 
 
+def _verdicts(records: Records, acquisition: str) -> NumberTable:
+    collapsed = _COLLAPSED[acquisition]
+    lines = [
+        (label, compare_rewards(records, [method], [collapsed]))
+        for method, label in _labels(acquisition).items()
+        if method != collapsed
+    ]
+    return line_verdicts(lines, f"{acquisition.upper()}: each line less SGPR, reward at the end, paired by seed.")
+
+
 FIGURE = Figure(
     name="fig10d",
     title="Fig. 10 d: sparse regression by the collapsed bound",
@@ -61,5 +72,8 @@ FIGURE = Figure(
     draw=lambda records: draw_columns(records, [(name.upper(), _labels(name)) for name in _COLLAPSED]),
     describe=lambda records: describe_rewards(records, _all_labels()),
     judge=_judge,
-    tables=lambda records: (final_table(records, _all_labels()),),
+    tables=lambda records: (
+        final_table(records, _all_labels()),
+        *(_verdicts(records, acquisition) for acquisition in _COLLAPSED),
+    ),
 )

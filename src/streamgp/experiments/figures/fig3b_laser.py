@@ -53,6 +53,10 @@ FIGURE = Figure(
     draw=lambda records: _VALUES.draw(records, _PROBLEM, _METHODS),
     describe=lambda records: _VALUES.describe(records, _PROBLEM, _METHODS),
     judge=_judge,
-    tables=lambda records: (_VALUES.table(records, _PROBLEM, _METHODS),),
+    tables=lambda records: (
+        _VALUES.table(records, _PROBLEM, _METHODS),
+        _VALUES.verdicts(records, _PROBLEM, _METHODS, reference="random"),
+        _VALUES.verdicts(records, _PROBLEM, _METHODS, reference="wogp-ei"),
+    ),
     needs_all=False,
 )

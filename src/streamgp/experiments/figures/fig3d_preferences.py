@@ -61,7 +61,13 @@ FIGURE = Figure(
     describe=lambda records: _VALUES.describe(records, _PROBLEM if _has(records, _PROBLEM) else _OTHER, _METHODS),
     judge=lambda records: _VALUES.judge_both(records, _checks),
     tables=lambda records: tuple(
-        _VALUES.table(records, problem, _METHODS) for problem in (_PROBLEM, _OTHER) if _has(records, problem)
+        table
+        for problem in (_PROBLEM, _OTHER)
+        if _has(records, problem)
+        for table in (
+            _VALUES.table(records, problem, _METHODS),
+            _VALUES.verdicts(records, problem, _METHODS, reference="random"),
+        )
     ),
     needs_all=False,
 )

@@ -8,14 +8,22 @@ import numpy as np
 from matplotlib.figure import Figure as Picture
 from matplotlib.ticker import MaxNLocator
 
-from streamgp.experiments.analysis.claims import Check, is_larger, is_missing, is_no_worse, is_similar, weigh
+from streamgp.experiments.analysis.claims import (
+    Check,
+    decide,
+    is_larger,
+    is_missing,
+    is_no_worse,
+    is_similar,
+    weigh,
+)
 from streamgp.experiments.analysis.drawing import draw_trials, new_picture
 from streamgp.experiments.analysis.statistics import Difference, format_mean, paired_difference
 from streamgp.experiments.schema.figure import VERDICT_WORDS, Judgement, NumberTable
 from streamgp.experiments.schema.record import Records
 from streamgp.experiments.schema.study import Study
 
-__all__ = ["BEST", "RECOMMENDED", "BestValues", "has_recommended"]
+__all__ = ["BEST", "RECOMMENDED", "BestValues", "has_recommended", "line_verdicts"]
 
 BEST, RECOMMENDED = "best", "recommended"
 
@@ -150,8 +158,41 @@ class BestValues:
             tuple(rows),
         )
 
+    def verdicts(self, records: Records, problem: str, methods: Sequence[str], *, reference: str) -> NumberTable:
+        """What can be said of each line against one of them, corrected for their number.
+
+        Args:
+            records: Results.
+            problem: Name of the problem.
+            methods: Names of methods, the reference among them or not.
+            reference: The method that the others are held against.
+        """
+        others = [method for method in methods if method != reference]
+        found = [self.compare(records, [problem], [method], [reference]) for method in others]
+        label = self.study.methods[reference]
+        return line_verdicts(
+            [(self.study.methods[method], difference) for method, difference in zip(others, found, strict=True)],
+            f"Each line less {label}: {self.value} at the end, paired by seed, with a 95 % interval.",
+        )
+
     def _label(self, entry: str) -> str:
         return f"best evaluated {self.value}" if entry == BEST else f"{self.value} of the recommended point"
+
+
+def line_verdicts(lines: Sequence[tuple[str, Difference | None]], caption: str) -> NumberTable:
+    """A verdict on each line: better or worse than a reference, or no difference, with the one that would have shown.
+
+    Args:
+        lines: Names of lines and their differences from the reference, large ones good; None where one has not run.
+        caption: What is compared.
+    """
+    checks = [is_missing(name) if one is None else is_larger(name, one) for name, one in lines]
+    words = {"holds": "better", "fails": "worse", "missing": "not run"}
+    rows = tuple(
+        (name, "–" if one is None else str(one), check.if_open if status == "open" else words[status])
+        for (name, one), check, status in zip(lines, checks, decide(checks), strict=True)
+    )
+    return NumberTable(f"{caption} Verdicts are corrected for their number.", ("line", "difference", "verdict"), rows)
 
 
 def has_recommended(records: Records) -> bool:

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, final
+from typing import Any, final
 
 import numpy as np
 import torch
@@ -78,14 +78,6 @@ _TASKS = {
     "swimmer": _Task(40, 10, 20.0, "scale", "dim_scaled", 0.0),
     "hopper": _Task(150, 100, 10.0, "auto", "half_cauchy", 1.0),
 }
-
-
-class _Search(Protocol):
-    """Suggests one point, and learns its outcome."""
-
-    def ask(self) -> Tensor: ...
-
-    def tell(self, X: Tensor, y: Tensor) -> None: ...
 
 
 def run(problem: str, method: str, seed: int, settings: RobotSettings) -> UnitOutcome:
@@ -188,7 +180,9 @@ def _make_robot(name: str, scaling: str) -> Swimmer | Hopper:
     return Hopper(scaling=scaling or "leaked")
 
 
-def _make_search(robot: Swimmer | Hopper, name: str, method: str, seed: int, *, settings: RobotSettings) -> _Search:
+def _make_search(
+    robot: Swimmer | Hopper, name: str, method: str, seed: int, *, settings: RobotSettings
+) -> LaMCTSOptimizer | EvolutionStrategy | _UniformSearch:
     if method == "random":
         return _UniformSearch(robot.bounds, seed)
     if method == "cma":
