@@ -250,9 +250,9 @@ def test_asking_for_no_points_is_refused():
 
 
 def test_priors_are_those_of_fits_and_the_exact_model_has_its_own():
-    optimizer = TurboOptimizer([(0.0, 1.0)] * 2, priors="half_cauchy")
+    optimizer = sg.TurboOptimizer([(0.0, 1.0)] * 2, priors="half_cauchy")
     assert optimizer.to_parts()["settings"].surrogate.training.priors == "half_cauchy"
     with pytest.raises(UnsupportedError, match="has the priors 'dim_scaled'"):
-        TurboOptimizer([(0.0, 1.0)] * 2, model="exact", priors="half_cauchy")
+        sg.TurboOptimizer([(0.0, 1.0)] * 2, model="exact", priors="half_cauchy")
     with pytest.raises(OptionError, match="priors"):
-        TurboOptimizer([(0.0, 1.0)] * 2, priors="cauchy")
+        sg.TurboOptimizer([(0.0, 1.0)] * 2, priors="cauchy")
