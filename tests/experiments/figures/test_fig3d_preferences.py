@@ -35,5 +35,5 @@ def test_the_verdict_follows_from_the_records(changed, verdict):
     assert "By the recommended point" in judgement.evidence
 
 
-def test_both_kinds_of_comparisons_have_a_table():
-    assert len(FIGURE.tables(records_of(AS_CLAIMED))) == 2
+def test_both_kinds_of_comparisons_have_a_table_of_values_and_one_of_verdicts():
+    assert len(FIGURE.tables(records_of(AS_CLAIMED))) == 4
