@@ -7,6 +7,7 @@ from torch.testing import assert_close
 from streamgp.errors import OptionError, ShapeError, SupportError, UnsupportedError, ValueRangeError
 from streamgp.likelihoods import Gaussian
 from streamgp.streaming import StreamLearner, StreamSettings
+from streamgp.streaming.model import StreamModel
 from streamgp.testing.reference import exact_gp
 
 
@@ -252,3 +253,23 @@ def test_several_outputs_are_learned_side_by_side(rng):
     assert_close(prediction.mean[:, 1], 5.0 - 2.0 * prediction.mean[:, 0], rtol=1e-6, atol=1e-6)
     with pytest.raises(ShapeError, match=r"y must have shape \(60, 2\)"):
         learner.learn(X, y)
+
+
+def test_small_steps_use_one_thread_and_give_the_others_back(rng, monkeypatch):
+    X, y = _wave(rng, 30)
+    settings = StreamSettings(kernel=_frozen_kernel(), num_inducing=10, warmup=20, refit="never")
+    num_before, seen = torch.get_num_threads(), []
+    predict, learned = StreamModel.predict, StreamModel.learned
+    monkeypatch.setattr(StreamModel, "predict", lambda *a: (seen.append(torch.get_num_threads()), predict(*a))[1])
+    monkeypatch.setattr(
+        StreamModel, "learned", lambda *a, **k: (seen.append(torch.get_num_threads()), learned(*a, **k))[1]
+    )
+    torch.set_num_threads(2)
+    try:
+        learner, _ = _stream(StreamLearner(settings), X, y, 10)
+        learner.predict(X[:1])
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(num_before)
+    assert len(seen) > 1
+    assert set(seen) == {1}

@@ -31,7 +31,6 @@ from streamgp.streaming.refitting import RefitReport
 from streamgp.streaming.report import ScoreReport
 from streamgp.streaming.scoring import ClassScore, ValueScore
 from streamgp.streaming.settings import SITE_TOLERANCE, StreamSettings
-from streamgp.threads import few_threads
 
 __all__ = ["AbstractStreamingEstimator", "Batch", "EstimatorState", "Learner", "generator_of", "read_total_count"]
 
@@ -230,7 +229,6 @@ class AbstractStreamingEstimator(BaseEstimator, ABC, Generic[Learner]):
     def _errors(self, learner: Learner, batch: Batch) -> list[float]:
         """How wrong the predictions of rows are, for the drift detector."""
 
-    @few_threads()
     def _fit_rows(self, batch: Batch) -> None:
         """Forget everything, and learn from rows in random order."""
         rng = check_random_state(self.random_state)
@@ -238,7 +236,6 @@ class AbstractStreamingEstimator(BaseEstimator, ABC, Generic[Learner]):
         learner = self._learned_unordered(settings, batch.take(rng.permutation(len(batch.targets))))
         self._replace_state(EstimatorState(learner, watch), num_outside_before=0)
 
-    @few_threads()
     def _learn_rows(self, state: EstimatorState[Learner], batch: Batch) -> None:
         """Learn from the next rows of the stream."""
         learned = self._learned(state, batch) if state.watch is None else self._watched(state, state.watch, batch)

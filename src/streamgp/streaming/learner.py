@@ -15,6 +15,7 @@ from streamgp.streaming.prediction import StreamPrediction
 from streamgp.streaming.refitting import RefitReport, relearn
 from streamgp.streaming.rows import Rows, likelihood_of, read_inputs, read_rows
 from streamgp.streaming.settings import StreamSettings
+from streamgp.threads import few_threads
 
 __all__ = ["Halfway", "LearnInfo", "Predicted", "StreamLearner"]
 
@@ -122,8 +123,11 @@ class StreamLearner:
         if self.model is None:
             raise UnsupportedError("There is nothing to predict from before the first row. Call learn first.")
         X = read_inputs(X, num_dims=self.num_dims)
-        return self.model.predict(X, self._total_count(total_count, X))
+        bank = self.model.bank
+        with few_threads(len(X) * len(bank.experts) * bank.num_inducing**2):
+            return self.model.predict(X, self._total_count(total_count, X))
 
+    @few_threads()
     def learn(
         self,
         X: Tensor,
@@ -181,6 +185,7 @@ class StreamLearner:
         """Begin again with a warm-up; only the count of rows goes on. Until the next row the model still predicts."""
         return replace(self, anchor=None, halfway=None, buffer=None, num_since_start=0, next_refit=1)
 
+    @few_threads()
     def relearned(self) -> "StreamLearner":
         """Learn the rows in the buffer anew, units included; what was believed before them is lost."""
         assert self.buffer is not None
