@@ -96,3 +96,15 @@ def test_offsets_cost_no_digits_in_value_and_gradient(name, dtype, offset):
     for at_offset, at_zero in zip(value_and_gradient(offset), value_and_gradient(0.0), strict=True):
         rounding = 32 * torch.finfo(dtype).eps * float(at_zero.abs().max())
         assert_close(at_offset, at_zero, rtol=0.0, atol=rounding)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("offset", [1.0, 3.0, 4.7])
+def test_offsets_of_some_lengthscales_cost_no_digits_either(name, offset, rng):
+    X = offset + 0.2 * torch.rand(200, 1, generator=rng)
+    base = MAKERS[name]()
+    base.lengthscale = 0.1
+    found = read_kernel(base.requires_grad_(False)).matrix(X, X)
+    right = read_kernel(base.double()).matrix(X.double(), X.double())
+    # Of 16 lengthscales from zero, half a unit of rounding for each input; that of the lengthscale counts in both.
+    assert (found - right).abs().max() <= 17 * torch.finfo(torch.float32).eps

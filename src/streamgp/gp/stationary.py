@@ -23,7 +23,7 @@ Profile = Callable[[Tensor], tuple[Tensor, Tensor]]
 # Beyond this scaled distance a kernel is zero in every precision, and its polynomial factors are still finite.
 _FAR = 1e4
 # Up to as many lengthscales from zero, scaling before subtracting costs no more than the kernel's own rounding.
-_NEAR = 100.0
+_NEAR = 32.0
 _largest = torch.linalg.vector_norm
 
 
