@@ -25,6 +25,8 @@ def test_a_unit_becomes_a_record():
     assert Unit.of(record) == task("sum", 7).unit
     assert record.settings == {"pause": 0.0, "sizes": [1, 2], "label": "x"}
     assert record.seconds >= 0.0
+    assert record.processor_seconds is not None
+    assert record.cost == record.processor_seconds >= 0.0
     age = datetime.now(UTC) - datetime.fromisoformat(record.finished)
     assert 0 <= age.total_seconds() < 60
 

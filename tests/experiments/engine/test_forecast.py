@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from streamgp.experiments.engine.forecast import Forecast
@@ -55,6 +57,24 @@ def test_what_is_learned_leaves_the_old_forecast_alone(forecast):
     assert learned.seconds(units("raises", 1)) == 1.0
     assert learned.seconds(units("sum", 1)) == 5.0
     assert forecast.seconds(units("raises", 1)) == 10.0
+
+
+def test_the_time_of_the_processor_counts_where_it_is_known(forecast):
+    busy = replace(make_record("raises", 500.0), processor_seconds=3.0)
+    assert forecast.learn([busy]).seconds(units("raises", 2)) == 6.0
+
+
+def test_guesses_are_corrected_by_units_of_another_scale():
+    settings = TinySettings(0.0, (1,), "x")
+    here = Configuration("mine", 3, 100.0, settings, {"raises": 200.0})
+    there = Configuration("quick", 3, 10.0, settings)
+    records = Records(tuple(replace(make_record("raises", seconds), scale="quick") for seconds in (1.0, 5.0, 9.0)))
+    forecast = Forecast.of([Plan(STUDY, here, (), Records(()), (), ((there, records),))])
+    assert forecast.seconds(units("raises", 2)) == 200.0
+    assert forecast.seconds(units("sum", 1)) == 100.0
+    said = forecast.learn([make_record("left", 1.0)]).basis([*units("raises", 2), *units("sum", 1), *units("left", 4)])
+    assert said == "Times of units: 4 measured, 2 guessed and corrected by units of another scale, 1 guessed."
+    assert forecast.basis([]) == ""
 
 
 def test_methods_may_have_guesses_of_their_own():

@@ -35,6 +35,13 @@ def test_a_record_that_is_written_and_read_is_the_same():
     assert read_line(line.encode()) == RECORD
 
 
+def test_lines_from_before_a_field_are_read():
+    content = json.loads(changed(processor_seconds=1.5))
+    assert read_line(json.dumps(content).encode()).processor_seconds == 1.5
+    del content["processor_seconds"]
+    assert read_line(json.dumps(content).encode()) == RECORD
+
+
 def test_json_has_lists_for_tuples():
     assert as_json({"sizes": (1, (2.0, "a"))}) == {"sizes": [1, [2.0, "a"]]}
 
@@ -57,6 +64,7 @@ def test_what_json_does_not_know_is_refused(value):
         (changed(version=True), "its version must be 1, but is True"),
         (changed(seed="3"), "its field seed must be a whole number, but is \"3\""),
         (changed(seed=True), "its field seed must be a whole number, but is true"),
+        (changed(processor_seconds="1"), "its field processor_seconds must be a number, but is \"1\""),
         (changed(seed=3.5), "its field seed must be a whole number, but is 3.5"),
         (changed(seconds="long"), "its field seconds must be a number"),
         (changed(outcome=[1]), r"its field outcome must be an object, but is \[1\]"),

@@ -150,8 +150,9 @@ def _print_forecast(console: Console, plans: Sequence[Plan], forecast: Forecast,
         time = f", {show_duration(forecast.seconds(left, num_workers=num_workers))}" if left else ""
         scale = plan.configuration.scale
         _say(console, f"{plan.study.name} ({scale}): {len(left)} of {len(plan.units)} units to run{time}")
-    seconds = forecast.seconds((task.unit for plan in plans for task in plan.tasks), num_workers=num_workers)
-    _say(console, f"Forecast: {show_duration(seconds)} with {num_workers} at a time.")
+    units = [task.unit for plan in plans for task in plan.tasks]
+    seconds = forecast.seconds(units, num_workers=num_workers)
+    _say(console, f"Forecast: {show_duration(seconds)} with {num_workers} at a time. {forecast.basis(units)}")
 
 
 def _print_end(console: Console, num_finished: int, failures: Sequence[Failure], num_skipped: int) -> None:

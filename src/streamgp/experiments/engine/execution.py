@@ -62,13 +62,14 @@ def execute(task: UnitTask) -> UnitRecord | Failure:
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.float32)  # as it is in a new process; another unit may have changed it
     torch.manual_seed(unit.seed)
-    began = time.perf_counter()
+    began, began_processor = time.perf_counter(), time.process_time()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             outcome = as_json(task.study.run(unit.problem, unit.method, unit.seed, task.settings))
     except Exception as error:
         return Failure(unit, _last_lines(error))
+    seconds, processor_seconds = time.perf_counter() - began, time.process_time() - began_processor
     return UnitRecord(
         study=unit.study,
         problem=unit.problem,
@@ -77,10 +78,11 @@ def execute(task: UnitTask) -> UnitRecord | Failure:
         scale=unit.scale,
         settings=as_json(asdict(task.settings)),
         outcome=outcome,
-        seconds=round(time.perf_counter() - began, 3),
+        seconds=round(seconds, 3),
         machine=describe_machine(),
         software=describe_software(),
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
+        processor_seconds=round(processor_seconds, 3),
     )
 
 

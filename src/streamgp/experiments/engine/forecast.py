@@ -1,18 +1,20 @@
 """How long units will take."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import final
 
 from streamgp.experiments.engine.plan import Plan
+from streamgp.experiments.schema.configuration import Configuration
 from streamgp.experiments.schema.record import UnitRecord
 from streamgp.experiments.schema.unit import Unit
 
 __all__ = ["Forecast"]
 
 _Key = tuple[str, ...]
+_BASES = ("measured", "guessed and corrected by units of another scale", "guessed")
 
 
 @final
@@ -20,13 +22,18 @@ _Key = tuple[str, ...]
 class Forecast:
     """Times of units that have run, and guesses for methods of which none has.
 
+    Times are those of the processor where records have them. Where a method has run at another scale, the guess is
+    corrected by how far the one for that scale was off.
+
     Attributes:
         guesses: Seconds of a unit, by study and scale, and by these and the method.
         times: Seconds of units that have run, by study, scale and method, and by these and the problem.
+        calibrated: Corrected guesses, by study, scale and method.
     """
 
     guesses: Mapping[_Key, float]
     times: Mapping[_Key, Sequence[float]] = field(default_factory=dict)
+    calibrated: Mapping[_Key, float] = field(default_factory=dict)
 
     @staticmethod
     def of(plans: Iterable[Plan]) -> "Forecast":
@@ -37,16 +44,17 @@ class Forecast:
             key = (plan.study.name, plan.configuration.scale)
             guesses[key] = plan.configuration.seconds_per_unit
             guesses |= {(*key, method): seconds for method, seconds in plan.configuration.seconds_by_method.items()}
-        return Forecast(guesses).learn(record for plan in plans for record in plan.records.all)
+        calibrated = {key: seconds for plan in plans for key, seconds in _calibrate(plan).items()}
+        return Forecast(guesses, {}, calibrated).learn(record for plan in plans for record in plan.records.all)
 
     def learn(self, records: Iterable[UnitRecord]) -> "Forecast":
         """Add the times of records."""
         times: dict[_Key, list[float]] = defaultdict(list, {key: list(value) for key, value in self.times.items()})
         for record in records:
             key = (record.study, record.scale, record.method)
-            times[key].append(record.seconds)
-            times[*key, record.problem].append(record.seconds)
-        return Forecast(self.guesses, dict(times))
+            times[key].append(record.cost)
+            times[*key, record.problem].append(record.cost)
+        return Forecast(self.guesses, dict(times), self.calibrated)
 
     def seconds(self, units: Iterable[Unit], *, num_workers: int = 1) -> float:
         """Time until units have run: medians of their problems and methods, or of methods, or guesses.
@@ -60,7 +68,38 @@ class Forecast:
             return 0.0
         return max(sum(each) / min(num_workers, len(each)), max(each))
 
+    def basis(self, units: Iterable[Unit]) -> str:
+        """What the times of units rest on, as a sentence."""
+        counts = Counter(self._basis((unit.study, unit.scale, unit.method)) for unit in units)
+        parts = [f"{counts[each]} {each}" for each in _BASES if counts[each]]
+        return f"Times of units: {', '.join(parts)}." if parts else ""
+
+    def _basis(self, key: _Key) -> str:
+        if self.times.get(key):
+            return _BASES[0]
+        return _BASES[1] if key in self.calibrated else _BASES[2]
+
     def _expect(self, unit: Unit) -> float:
         key = (unit.study, unit.scale, unit.method)
         known = self.times.get((*key, unit.problem)) or self.times.get(key)
-        return median(known) if known else self.guesses.get(key, self.guesses[key[:2]])
+        if known:
+            return median(known)
+        return self.calibrated.get(key, self.guesses.get(key, self.guesses[key[:2]]))
+
+
+def _calibrate(plan: Plan) -> dict[_Key, float]:
+    """Guesses of a plan, times measured over guessed seconds at another scale, where a method has run there."""
+    found = {}
+    for other, records in plan.others:
+        times: dict[str, list[float]] = defaultdict(list)
+        for record in records.all:
+            times[record.method].append(record.cost)
+        for method, measured in times.items():
+            ratio = median(measured) / _guess(other, method)
+            key = (plan.study.name, plan.configuration.scale, method)
+            found[key] = ratio * _guess(plan.configuration, method)
+    return found
+
+
+def _guess(configuration: Configuration, method: str) -> float:
+    return configuration.seconds_by_method.get(method, configuration.seconds_per_unit)

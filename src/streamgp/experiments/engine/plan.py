@@ -10,6 +10,7 @@ from streamgp.experiments import registry
 from streamgp.experiments.engine.execution import UnitTask
 from streamgp.experiments.engine.results import Issue, load_records
 from streamgp.experiments.schema.configuration import (
+    SCALES,
     Configuration,
     read_configuration,
     read_own_configuration,
@@ -57,6 +58,7 @@ class Plan:
         units: What is asked for, by seeds: all problems and methods have the same number of trials while it runs.
         records: What has run with this configuration, whether asked for or not.
         issues: What could not be used of the file of results.
+        others: Configurations of the study at other scales with what has run there, which tells how good guesses are.
     """
 
     study: Study[Any]
@@ -64,6 +66,7 @@ class Plan:
     units: tuple[Unit, ...]
     records: Records
     issues: tuple[Issue, ...]
+    others: tuple[tuple[Configuration, Records], ...] = ()
 
     @property
     def tasks(self) -> tuple[UnitTask, ...]:
@@ -125,7 +128,10 @@ def _plan(study: Study[Any], shares: Iterable[_Share], request: Request, *, dire
     }
     by_seed = tuple(sorted(units, key=lambda unit: unit.seed))
     records, issues = load_records(study.name, configuration.scale, directory, settings=configuration.values)
-    return Plan(study, configuration, by_seed, records, issues)
+    scales = SCALES if request.config is None else ()
+    others = [read_configuration(study, scale) for scale in scales if scale != configuration.scale]
+    known = ((other, load_records(study.name, other.scale, directory, settings=other.values)[0]) for other in others)
+    return Plan(study, configuration, by_seed, records, issues, tuple(known))
 
 
 def _seeds(share: _Share, request: Request, num_trials: int) -> range:

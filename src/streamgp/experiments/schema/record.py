@@ -24,6 +24,7 @@ class UnitRecord:
         machine: Processor and number of its cores.
         software: Versions of Python and of the libraries that matter.
         finished: When the unit ended, in ISO 8601, UTC.
+        processor_seconds: Time of the processor, which other work on the machine changes little; None in old records.
     """
 
     study: str
@@ -37,6 +38,12 @@ class UnitRecord:
     machine: str
     software: Mapping[str, str]
     finished: str
+    processor_seconds: float | None = None
+
+    @property
+    def cost(self) -> float:
+        """Time that the unit takes on a machine of its own: that of the processor where it is known."""
+        return self.seconds if self.processor_seconds is None else self.processor_seconds
 
 
 @final

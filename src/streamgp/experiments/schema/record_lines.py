@@ -26,6 +26,8 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
     "software": (dict,),
     "finished": (str,),
 }
+# Fields that came later: older lines lack them.
+_LATER: Mapping[str, tuple[type, ...]] = {"processor_seconds": (int, float)}
 _WORDS = {str: "text", int: "a whole number", float: "a number", dict: "an object"}
 
 
@@ -65,7 +67,8 @@ def read_line(content: bytes) -> UnitRecord:
     missing = [name for name in _KINDS if name not in entry]
     if missing:
         raise FileFormatError(f"it lacks the fields {', '.join(missing)}. Run the unit again")
-    for name, kinds in _KINDS.items():
+    later = {name: kinds for name, kinds in _LATER.items() if entry.get(name) is not None}
+    for name, kinds in (*_KINDS.items(), *later.items()):
         if not isinstance(entry[name], kinds) or isinstance(entry[name], bool):
             raise FileFormatError(
                 f"its field {name} must be {_WORDS[kinds[-1]]}, but is {json.dumps(entry[name])[:40]}. "
@@ -73,7 +76,7 @@ def read_line(content: bytes) -> UnitRecord:
             )
     if not all(isinstance(number, str) for number in entry["software"].values()):
         raise FileFormatError("its field software must hold versions as texts. Run the unit again")
-    return UnitRecord(**{field.name: entry[field.name] for field in fields(UnitRecord)})
+    return UnitRecord(**{field.name: entry[field.name] for field in fields(UnitRecord) if field.name in entry})
 
 
 def _read_object(content: bytes) -> dict[str, Any]:
