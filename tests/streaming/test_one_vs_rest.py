@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 from gpytorch.kernels import RBFKernel, ScaleKernel
@@ -5,6 +7,8 @@ from torch.testing import assert_close
 
 from streamgp.errors import ShapeError, ValueRangeError
 from streamgp.streaming import OneVsRest, StreamLearner, StreamSettings
+from streamgp.streaming.one_vs_rest import PredictedLabels
+from streamgp.streaming.scoring import label_loss
 from streamgp.testing.tolerances import tolerance
 
 
@@ -128,3 +132,22 @@ def test_labels_and_inputs_are_checked(rng):
         state.learn(X[:, :1], y)
     with pytest.raises(ValueRangeError, match="X must be finite"):
         state.learn(X / 0.0, y)
+
+
+def test_a_lone_class_leaves_some_probability_for_one_that_is_to_come(rng):
+    X = torch.randn(30, 2, generator=rng, dtype=torch.float64)
+    seen: list[PredictedLabels] = []
+    state, _ = OneVsRest(StreamSettings("bernoulli", num_inducing=10)).learn(X[:3], ["a"] * 3, on_predicted=seen.append)
+    early = float(state.predict(X[3:4])[0, 0])
+    assert 0.5 < early < 0.95
+    state, _ = state.learn(X[3:29], ["a"] * 26, on_predicted=seen.append)
+    late = state.predict(X[29:])
+    assert late.shape == (1, 1)
+    assert early < float(late[0, 0]) < 1.0
+    seen.clear()
+    state.learn(X[29:], ["b"], on_predicted=seen.append)
+    assert torch.equal(seen[0].probabilities, late)
+    loss = label_loss("b", {"a": float(late[0, 0])}, num_seen=29)
+    assert loss == pytest.approx(-math.log1p(-float(late[0, 0])))
+    # The two are all that may come, as far as is known.
+    assert math.exp(-loss) + math.exp(-label_loss("a", {"a": float(late[0, 0])}, num_seen=29)) == pytest.approx(1.0)

@@ -62,13 +62,15 @@ def test_with_inducing_points_at_all_inputs_it_equals_the_log_marginal_likelihoo
 
 @pytest.mark.parametrize("beta", [1.0, 0.3])
 @pytest.mark.parametrize("noise_shape", [(), (7,)])
-def test_the_gradient_by_hand_is_that_of_the_bound(rng, beta, noise_shape):
+@pytest.mark.parametrize("targets_shape", [(7,), (2, 7)])
+def test_the_gradient_by_hand_is_that_of_the_bound(rng, beta, noise_shape, targets_shape):
+    targets = torch.randn(targets_shape, generator=rng, dtype=torch.float64)
     root = torch.randn(4, 4, generator=rng, dtype=torch.float64)
 
     def bound(root, cross, variance, mean, noise):
         # Symmetric by construction, as a kernel matrix is.
         moments = Moments(root @ root.mT + torch.eye(4), cross, variance, mean)
-        return gaussian_bound(moments, torch.linspace(-1, 1, 7, dtype=torch.float64), noise.exp(), beta=beta)
+        return gaussian_bound(moments, targets, noise.exp(), beta=beta)
 
     arguments = [
         root,

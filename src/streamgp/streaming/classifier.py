@@ -13,7 +13,7 @@ from streamgp.errors import DTypeError, ValueRangeError
 from streamgp.likelihoods import Bernoulli
 from streamgp.streaming.estimator import AbstractStreamingEstimator, Batch, EstimatorState, generator_of
 from streamgp.streaming.model import StreamModel
-from streamgp.streaming.one_vs_rest import OneVsRest, PredictedLabels
+from streamgp.streaming.one_vs_rest import OneVsRest, PredictedLabels, unseen_probability
 from streamgp.streaming.scoring import ClassScore
 from streamgp.streaming.settings import StreamSettings
 
@@ -129,7 +129,10 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
         return self.classes_[probabilities.argmax(-1)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities `(n, k)` of the labels in `classes_`, for inputs `(n, d)`."""
+        """Probabilities `(n, k)` of the labels in `classes_`, for inputs `(n, d)`.
+
+        They add up to one but for a lone label, which leaves some for others that may come.
+        """
         inputs = self._read_inputs(X)
         return self._sorted(self._learner.predict(inputs)).numpy()
 
@@ -158,8 +161,10 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
         check_is_fitted(self, "state_")
         batch, learner = self._read(X, y, reset=False), self._learner
         is_label = batch.targets[:, None] == self.classes_[None, :]
-        probability = (self._sorted(learner.predict(torch.from_numpy(batch.inputs))).numpy() * is_label).sum(-1)
-        return np.log(np.where(is_label.any(-1), (1.0 - learner.unseen) * probability, learner.unseen))
+        each = self._sorted(learner.predict(torch.from_numpy(batch.inputs))).numpy()
+        known = each.sum(-1)
+        unseen = np.array([unseen_probability(float(total), learner.num_seen) for total in known])
+        return np.log(np.where(is_label.any(-1), (1.0 - unseen) / known * (each * is_label).sum(-1), unseen))
 
     @property
     def _model(self) -> StreamModel:

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from streamgp.gp import read_kernel
 from streamgp.likelihoods import Gaussian
-from streamgp.linalg import cholesky, solve_lower
+from streamgp.training.collapsed import gaussian_bound
+from streamgp.training.features import Moments
 from streamgp.training.inducing import kmeans_points
 from streamgp.training.lbfgs import maximize
 from streamgp.training.parameters import Hyperparameters, Space, hyperparameter_space
@@ -137,32 +138,13 @@ def _objective(space: Space, prior: HyperPrior, X: Tensor, Y: Tensor, x: Tensor)
 
 
 def _bound(setting: Hyperparameters, X: Float[Tensor, "n d"], Y: Float[Tensor, "c n"]) -> Float[Tensor, ""]:
-    r"""Titsias' bound, summed over targets: all share the factors.
-
-    With $G = L^{-1} K_{zx} / \sigma$, $A = I + G G^\top = L_A L_A^\top$ and $B = L_A^{-1} G Y^\top / \sigma$,
-
-    $$
-    -\tfrac12 \left( \lVert Y \rVert^2 / \sigma^2 - \lVert B \rVert^2 + c \, (n \log 2 \pi \sigma^2
-    + \log \lvert A \rvert + \operatorname{tr} K_{xx} / \sigma^2 - \lVert G \rVert^2) \right) .
-    $$
-    """
-    function, Z, noise = (
-        read_kernel(setting.kernel),
-        setting.inducing_points,
-        setting.likelihood.gaussian_noise_variance,
-    )
+    """Titsias' bound, summed over targets: all share the factors."""
+    function, Z = read_kernel(setting.kernel), setting.inducing_points
+    noise = setting.likelihood.gaussian_noise_variance
     assert noise is not None
-    variance = function.diagonal(X)
-    eye = torch.eye(len(Z), dtype=X.dtype)
-    L, _ = cholesky(function.matrix(Z, Z) + _JITTER * variance.mean() * eye, name="the kernel of inducing points")
-    G = solve_lower(L, function.matrix(Z, X)) / noise.sqrt()
-    A = eye + G @ G.mT
-    L_A, _ = cholesky(A, name="the information of the observations")
-    B = solve_lower(L_A, G @ Y.mT) / noise.sqrt()
-    c, n = Y.shape
-    slack = variance.expand(n).sum() / noise - (A.diagonal().sum() - len(Z))
-    log_determinant = n * torch.log(2.0 * math.pi * noise) + 2.0 * L_A.diagonal().log().sum()
-    return -0.5 * (Y.square().sum() / noise - B.square().sum() + c * (log_determinant + slack))
+    variance = function.diagonal(X).expand(len(X))
+    Kzz = function.matrix(Z, Z) + torch.diag_embed(_JITTER * variance.mean().expand(len(Z)))
+    return gaussian_bound(Moments(Kzz, function.matrix(Z, X), variance, X.new_zeros(len(X))), Y, noise)
 
 
 def _learnable_as(kernel: Kernel, given: Kernel) -> Kernel:

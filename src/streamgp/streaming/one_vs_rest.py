@@ -18,7 +18,22 @@ from streamgp.streaming.rows import Rows, read_inputs
 from streamgp.streaming.settings import StreamSettings
 from streamgp.streaming.unordered import learn_unordered
 
-__all__ = ["OneVsRest", "PredictedLabels"]
+__all__ = ["OneVsRest", "PredictedLabels", "unseen_probability"]
+
+# What probabilities of known labels leave by rounding.
+_ROUNDING = 1e-9
+
+
+def unseen_probability(known: float, num_seen: int) -> float:
+    """The probability of a label that never came, by which those of known labels are lessened.
+
+    Args:
+        known: Sum of the probabilities of known labels. What a lone one leaves is for the others; where they leave
+            nothing, a label that never came has the probability of one that came once, by the rule of succession.
+        num_seen: Number of rows so far.
+    """
+    left = 1.0 - known
+    return left if left > _ROUNDING else 1.0 / (num_seen + 1.0)
 
 
 class PredictedLabels(NamedTuple):
@@ -95,13 +110,11 @@ class OneVsRest:
         """The latest reports."""
         return () if self.learner is None else self.learner.refits
 
-    @property
-    def unseen(self) -> float:
-        """The probability of a label that never came: by the rule of succession, as if it had come once."""
-        return 1.0 / (self.num_seen + 1.0)
-
     def predict(self, X: Tensor) -> Float[Tensor, "n k"]:
-        """Probabilities of the classes at inputs `(n, d)`; there must have been a row to learn from."""
+        """Probabilities of the classes at inputs `(n, d)`; there must have been a row to learn from.
+
+        That of a lone class leaves some for one that is to come.
+        """
         return self._probabilities(self._started().predict(X))
 
     def sample(self, X: Tensor, num_samples: int, *, generator: torch.Generator) -> Float[Tensor, "s n k"]:
@@ -174,9 +187,7 @@ class OneVsRest:
 
     def _pair(self, second: Float[Tensor, "*s n"]) -> Float[Tensor, "*s n k"]:
         """Probabilities of one or two classes from that of the second."""
-        if len(self.classes) == 1:
-            return torch.ones_like(second).unsqueeze(-1)
-        return torch.stack([1.0 - second, second], -1)
+        return torch.stack([1.0 - second, second][: len(self.classes)], -1)
 
     def _probabilities(self, prediction: StreamPrediction) -> Float[Tensor, "n k"]:
         """Of the classes."""
@@ -209,7 +220,8 @@ class OneVsRest:
             if num_seen == self.num_seen and len(before) < len(self.classes):
                 # Nobody knew of the class of the first row.
                 first = each[:1, : len(before)]
-                first = first / first.sum(-1, keepdim=True).clamp_min(torch.finfo(first.dtype).tiny)
+                if len(before) > 1:
+                    first = first / first.sum(-1, keepdim=True).clamp_min(torch.finfo(first.dtype).tiny)
                 on_predicted(PredictedLabels(labels[:1], before, first, num_seen))
                 labels, each, num_seen = labels[1:], each[1:], num_seen + 1
             if len(labels):

@@ -14,7 +14,7 @@ from streamgp.streaming.baselines import ClassBaseline, ValueBaseline
 from streamgp.streaming.calibration import Calibration
 from streamgp.streaming.learner import Predicted
 from streamgp.streaming.metrics import CLASS_MEASURES, VALUE_MEASURES, StreamMetrics
-from streamgp.streaming.one_vs_rest import PredictedLabels
+from streamgp.streaming.one_vs_rest import PredictedLabels, unseen_probability
 from streamgp.streaming.prediction import StreamPrediction
 
 __all__ = ["INTERVAL", "ClassScore", "ValueScore", "label_loss"]
@@ -27,15 +27,14 @@ _TINY = sys.float_info.min
 def label_loss(label: Hashable, probabilities: Mapping[Hashable, float], num_seen: int) -> float:
     """Negative log probability of a label, with some left for labels that never came.
 
-    By the rule of succession, these have the probability of one that came once after so many rows.
-
     Args:
         label: The label that came.
         probabilities: Of the labels that were known.
         num_seen: Number of rows before it.
     """
-    unseen = 1.0 / (num_seen + 1.0)
-    likely = (1.0 - unseen) * probabilities[label] if label in probabilities else unseen
+    known = sum(probabilities.values())
+    unseen = unseen_probability(known, num_seen)
+    likely = (1.0 - unseen) * probabilities[label] / known if label in probabilities else unseen
     return -math.log(max(likely, _TINY))
 
 

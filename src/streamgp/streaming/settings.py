@@ -155,7 +155,9 @@ class StreamSettings:
     def next_refit(self, num_rows: int) -> int | None:
         """The number of rows at which to learn next, having learned at `num_rows`; None for never."""
         if num_rows < self.warmup:
-            return min(num_rows + 1 if num_rows < FEW_ROWS else 2 * num_rows, self.warmup)
+            later = num_rows + 1 if num_rows < FEW_ROWS else 2 * num_rows
+            # One that the end of the warm-up follows soon would be for little.
+            return later if 3 * later <= 2 * self.warmup else self.warmup
         if self.refit == "never":
             return None
         if self.refit == "doubling":

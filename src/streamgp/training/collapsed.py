@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from streamgp.linalg import cholesky, solve_lower, solve_lower_transpose, solve_vector
+from streamgp.linalg import cholesky, solve_lower, solve_lower_transpose
 from streamgp.training.features import Moments, Observed, observed_features, prior_moments
 from streamgp.training.parameters import Hyperparameters
 
@@ -35,7 +35,7 @@ def collapsed_bound(
 
 
 def gaussian_bound(
-    moments: Moments, targets: Float[Tensor, " n"], noise_variance: Float[Tensor, "..."], *, beta: float = 1.0
+    moments: Moments, targets: Float[Tensor, "*c n"], noise_variance: Float[Tensor, "..."], *, beta: float = 1.0
 ) -> Float[Tensor, ""]:
     r"""Evaluate Titsias' bound on the log marginal likelihood of Gaussian observations.
 
@@ -53,7 +53,7 @@ def gaussian_bound(
 
     Args:
         moments: Prior moments of inducing values and observed values.
-        targets: $y$.
+        targets: $y$; with a leading axis, several that share all of the rest: their bounds are added.
         noise_variance: The diagonal of $\Sigma$, or one number.
         beta: $\beta$, positive.
 
@@ -80,6 +80,9 @@ class _FusedBound(torch.autograd.Function):
     \partial_G T = 2 ((A^{-1} - I) G - a w^\top), \qquad
     \partial_{K_{zz}} T = L^{-\top} (A - 2 I + A^{-1} + a a^\top) L^{-1} , \qquad \partial_r T = 2 w .
     $$
+
+    For several $r$, $a$ and $w$ have a row for each, products with them are sums over rows, and all other terms count
+    as often.
     """
 
     @staticmethod
@@ -89,18 +92,19 @@ class _FusedBound(torch.autograd.Function):
         scale = (beta * noise).rsqrt()
         L, _ = cholesky(Kzz, name="the kernel matrix of the inducing points")
         G = solve_lower(L, Kzx).mul_(scale)
-        r = residual * scale
+        r = (residual * scale).reshape(-1, residual.shape[-1])
         eye = torch.eye(len(G), dtype=G.dtype, device=G.device)
         A = torch.addmm(eye, G, G.mT)
         L_A, _ = cholesky(A, name="the information of the observations")
-        a = solve_vector(L_A, solve_vector(L_A, G @ r), is_transposed=True)
+        a = solve_lower_transpose(L_A, solve_lower(L_A, G @ r.mT)).mT
         w = r - a @ G
         ctx.save_for_backward(L, G, A, L_A, a, w, r, scale, variance, noise)
-        ctx.beta = beta
+        ctx.beta, ctx.shape = beta, residual.shape
         # What the inducing points explain of the prior variances, |G|^2, is on the diagonal of A.
         slack = (variance * scale.square()).sum() - (A.diagonal().sum() - len(A))
-        T = r @ w + 2.0 * L_A.diagonal().log().sum() + slack
-        constant = torch.log(2.0 * math.pi * noise).expand(len(r)).sum()
+        c, n = r.shape
+        T = (r * w).sum() + c * (2.0 * L_A.diagonal().log().sum() + slack)
+        constant = c * torch.log(2.0 * math.pi * noise).expand(n).sum()
         return -0.5 * (beta * T + constant)
 
     @staticmethod
@@ -111,20 +115,22 @@ class _FusedBound(torch.autograd.Function):
         eye = torch.eye(len(A), dtype=A.dtype, device=A.device)
         A_inverse = torch.cholesky_inverse(L_A)
         M = A_inverse - eye
-        grad_Kzz = solve_both(L, A - 2.0 * eye + A_inverse + torch.outer(a, a)) * t
-        left, column = solve_lower_transpose(L, M), solve_vector(L, a, is_transposed=True)
-        grad_Kzx = (left @ G).addr_(column, w, alpha=-1.0).mul_(2.0 * t * scale)
+        c, n = r.shape
+        grad_Kzz = solve_both(L, torch.addmm(A - 2.0 * eye + A_inverse, a.mT, a, beta=c)) * t
+        left, columns = solve_lower_transpose(L, M), solve_lower_transpose(L, a.mT)
+        grad_Kzx = (left @ G).addmm_(columns, w, beta=c, alpha=-1.0).mul_(2.0 * t * scale)
         grad_noise = None
         if ctx.needs_input_grad[4]:
             # Through the scale, s ds = -1/2 d(noise) / noise: one sum for one noise, a product for each otherwise.
-            others = 2.0 * (w * r + variance * scale.square())
+            others = 2.0 * ((w * r).sum(0) + c * variance * scale.square())
             if noise.dim() == 0:
-                change = 2.0 * ((M * (A - eye)).sum() - a @ a) + others.sum()
-                grad_noise = -0.5 * (t * change + g * len(r)) / noise
+                change = 2.0 * (c * (M * (A - eye)).sum() - a.square().sum()) + others.sum()
+                grad_noise = -0.5 * (t * change + g * (c * n)) / noise
             else:
-                change = 2.0 * (G * (M @ G - torch.outer(a, w))).sum(0) + others
-                grad_noise = -0.5 * (t * change + g) / noise
-        return grad_Kzz, grad_Kzx, t * scale.square().expand_as(variance), 2.0 * t * scale * w, grad_noise, None
+                change = 2.0 * (G * (c * (M @ G) - a.mT @ w)).sum(0) + others
+                grad_noise = -0.5 * (t * change + g * c) / noise
+        grad_residual = (2.0 * t * scale * w).reshape(ctx.shape)
+        return grad_Kzz, grad_Kzx, t * c * scale.square().expand_as(variance), grad_residual, grad_noise, None
 
 
 def solve_both(L: Tensor, B: Tensor) -> Tensor:

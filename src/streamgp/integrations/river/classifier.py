@@ -88,7 +88,7 @@ class StreamingGPClassifier(AbstractRiverEstimator[OneVsRest], base.MiniBatchCla
         self._learn(list(X.columns), read_block(X), y.tolist())
 
     def predict_proba_one(self, x: dict[Hashable, Any], **kwargs: Any) -> dict[Any, float]:
-        """Probabilities of the labels so far; none before the first row was learned."""
+        """Probabilities of the labels so far, which add up to one; none before the first row was learned."""
         if kwargs:
             raise DTypeError(f"predict_proba_one takes a row and nothing else, but got {sorted(kwargs)} as well.")
         return dict(zip(self._stream.learner.classes, self._predict(list(x), read_row(x))[0].tolist(), strict=True))
@@ -100,4 +100,7 @@ class StreamingGPClassifier(AbstractRiverEstimator[OneVsRest], base.MiniBatchCla
 
     def _predict(self, names: Sequence[Hashable], values: np.ndarray) -> np.ndarray:
         probabilities = self._stream.predict(names, values)
-        return np.zeros((len(values), 0)) if probabilities is None else probabilities.numpy()
+        if probabilities is None:
+            return np.zeros((len(values), 0))
+        # river wants a distribution over the labels so far, of a lone one, too.
+        return np.ones((len(values), 1)) if probabilities.shape[-1] == 1 else probabilities.numpy()
