@@ -39,8 +39,8 @@ class AbstractCubeSpace(AbstractSpace):
         """The same."""
         return self.read(X)
 
-    def parse(self, rows: Sequence[Sequence[str]]) -> Float[Tensor, "n d"]:
-        """Numbers."""
+    def parse(self, rows: Sequence[Sequence[str]]) -> Any:
+        """Numbers, `(n, d)`."""
         return to_double([[parse_number(text, "a coordinate") for text in row] for row in rows], "X").reshape(
             -1, len(self.column_names)
         )

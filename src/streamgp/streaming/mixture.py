@@ -107,8 +107,8 @@ class Mixture:
             weights = (1.0 - _RATE_SWITCHING) / posterior.sum(0) * posterior + _RATE_SWITCHING / len(posterior)
             num_errors = _KEPT * num_errors + 1.0
             total = _KEPT * total + square * ((degrees + 1.0) / (degrees + ratio))
-        scales = map(torch.from_numpy, (num_errors, total, weights))
-        return Mixture(self.log_weights, *scales, is_scaled=True)
+        from_numpy = torch.from_numpy
+        return Mixture(self.log_weights, from_numpy(num_errors), from_numpy(total), from_numpy(weights), is_scaled=True)
 
 
 def _degrees(num_errors: np.ndarray) -> float:

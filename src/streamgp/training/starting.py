@@ -91,20 +91,20 @@ def starting_hyperparameters(
         mean = _thawed(gp.mean, "mean", frozen) if mean is None else mean
     if isinstance(kernel, str):
         lower, upper = data.candidates.aminmax(dim=0)
-        kernel = make_kernel(kernel, lower, upper, variance=target_variance)
-    if kernel is None:
-        kernel = _default_kernel(data, target_variance)
+        chosen = make_kernel(kernel, lower, upper, variance=target_variance)
+    else:
+        chosen = _default_kernel(data, target_variance) if kernel is None else kernel
     if mean is None:
         mean = ConstantMean()
         mean.initialize(constant=data.targets.mean().item() if is_gaussian else 0.0)
-    kernel, mean = (deepcopy(module).to(dtype=X.dtype, device=X.device) for module in (kernel, mean))
-    if kernel.batch_shape:
+    chosen, mean = deepcopy(chosen).to(X), deepcopy(mean).to(X)
+    if chosen.batch_shape:
         raise UnsupportedError(
-            f"The kernel has leading axes {tuple(kernel.batch_shape)}, but fit trains one model. Fit one for each."
+            f"The kernel has leading axes {tuple(chosen.batch_shape)}, but fit trains one model. Fit one for each."
         )
     if likelihood is None:
         likelihood = Gaussian(_START_NOISE * target_variance)
-    return Hyperparameters(kernel, mean, likelihood, Z, {})
+    return Hyperparameters(chosen, mean, likelihood, Z, {})
 
 
 def perturbed(setting: Hyperparameters, generator: torch.Generator) -> Hyperparameters:
