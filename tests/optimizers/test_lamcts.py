@@ -23,9 +23,9 @@ def make(seed=0, **options):
     return LaMCTSOptimizer(BOUNDS, **(defaults | options))
 
 
-def drive(optimizer, num_evaluations, function=bowl):
+def drive(optimizer, num_evaluations, function=bowl, q=4):
     while len(optimizer.y) < num_evaluations:
-        X = optimizer.ask(4)
+        X = optimizer.ask(q)
         optimizer.tell(X, function(X))
     return optimizer
 
@@ -46,6 +46,13 @@ def test_runs_start_from_a_tree_stay_in_the_box_and_repeat_by_the_seed():
     assert first.tree().children
     # Random points of the cube have a median of about -0.3.
     assert float(first.y.max()) > -0.15
+
+
+@pytest.mark.thorough
+def test_the_peak_of_a_bowl_is_found():
+    optimizer = make(rules=RegionRules(failure_tolerance=2, min_length=0.2))
+    # Random points of the cube have a median of about -0.3; 40 of them a best of about -0.02 in the median.
+    assert float(drive(optimizer, 40, q=2).y.max()) > -0.02
 
 
 @pytest.mark.slow

@@ -57,6 +57,11 @@ class MultiLatentLaws(ABC):
         products = torch.cartesian_prod(*[torch.as_tensor(weights)] * num_latents).prod(-1)
         return mean + variance.sqrt() * points, products / (2.0 * math.pi) ** (num_latents / 2)
 
+    def log_density_reference(self, mean: Tensor, variance: Tensor, y: Tensor) -> Tensor:
+        """Log density of targets; override it where densities are too narrow for a grid of nodes."""
+        f, weights = self.grid(mean, variance)
+        return torch.tensordot(weights, self.likelihood().log_density(f, y).exp(), dims=1).log()
+
     def test_derivatives_are_those_of_automatic_differentiation(self, rng: torch.Generator) -> None:
         mean, _, y = self.problem(rng, torch.float64)
         f = mean.clone().requires_grad_(True)
@@ -79,7 +84,7 @@ class MultiLatentLaws(ABC):
         dense = [torch.tensordot(weights, each, dims=1) for each in likelihood.derivatives(f, y)]
         for found, each in zip(likelihood.expected_derivatives(mean, variance, y), dense, strict=True):
             assert_close(found, each, **limits)
-        density = torch.tensordot(weights, likelihood.log_density(f, y).exp(), dims=1).log()
+        density = self.log_density_reference(mean, variance, y)
         assert_close(likelihood.log_predictive_density(mean, variance, y), density, **limits)
 
     def test_without_variance_expectations_are_values(self, rng: torch.Generator) -> None:
