@@ -8,6 +8,7 @@ import torch
 import streamgp as sg
 from streamgp.errors import DTypeError, OptionError, ShapeError, StreamGPError, ValueRangeError
 from streamgp.testing.problems import random_observations, random_sparse_gp
+from streamgp.testing.tolerances import rounding
 
 NAN, INFINITY = float("nan"), float("inf")
 X, Y = torch.rand(3, 2, dtype=torch.float64), torch.rand(3, dtype=torch.float64)
@@ -78,7 +79,7 @@ def test_starting_from_the_prior_predicts_the_prior(rng):
     gp = sg.SparseGP.from_prior(kernel, X)
     prediction = gp.predict(X, covariance=True)
     assert torch.equal(prediction.mean, torch.zeros(3, dtype=torch.float64))
-    assert torch.allclose(prediction.covariance, kernel(X).to_dense(), atol=1e-12)
+    torch.testing.assert_close(prediction.covariance, kernel(X).to_dense(), **rounding(torch.float64))
     with pytest.raises(ShapeError, match="inducing_points must have shape"):
         sg.SparseGP.from_prior(kernel, X[0])
 

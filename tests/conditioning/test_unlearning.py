@@ -9,8 +9,7 @@ from streamgp.errors import UnsupportedError, ValueRangeError
 from streamgp.likelihoods import Poisson
 from streamgp.testing.conditioning_laws import BATCH_SHAPES, DTYPES
 from streamgp.testing.problems import random_observations, random_sparse_gp
-
-LIMIT = {torch.float64: {"rtol": 1e-8, "atol": 1e-9}, torch.float32: {"rtol": 5e-3, "atol": 5e-3}}
+from streamgp.testing.tolerances import approximation, belief_rounding
 
 
 def absorb(gp, shard):
@@ -26,8 +25,9 @@ def test_unlearning_what_was_absorbed_is_the_identity(rng, batch_shape, dtype):
     unlearned, info = both.unlearn(first.inputs, first.targets, noise_variance=first.noise_variance)
     expected = absorb(gp, second)
     X = torch.rand(6, 2, generator=rng, dtype=torch.float64).to(dtype)
-    assert_close(unlearned.predict(X).mean, expected.predict(X).mean, **LIMIT[dtype])
-    assert_close(unlearned.predict(X).covariance, expected.predict(X).covariance, **LIMIT[dtype])
+    limits = belief_rounding(both, expected, scale=2.0)
+    assert_close(unlearned.predict(X).mean, expected.predict(X).mean, **limits)
+    assert_close(unlearned.predict(X).covariance, expected.predict(X).covariance, **limits)
     assert (info.least_share > 0).all()
 
 
@@ -44,8 +44,9 @@ def test_sites_of_other_likelihoods_are_unlearned(rng):
     absorbed, info = gp.absorb(new.inputs, new.targets.abs().round(), likelihood=Poisson(), inducing="keep")
     sites = info.site_info.sites
     back, _ = absorbed.unlearn(new.inputs, sites.targets, noise_variance=sites.variance)
-    assert_close(back.predict(new.inputs).mean, gp.predict(new.inputs).mean, rtol=1e-7, atol=1e-8)
-    assert_close(back.predict(new.inputs).covariance, gp.predict(new.inputs).covariance, rtol=1e-7, atol=1e-8)
+    limits = belief_rounding(absorbed, gp, scale=2.0)
+    assert_close(back.predict(new.inputs).mean, gp.predict(new.inputs).mean, **limits)
+    assert_close(back.predict(new.inputs).covariance, gp.predict(new.inputs).covariance, **limits)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -53,17 +54,19 @@ def test_sites_of_other_likelihoods_are_unlearned(rng):
 def test_leaving_one_out_equals_absorbing_the_others(rng, batch_shape, dtype):
     gp = random_sparse_gp(rng, batch_shape=batch_shape, dtype=dtype).gp
     new = random_observations(rng, num_observations=6, batch_shape=batch_shape, dtype=dtype)
-    left_out = absorb(gp, new).leave_one_out(new.inputs, new.targets, noise_variance=new.noise_variance)
+    whole = absorb(gp, new)
+    left_out = whole.leave_one_out(new.inputs, new.targets, noise_variance=new.noise_variance)
+    limits = belief_rounding(whole, gp, scale=10.0)  # log densities are that large
     for i in range(6):
         others = [j for j in range(6) if j != i]
         expected = absorb(gp, new.part(torch.tensor(others))).predict(new.inputs[..., i : i + 1, :])
-        assert_close(left_out.mean[..., i : i + 1], expected.mean, **LIMIT[dtype])
-        assert_close(left_out.variance[..., i : i + 1], expected.variance, **LIMIT[dtype])
+        assert_close(left_out.mean[..., i : i + 1], expected.mean, **limits)
+        assert_close(left_out.variance[..., i : i + 1], expected.variance, **limits)
         density = torch.distributions.Normal(
             expected.mean, (expected.variance + new.noise_variance[..., i, None]).sqrt()
         )
         expected_density = density.log_prob(new.targets[..., i : i + 1])
-        assert_close(left_out.log_density[..., i : i + 1], expected_density, **LIMIT[dtype])
+        assert_close(left_out.log_density[..., i : i + 1], expected_density, **limits)
 
 
 def test_with_all_inputs_as_points_leaving_one_out_equals_the_closed_form_of_the_exact_gp(rng):
@@ -75,8 +78,10 @@ def test_with_all_inputs_as_points_leaving_one_out_equals_the_closed_form_of_the
     inverse = torch.linalg.inv(A)
     residual = inverse @ (new.targets - prior.mean.constant)
     expected = new.targets - residual / inverse.diagonal()
-    assert_close(left_out.mean, expected, rtol=1e-5, atol=1e-6)
-    assert_close(left_out.variance + new.noise_variance, 1.0 / inverse.diagonal(), rtol=1e-5, atol=1e-6)
+    # The inducing points' jitter, 1e-6 of the variance, moves what is inverted by as much.
+    limits = approximation(1e-6 * float(torch.linalg.cond(A)), "jitter")
+    assert_close(left_out.mean, expected, **limits)
+    assert_close(left_out.variance + new.noise_variance, 1.0 / inverse.diagonal(), **limits)
 
 
 def test_leaving_out_what_was_never_learned_is_refused(rng):

@@ -7,6 +7,7 @@ import streamgp as sg
 from streamgp.errors import UnsupportedError
 from streamgp.testing.conditioning_laws import BATCH_SHAPES
 from streamgp.testing.problems import random_sparse_gp
+from streamgp.testing.tolerances import approximation
 
 KERNELS = {
     "rbf": RBFKernel,
@@ -37,7 +38,10 @@ def test_paths_agree_with_their_belief_at_the_inducing_points(rng):
     narrow = problem.gp.process.with_belief(problem.whitened_mean, torch.zeros_like(problem.whitened_root))
     values = sg.SparseGP(narrow).sample_paths(5, generator=rng, num_features=64)(problem.inducing_points)
     expected = sg.SparseGP(narrow).predict(problem.inducing_points).mean.expand(5, -1)
-    assert_close(values, expected, rtol=0, atol=1e-4)
+    # A path differs by the jitter of the inducing points times the weights that make it hit their values.
+    K = problem.gp.kernel(problem.inducing_points).to_dense()
+    limits = approximation(problem.jitter * float(torch.linalg.inv(K).abs().sum(-1).max()) * 4.0, "jitter")
+    assert_close(values, expected, **limits)
 
 
 def test_a_path_is_one_function_wherever_it_is_evaluated(rng):

@@ -20,11 +20,14 @@ literal tolerances. Tests of single modules have some 70 that are rounding or ap
 numbers; new ones use the functions below.
 """
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
-__all__ = ["approximation", "rounding", "sampling", "tolerance"]
+if TYPE_CHECKING:
+    from streamgp.conditioning import SparseGP
+
+__all__ = ["approximation", "belief_rounding", "rounding", "sampling", "tolerance"]
 
 # Rounding errors of sums of n products grow between sqrt(n) and n units in the last place, and the sums here have
 # tens of terms, a few one after the other. Values of exp and log are off by a few units.
@@ -57,6 +60,22 @@ def tolerance(dtype: torch.dtype, *, scale: float = 1.0) -> dict[str, Any]:
         scale: Size of the numbers compared; multiplies the absolute tolerance.
     """
     return rounding(dtype, condition=_USUAL_CONDITION[dtype], scale=scale)
+
+
+def belief_rounding(*gps: "SparseGP", scale: float = 1.0) -> dict[str, Any]:
+    r"""`rounding` for predictions of one belief that was derived in several ways.
+
+    On the way $I + \bar \Lambda$ is added to, subtracted from and factorised, so that its condition number magnifies
+    errors; that of the kernel matrix does not, as inducing points and so the features of predictions are the same.
+
+    Args:
+        *gps: All beliefs on the way that precisions were added to or subtracted from.
+        scale: Size of the numbers compared; multiplies the absolute tolerance.
+    """
+    values = [torch.linalg.eigvalsh(gp.whitened_covariance.detach().double()) for gp in gps]
+    largest = max(float((1.0 / each[..., 0]).max()) for each in values)  # of the precisions
+    smallest = min(float((1.0 / each[..., -1]).min()) for each in values)
+    return rounding(gps[0].inducing_points.dtype, condition=largest / smallest, scale=scale)
 
 
 def approximation(
