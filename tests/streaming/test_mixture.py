@@ -59,3 +59,22 @@ def test_intervals_of_plain_noise_cover_what_they_promise_and_follow_noise_that_
     assert ((coverage > 0.85) & (coverage < 0.95)).mean() > 0.98
     grown = still.calibrated(4.0 * squares[..., 300:])
     assert float(grown.scale.mean()) > 2.2
+
+
+def test_a_scale_becomes_as_small_as_errors_are():
+    squares = 1e-4 * torch.randn(1, 1, 600, generator=torch.Generator().manual_seed(0), dtype=torch.float64).square()
+    calm = Mixture.even(1, 1).calibrated(squares)
+    assert 3e-5 < float(calm.scale) < 3e-4
+    assert float(calm.calibrated(torch.zeros(1, 1, 3000, dtype=torch.float64)).scale) > 0.0
+
+
+def test_experts_whose_noise_is_too_wide_are_weighed_by_their_errors():
+    generator = torch.Generator().manual_seed(0)
+    # The first is narrower, and its errors are four times as large.
+    sd, error_sd = torch.tensor([[1.0], [2.0]], dtype=torch.float64), torch.tensor([[0.08], [0.02]]).double()
+    mixture = Mixture.even(2, 1)
+    for _ in range(300):
+        error = error_sd * torch.randn(2, 1, generator=generator, dtype=torch.float64)
+        densities = student_log_density(error, sd.square() * mixture.scale, mixture.degrees)
+        mixture = mixture.judged(densities).calibrated((error / sd).square().unsqueeze(-1))
+    assert float(mixture.weights[1]) > 0.9

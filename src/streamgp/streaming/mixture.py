@@ -19,6 +19,8 @@ _SWITCHING_RATE = 0.005
 _SCALE_RATES = (0.03, 0.005)
 _KEPT = 1.0 - np.array(_SCALE_RATES)[:, None, None]
 _RATE_SWITCHING = 0.003
+# The least that variances are multiplied with: targets that do not vary have errors of zero.
+_LEAST_SCALE = 1e-6
 # Degrees of freedom of the first prediction, and the most: the scale of errors is never known well.
 _FIRST_DEGREES, _MOST_DEGREES = 3.0, 30.0
 
@@ -116,8 +118,13 @@ def _degrees(num_errors: np.ndarray) -> float:
 
 
 def _scales(squared_errors: np.ndarray, num_errors: np.ndarray) -> np.ndarray:
-    """What variances are multiplied with, by rate."""
-    return (_FIRST_DEGREES + squared_errors) / (_FIRST_DEGREES + num_errors)
+    """What variances are multiplied with, by rate.
+
+    Before any row one is known as if from some rows, which fade out like all others: where noise was learned from
+    rows that were wilder than those of late, the scale becomes small.
+    """
+    first = _FIRST_DEGREES * (1.0 - (1.0 - _KEPT) * num_errors)
+    return np.maximum((first + squared_errors) / (first + num_errors), _LEAST_SCALE)
 
 
 def student_log_density(
