@@ -30,6 +30,7 @@ _MODULES = {
     "table_q1": "table_hartmann_single",
     "fig10a": "fig10a_depths",
     "fig10b": "fig10b_condition_numbers",
+    "fig10c": "fig10c_global",
     "fig10d": "fig10d_collapsed",
     "fig11": "fig11_inducing_points",
 }
@@ -46,6 +47,7 @@ STUDIES = (
     "hotspots",
     "rover",
     "robots",
+    "global_models",
     "condition_numbers",
     "sine",
     "exchange_rates",

@@ -1,0 +1,92 @@
+"""Global models on rover: batches of Thompson sampling and qGIBBON, with exact and sparse GPs."""
+
+import time
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from gpytorch.kernels import MaternKernel, ScaleKernel
+
+from streamgp.acquisition import Search
+from streamgp.experiments.baselines.half_thompson import HalfThompson
+from streamgp.experiments.schema.rounding import rounded
+from streamgp.experiments.schema.study import Study, UnitOutcome
+from streamgp.optimizers import Optimizer
+from streamgp.problems import Rover
+
+__all__ = ["STUDY", "GlobalSettings"]
+
+
+@final
+@dataclass(frozen=True)
+class GlobalSettings:
+    """Settings of the loop.
+
+    Attributes:
+        num_initial: Points of the initial design, which both models of a seed share.
+        batch_size: Points of a step, half of them by Thompson sampling.
+        num_evaluations: Evaluations in all.
+        num_inducing: Most inducing points of the sparse model; the exact one has one at every input.
+        num_candidates: Candidates of Thompson sampling.
+        num_max_candidates: Points among which qGIBBON samples the maximum.
+        num_restarts: Starts of each search of qGIBBON.
+        raw_samples: Points among which those starts are chosen.
+        max_iterations: Most iterations of L-BFGS in a search.
+    """
+
+    num_initial: int
+    batch_size: int
+    num_evaluations: int
+    num_inducing: int
+    num_candidates: int
+    num_max_candidates: int
+    num_restarts: int
+    raw_samples: int
+    max_iterations: int
+
+
+def run(problem: str, method: str, seed: int, settings: GlobalSettings) -> UnitOutcome:
+    """Optimise with a model of the whole box.
+
+    Returns:
+        `num_evaluations` after the initial design and each step, `best`, the largest noise-free reward so far, and
+        `seconds` of the processor for each step, fit and suggestion together.
+    """
+    rover, generator = Rover(), torch.Generator().manual_seed(seed)
+    optimizer = Optimizer(
+        rover.bounds,
+        acquisition=HalfThompson(settings.num_candidates, settings.num_max_candidates)
+        if method != "random"
+        else "random",
+        num_initial=settings.num_initial,
+        num_inducing=settings.num_evaluations if method == "exact" else settings.num_inducing,
+        kernel=ScaleKernel(MaternKernel(2.5, ard_num_dims=rover.dim)).double(),
+        refit="always",
+        search=Search(settings.num_restarts, settings.raw_samples, settings.max_iterations),
+        seed=seed,
+    )
+    counts: list[int] = []
+    best, seconds, most = [], [], -float("inf")
+    while not counts or counts[-1] < settings.num_evaluations:
+        began = time.process_time()
+        X = optimizer.ask(settings.batch_size if counts else settings.num_initial)
+        if counts:
+            seconds.append(rounded(time.process_time() - began))
+        optimizer.tell(X, rover.observe(X, generator))
+        most = max(most, float(rover(X).max()))
+        counts.append(len(optimizer.X))
+        best.append(rounded(most))
+    return {"num_evaluations": counts, "best": best, "seconds": seconds}
+
+
+STUDY = Study(
+    name="global_models",
+    problems={"rover": "A trajectory among obstacles, 60 dimensions, searched as a whole"},
+    methods={
+        "exact": "exact GP, TS and qGIBBON",
+        "svgp": "SVGP, TS and qGIBBON",
+        "random": "random",
+    },
+    settings=GlobalSettings,
+    run=run,
+)

@@ -1,0 +1,34 @@
+"""Fig. 10 c on made records."""
+
+import pytest
+
+from streamgp.experiments.figures.fig10c_global import FIGURE
+from streamgp.testing.figure_laws import FigureLaws
+from streamgp.testing.made_records import make_records
+
+AS_CLAIMED = {"exact": (-2.0, 40.0), "svgp": (-2.1, 18.0), "random": (-8.0, 0.1)}
+
+
+def records_of(ends, num_trials=5):
+    def outcome(problem, method, seed):
+        end, seconds = ends[method]
+        end += 0.1 * ((seed * 7 + len(method)) % 5)
+        return {"num_evaluations": [100, 120, 140], "best": [-12.0, -9.0, end], "seconds": [seconds, seconds + seed]}
+
+    return make_records(FIGURE, outcome, num_trials=num_trials)
+
+
+class TestFigure(FigureLaws):
+    figure = FIGURE
+
+    def records(self, num_trials):
+        return records_of(AS_CLAIMED, num_trials)
+
+
+@pytest.mark.parametrize(
+    ("changed", "verdict"),
+    [({}, "reproduced"), ({"svgp": (-2.1, 39.0)}, "partly"), ({"svgp": (-6.0, 18.0)}, "not")],
+)
+def test_the_verdict_follows_from_the_records(changed, verdict):
+    judgement = FIGURE.judge(records_of(AS_CLAIMED | changed))
+    assert judgement.verdict == verdict, judgement.evidence
