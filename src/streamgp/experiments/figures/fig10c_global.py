@@ -49,8 +49,8 @@ FIGURE = Figure(
     study="global_models",
     problems=("rover",),
     methods=_METHODS,
-    claim="With a model of the whole box, half of each batch by Thompson sampling and half by qGIBBON, an SVGP is twice "
-    "as fast as an exact GP and finds similar rewards; both are much faster than ensemble Bayesian optimisation.",
+    claim="With a model of the whole box, half of each batch by Thompson sampling and half by qGIBBON, an SVGP is "
+    "twice as fast as an exact GP and finds similar rewards; both are much faster than ensemble Bayesian optimisation.",
     notes=(
         "The half by qGIBBON has the other half pending, so that the model is conditioned on it; points are chosen one "
         "after the other.",
