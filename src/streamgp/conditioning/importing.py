@@ -27,6 +27,28 @@ def from_gpytorch(
     distributions and any batch shape. The model's own jitter on the kernel matrix of the inducing points is kept; the
     one that GPyTorch's whitened strategy also adds to the predictive variances is not.
 
+    ```python
+    import torch
+    from gpytorch.distributions import MultivariateNormal
+    from gpytorch.kernels import RBFKernel, ScaleKernel
+    from gpytorch.means import ConstantMean
+    from gpytorch.models import ApproximateGP
+    from gpytorch.variational import CholeskyVariationalDistribution, VariationalStrategy
+
+
+    class Trained(ApproximateGP):
+        def __init__(self, Z):
+            super().__init__(VariationalStrategy(self, Z, CholeskyVariationalDistribution(len(Z))))
+            self.mean_module, self.covar_module = ConstantMean(), ScaleKernel(RBFKernel())
+
+        def forward(self, x):
+            return MultivariateNormal(self.mean_module(x), self.covar_module(x))
+
+
+    gp = sg.from_gpytorch(Trained(torch.rand(5, 2)))
+    after = gp.condition(torch.rand(3, 2), torch.ones(3), noise_variance=0.1)
+    ```
+
     Args:
         model: The model; later training does not reach the result. One that was never called is initialised as its
             first call would.

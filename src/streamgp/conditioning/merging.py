@@ -33,6 +33,17 @@ def merge(gps: Sequence[Mergeable]) -> Mergeable:
     Exact where all have the same inducing points: merging equals absorbing the union with the points kept, in any
     order. Beliefs at different points are carried to common ones first, with a warning if that loses anything.
 
+    ```python
+    import torch
+    from gpytorch.kernels import RBFKernel
+
+    X = torch.linspace(0, 1, 20, dtype=torch.float64).unsqueeze(-1)
+    prior = sg.SparseGP.from_prior(RBFKernel(), X[::4])
+    north, _ = prior.absorb(X[:10], X[:10, 0], noise_variance=0.1, inducing="keep")
+    south, _ = prior.absorb(X[10:], X[10:, 0], noise_variance=0.1, inducing="keep")
+    both = sg.merge([north, south])
+    ```
+
     Args:
         gps: Beliefs of one kind with equal kernels, means and jitter. What several of them learned from the same
             observations counts several times.

@@ -56,6 +56,17 @@ class SparseGP(AbstractGP):
 
     Make one from a trained GPyTorch model with `from_gpytorch`, from the prior with `SparseGP.from_prior`, or from a
     file with `load`. No method changes the object; each returns a new one.
+
+    ```python
+    import torch
+    from gpytorch.kernels import RBFKernel, ScaleKernel
+
+    X = torch.linspace(0, 6, 30, dtype=torch.float64).unsqueeze(-1)
+    gp = sg.SparseGP.from_prior(ScaleKernel(RBFKernel()), X[::5])
+    gp, info = gp.absorb(X, torch.sin(X).squeeze(-1), noise_variance=0.01)  # still six points
+    after = gp.condition(X[:2], torch.zeros(2, dtype=torch.float64), noise_variance=0.01)  # exact; gp is as it was
+    after.predict(X).mean
+    ```
     """
 
     sparse_process: SparseProcess

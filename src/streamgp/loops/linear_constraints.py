@@ -26,6 +26,12 @@ _ROUNDING = 1e-6
 class LinearConstraint:
     """A weighted sum of parameters with bounds.
 
+    ```python
+    space = {"acid": sg.Real(0, 1), "base": sg.Real(0, 1), "water": sg.Real(0, 1)}
+    mixture = sg.LinearConstraint({"acid": 1, "base": 1, "water": 1}, lower=1.0, upper=1.0)
+    sg.Optimizer(space, input_constraints=[mixture]).ask(2)
+    ```
+
     Attributes:
         weights: Weight of each parameter in the sum, by name.
         upper: The most it may be; None for no such bound.

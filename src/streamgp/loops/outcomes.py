@@ -221,6 +221,13 @@ class Outcome:
 class Objective:
     """An outcome that is to be large or small.
 
+    ```python
+    objectives = [sg.Objective("yield"), sg.Objective("impurity", maximize=False)]
+    optimizer = sg.Optimizer({"temperature": sg.Real(100, 180)}, objectives=objectives)
+    optimizer.tell(optimizer.ask(2), [[61.0, 0.2], [74.5, 0.4]])
+    optimizer.best()  # the Pareto set
+    ```
+
     Attributes:
         name: What results and plots call it.
         maximize: Whether large outcomes are wanted, or small ones.
@@ -257,6 +264,11 @@ class Objective:
 @dataclass(frozen=True, eq=False)
 class Constraint:
     """An outcome that has to stay within bounds; its expected value, not each noisy observation of it.
+
+    ```python
+    optimizer = sg.Optimizer([(100.0, 180.0)], constraints=[sg.Constraint(upper=0.3, name="impurity")])
+    optimizer.tell(optimizer.ask(2), [[61.0, 0.2], [74.5, 0.4]])  # a column for each outcome
+    ```
 
     Attributes:
         upper: The most it may be; None for no such bound.

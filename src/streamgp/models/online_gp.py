@@ -44,6 +44,16 @@ class OnlineGP(AbstractFrozenModel):
     Outputs are independent; each has its own sparse GP and likelihood. The model is a frozen value: every method that
     learns returns a new one. Shapes are BoTorch's, inputs `(*b, q, d)` and outcomes `(*f, *b, q, o)`.
 
+    ```python
+    import torch
+    from botorch.acquisition import qKnowledgeGradient
+
+    X = torch.rand(12, 2, dtype=torch.float64)
+    model = sg.OnlineGP.fit(X, torch.sin(5 * X).sum(-1, keepdim=True))
+    look_ahead = qKnowledgeGradient(model, num_fantasies=4)
+    look_ahead(torch.rand(1, 5, 2, dtype=torch.float64))  # one candidate, and a best point for each fantasy
+    ```
+
     Attributes:
         gps: One GP for each output, in the units of the transforms.
         likelihoods: One for each output; None where only the latent function is of interest.

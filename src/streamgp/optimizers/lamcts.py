@@ -1,8 +1,9 @@
 """Trust regions that start where a tree of good and bad regions says."""
 
+import math
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
 
@@ -14,8 +15,9 @@ from torch import Tensor
 
 from streamgp.acquisition import AbstractRule, RegionRules
 from streamgp.checks import check_count
-from streamgp.errors import DTypeError, ShapeError
-from streamgp.loops import Box
+from streamgp.errors import DTypeError, ShapeError, UnsupportedError
+from streamgp.loops import Best, Box
+from streamgp.loops.running import run_loop
 from streamgp.optimizers.space_partition import PartitionNode, PartitionSettings, choose_leaf, grow_tree, sample_leaf
 from streamgp.optimizers.turbo import TurboOptimizer
 from streamgp.storage import load, register, save
@@ -80,6 +82,11 @@ class LaMCTSOptimizer:
 
     `ask` suggests points, `tell` takes their outcomes; failed evaluations are told as NaN. The same seed and the same
     calls give the same suggestions, also across `save` and `load`. Threads may share an optimizer.
+
+    ```python
+    optimizer = sg.LaMCTSOptimizer([(-5.0, 5.0)] * 4, maximize=False)
+    best = optimizer.run(lambda x: (x**2).sum(), 12, q=4, progress=False)
+    ```
 
     References:
         Wang, Fonseca, Tian (2020), Learning search space partition for black-box optimization using Monte Carlo tree
@@ -183,6 +190,38 @@ class LaMCTSOptimizer:
                 state = replace(state, turbo=None, waiting=state.waiting[:0])
             self._state = state
 
+    def best(self) -> Best:
+        """The point of the best outcome that was observed; its uncertainty is not known."""
+        X, values = self._known()
+        if not len(values):
+            raise UnsupportedError(
+                "There is no outcome yet. Call ask, evaluate the points, and tell what came of them."
+            )
+        index = int(values.argmax())
+        outcome = float(values[index]) * (1.0 if self._settings.maximize else -1.0)
+        point = self._settings.box.show(torch.from_numpy(X[index : index + 1]))[0]
+        return Best(point, mean=outcome, std=math.nan, probability_feasible=1.0, observed=outcome)
+
+    def run(
+        self, function: Callable[[Tensor], Any], num_evaluations: int, *, q: int = 10, progress: bool = True
+    ) -> Best:
+        """Evaluate a function again and again where the optimizer suggests it.
+
+        A function that raises an exception, or returns a number that is not finite, has failed there: that is told, and
+        the loop goes on. Exceptions are shown as warnings.
+
+        Args:
+            function: Of one point `(d,)`, in the user's units; returns the outcome.
+            num_evaluations: Number of calls, failed ones included.
+            q: How many points to ask for, and to tell, at a time.
+            progress: Show a progress bar.
+
+        Returns:
+            The best point.
+        """
+        run_loop(self, function, num_evaluations, q=q, progress=progress, is_batch=True)
+        return self.best()
+
     @property
     def X(self) -> Tensor:  # noqa: N802 # as BoTorch calls it
         """All points that were told, in the user's units."""
@@ -228,6 +267,11 @@ class LaMCTSOptimizer:
     def to_parts(self) -> dict[str, Any]:
         """Settings and state, which are all there is."""
         return {"settings": self._settings, "state": self._state}
+
+    def __repr__(self) -> str:
+        num_told = len(self._state.y)
+        best = f", best {self.best().mean:.4g}" if self._state.y.isfinite().any() else ""
+        return f"LaMCTSOptimizer({self._settings.box.num_dims} parameters, {num_told} outcomes{best})"
 
     def __getstate__(self) -> dict[str, Any]:
         return self.to_parts()

@@ -1,18 +1,16 @@
 """The optimizer that users hold."""
 
 import os
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, final
 
 import torch
 from gpytorch.kernels import Kernel
-from torch import Tensor
 
 from streamgp.acquisition import AbstractRule, AbstractSpace, Search
 from streamgp.acquisition.rules.names import OPTIMIZER_RULES, read_rule
-from streamgp.checks import ArrayLike, check_count, to_double
-from streamgp.errors import DTypeError, OptionError, StreamGPWarning, UnsupportedError, ValueRangeError
+from streamgp.checks import ArrayLike, check_count
+from streamgp.errors import DTypeError, OptionError, UnsupportedError, ValueRangeError
 from streamgp.gp.named_kernels import make_kernel
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.loops import (
@@ -31,6 +29,7 @@ from streamgp.loops.importance import Importance, find_importance
 from streamgp.loops.parameters import AbstractParameter
 from streamgp.loops.pareto import ParetoSet, draw_pareto
 from streamgp.loops.plots import check_drawable, draw_acquisition
+from streamgp.loops.running import run_loop
 from streamgp.loops.settings import check_kernel, read_constraints, read_refit
 from streamgp.loops.state import LoopState, compare
 from streamgp.storage import register
@@ -54,6 +53,14 @@ class Optimizer(AbstractLoop):
 
     Counts and classes are optimised on the scale of the latent function, of which rates and probabilities are
     increasing functions: the point of the best median response is looked for.
+
+    ```python
+    space = {"temperature": sg.Real(100, 180), "solvent": sg.Categorical(["water", "ethanol"])}
+    optimizer = sg.Optimizer(space)
+    settings = optimizer.ask(2)  # dictionaries
+    optimizer.tell(settings, [61.0, 74.5])
+    optimizer.best()
+    ```
     """
 
     def __init__(
@@ -185,20 +192,10 @@ class Optimizer(AbstractLoop):
         Returns:
             The best point.
         """
-        check_count(num_evaluations, "num_evaluations")
         if self._settings.is_preference:
             raise UnsupportedError("run evaluates outcomes, and preferences have none. Use ask and tell_comparison.")
-        from rich.progress import Progress  # needed only here
-
-        with Progress(disable=not progress) as bar:
-            task = bar.add_task("evaluations", total=num_evaluations)
-            num_done = 0
-            while num_done < num_evaluations:
-                X = self.ask(min(q, num_evaluations - num_done))
-                for point in X:
-                    self.tell([point] if isinstance(point, dict) else point, self._evaluate(function, point))
-                    num_done += 1
-                    bar.advance(task)
+        num_outcomes = len(self._settings.outcomes)
+        run_loop(self, function, num_evaluations, q=q, progress=progress, num_outcomes=num_outcomes)
         return self.best()
 
     def plot_acquisition(self, axes: "Axes | None" = None, *, num_steps: int = 40) -> "Axes":
@@ -279,19 +276,6 @@ class Optimizer(AbstractLoop):
     def __repr__(self) -> str:
         k = len(self._settings.space.column_names)
         return f"Optimizer({k} {'parameter' if k == 1 else 'parameters'}, {self._summary()})"
-
-    def _evaluate(self, function: Callable[[Any], Any], point: Any) -> Tensor:
-        """Outcomes of a point, a row of NaN if the function failed."""
-        failed = torch.full((1, len(self._settings.outcomes)), torch.nan, dtype=torch.float64)
-        try:
-            outcome = function(dict(point) if isinstance(point, dict) else point.clone())
-        except Exception as error:  # whatever the user's function raises, it failed there
-            where = point if isinstance(point, dict) else point.tolist()
-            message = f"The evaluation at {where} failed with {type(error).__name__}: {error}"
-            warnings.warn(message, StreamGPWarning, stacklevel=3)
-            return failed
-        row = to_double(outcome, "the result of the function").reshape(1, -1)
-        return row if row.isfinite().all() else torch.full_like(row, torch.nan)
 
 
 def _read_space(bounds: Any, input_constraints: Sequence[LinearConstraint]) -> AbstractSpace:

@@ -1,6 +1,6 @@
 """The trust-region optimizer that users hold."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, final
 
 from torch import Tensor
@@ -14,6 +14,7 @@ from streamgp.errors import DTypeError, OptionError, UnsupportedError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.loops import AbstractLoop, Box, LoopSettings, Objective, SurrogateSettings, Training
 from streamgp.loops.plots import draw_region
+from streamgp.loops.running import run_loop
 from streamgp.storage import register
 
 if TYPE_CHECKING:
@@ -37,6 +38,13 @@ class TurboOptimizer(AbstractLoop):
     and the model does not see them. Suggestions are random draws, so asking again before telling does not repeat them.
     The same seed and the same calls give the same suggestions, also across `save` and `load`. A call that raises an
     error changes nothing, and threads may share an optimizer.
+
+    ```python
+    optimizer = sg.TurboOptimizer([(-5.0, 5.0)] * 20, maximize=False)
+    points = optimizer.ask(20)
+    optimizer.tell(points, (points**2).sum(-1))
+    best = optimizer.run(lambda x: (x**2).sum(), 40, q=20, progress=False)  # or all of it by itself
+    ```
 
     References:
         Eriksson, Pearce, Gardner, Turner, Poloczek (2019), Scalable global optimization via local Bayesian
@@ -120,6 +128,26 @@ class TurboOptimizer(AbstractLoop):
     def num_runs(self) -> int:
         """How often the search has begun."""
         return self._memory.num_runs
+
+    def run(
+        self, function: Callable[[Tensor], Any], num_evaluations: int, *, q: int = 10, progress: bool = True
+    ) -> Any:
+        """Evaluate a function again and again where the optimizer suggests it.
+
+        A function that raises an exception, or returns a number that is not finite, has failed there: that is told, and
+        the loop goes on. Exceptions are shown as warnings.
+
+        Args:
+            function: Of one point `(d,)`, in the user's units; returns the outcome.
+            num_evaluations: Number of calls, failed ones included.
+            q: How many points to ask for, and to tell, at a time.
+            progress: Show a progress bar.
+
+        Returns:
+            The best point.
+        """
+        run_loop(self, function, num_evaluations, q=q, progress=progress, is_batch=True)
+        return self.best()
 
     def plot_trust_region(self, axes: "Axes | None" = None) -> "Axes":
         """Draw the length of the trust region against evaluations.

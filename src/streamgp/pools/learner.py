@@ -48,6 +48,16 @@ class PoolLearner(AbstractLoop):
 
     Hyperparameters are learned anew as `refit` says, by the first of `ask`, `predict` and `fit_result` that needs them;
     between, outcomes enter the belief in closed form.
+
+    ```python
+    import numpy as np
+
+    villages = np.random.default_rng(0).random((40, 2))  # where they are
+    learner = sg.PoolLearner(villages, likelihood=sg.likelihoods.Binomial(30))  # 30 tests in each
+    chosen = learner.ask(3)  # indices
+    learner.tell(chosen, [4, 0, 11])
+    learner.predict()
+    ```
     """
 
     def __init__(

@@ -84,6 +84,12 @@ def load(
     Files from elsewhere can be read safely: nothing in a file is executed, and no more memory is used than about twice
     its size.
 
+    ```python
+    optimizer = sg.Optimizer([(100.0, 180.0)])
+    optimizer.save("oven.sgp")
+    same = sg.load("oven.sgp")
+    ```
+
     Args:
         path: The file.
         kernel: A kernel of the structure that was saved, where it cannot be rebuilt by name; its values come

@@ -28,6 +28,14 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
     while the stream runs: the rows in the buffer are then learned anew, none of which was of the new class.
     `log_predictive_density` leaves a probability of 1 / (n + 1) after n rows for labels that never came.
 
+    ```python
+    import numpy as np
+
+    X = np.random.default_rng(0).random((60, 2))
+    model = sg.StreamingGPClassifier().partial_fit(X, np.where(X[:, 0] > 0.5, "fail", "pass"))
+    model.predict_proba(X[:3])  # columns as in model.classes_
+    ```
+
     Args:
         link: `"probit"`, whose probabilities have a closed form, or `"logit"`.
         kernel: GPyTorch kernel for standardised inputs; a scaled Matérn-5/2 with a lengthscale for each column by

@@ -41,6 +41,16 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
     has doubled. After that the units stay; rows are absorbed into a sparse GP, and hyperparameters are learned again
     by the policy `refit`. Far-outside inputs are counted in `num_outside_`, and reported once by a warning.
 
+    ```python
+    import numpy as np
+
+    X = np.random.default_rng(0).random((60, 2))
+    model = sg.StreamingGPRegressor()
+    for start in range(0, 60, 20):
+        model.partial_fit(X[start : start + 20], np.sin(6 * X[start : start + 20, 0]))
+    mean, quantiles = model.predict(X[:3], quantiles=[0.05, 0.95])
+    ```
+
     Args:
         likelihood: `"gaussian"`, `"student_t"` (real targets with outliers), `"poisson"`, `"negative_binomial"`
             (counts), `"binomial"` (successes, with `total_count`), or an object of `streamgp.likelihoods`. Real

@@ -25,6 +25,11 @@ def load_estimator(path: str | os.PathLike[str]) -> Any:
 
     It has scikit-learn's interface, and goes on learning with `partial_fit`.
 
+    ```python
+    sg.StreamingGPRegressor().partial_fit([[0.0], [1.0]], [0.2, 0.9]).save("sensor.sgp")
+    sg.load_estimator("sensor.sgp").predict([[0.5]])
+    ```
+
     Args:
         path: The file.
 

@@ -80,6 +80,15 @@ def fit(  # type: ignore[misc] # the options of both are named here
     natural gradients for the belief and Adam for the rest. Training runs in double precision, and the result has the
     dtype of the data.
 
+    ```python
+    import numpy as np
+
+    X = np.random.default_rng(0).random((80, 2))
+    result = sg.fit(X, np.sin(6 * X[:, 0]), num_inducing=15)
+    result.predict(X).mean
+    counts = sg.fit(X, np.round(5 * X[:, 1]), likelihood="poisson", num_inducing=15)
+    ```
+
     Args:
         X: Inputs `(n, d)`, a tensor or NumPy array, memory-mapped ones included; pairs `(n, 2, d)` for comparisons.
             Or, without `y`, an iterable of batches `(X, y)`, or a function that returns one for each pass.

@@ -41,6 +41,16 @@ class MultiOutputGP(AbstractMultiOutputGP):
     Outputs are $f_o(x) = \mu_o + \sum_l a_{ol} g_l(x)$ with independent latent functions $g_l$; the belief is one about
     $u = (g_1(Z_1), \dots)$, dense across latent functions. Outcomes `Y` have one column for each output and NaN where
     an output was not observed.
+
+    ```python
+    import numpy as np
+
+    X = np.linspace(0, 6, 20)[:, None]
+    Y = np.column_stack([np.sin(X[:, 0]), 2 * np.sin(X[:, 0])])
+    Y[10:, 1] = np.nan  # the second sensor stopped
+    gp = sg.fit(X, Y, outputs="icm", num_inducing=8).gp
+    gp.predict(X).mean  # both outputs, everywhere
+    ```
     """
 
     sparse_gp: SparseGP
