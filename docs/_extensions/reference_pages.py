@@ -7,7 +7,7 @@ from typing import Any
 import streamgp
 
 # Modules whose public names have pages of their own, beside those of the package itself.
-_MODULES = ("likelihoods", "acquisition", "problems", "datasets", "errors")
+_MODULES = ("likelihoods", "acquisition", "loops", "problems", "datasets", "errors")
 
 
 def _page(module: str, name: str, value: object) -> str:
@@ -22,7 +22,10 @@ def _page(module: str, name: str, value: object) -> str:
 
 
 def _names(module: Any) -> list[str]:
-    return [name for name in module.__all__ if not name.startswith("_") and not inspect.ismodule(getattr(module, name))]
+    """Public names that are not modules, each where users import it from: the package itself, if it has them."""
+    elsewhere = set() if module is streamgp else set(streamgp.__all__)
+    names = [name for name in module.__all__ if not name.startswith("_") and name not in elsewhere]
+    return [name for name in names if not inspect.ismodule(getattr(module, name))]
 
 
 def _index(title: str, pages: list[str]) -> str:
