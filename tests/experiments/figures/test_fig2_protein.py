@@ -23,6 +23,16 @@ class TestFigure(FigureLaws):
         return records_of(FIGURE, outcomes(), num_trials=num_trials)
 
 
+def test_lines_that_have_not_run_are_left_out_and_named():
+    some = {pair: trials for pair, trials in outcomes().items() if pair[1] in ("pivoted", "resample")}
+    records = records_of(FIGURE, some)
+    assert FIGURE.draw(records).axes
+    assert "O-SVGP" not in FIGURE.describe(records)
+    values, verdicts = FIGURE.tables(records)
+    assert len(values.rows) == 2
+    assert {row[0]: row[2] for row in verdicts.rows}["O-SVGP"] == "not run"
+
+
 @pytest.mark.parametrize(
     ("changes", "verdict"), [({}, "reproduced"), ({"end": 0.0}, "partly"), ({"middle": -0.1, "end": -0.05}, "not")]
 )

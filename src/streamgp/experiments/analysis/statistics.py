@@ -72,6 +72,11 @@ class Difference:
         factor = float(student.ppf(POWER, self.num_trials - 1))
         return self.error + factor * self.standard_error
 
+    @property
+    def reversed(self) -> "Difference":
+        """Second − first."""
+        return Difference(-self.mean, self.standard_error, self.num_trials)
+
     def less(self, value: float) -> "Difference":
         """The difference with a value taken off its mean."""
         return Difference(self.mean - value, self.standard_error, self.num_trials)

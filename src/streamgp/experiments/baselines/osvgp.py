@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import torch
 from jaxtyping import Float
@@ -61,7 +61,7 @@ class OSVGPState:
 
 
 def uncollapsed_bound(
-    parameters: StreamParameters,
+    parameters: Any,
     q: tuple[Float[Tensor, " m"], Float[Tensor, "m m"]],
     old: ValueBelief | None,
     *,
@@ -80,7 +80,7 @@ def uncollapsed_bound(
     with $a$ the values at the old points, $q'$ what was believed of them and $p'$ their prior then.
 
     Args:
-        parameters: Kernel, noise and inducing points.
+        parameters: Kernel, variance, noise and inducing points, as `StreamParameters` has them.
         q: Mean and triangular root of the covariance of the values $u$ at the inducing points.
         old: What was believed before; None if there is nothing.
         X: Inputs of the new observations.
@@ -96,7 +96,7 @@ def uncollapsed_bound(
     K = parameters.kernel(Z, Z) + jitter * torch.eye(len(Z), dtype=Z.dtype)
     L = torch.linalg.cholesky(K)
     A = torch.cholesky_solve(parameters.kernel(Z, X), L).mT
-    variance = 1.0 - (A * parameters.kernel(X, Z)).sum(-1) + (A @ root).square().sum(-1)
+    variance = parameters.variance - (A * parameters.kernel(X, Z)).sum(-1) + (A @ root).square().sum(-1)
     errors = (y - A @ mean).square() + variance
     expected = -0.5 * (errors.sum() / noise + len(y) * (2.0 * math.pi * noise).log())
     divergence = _divergence(mean, root @ root.mT, root.diagonal().square().log().sum(), torch.zeros_like(mean), L)
@@ -106,7 +106,7 @@ def uncollapsed_bound(
 
 
 def _online_term(
-    parameters: StreamParameters,
+    parameters: Any,
     q: tuple[Float[Tensor, " m"], Float[Tensor, "m m"]],
     old: ValueBelief,
     L: Float[Tensor, "m m"],

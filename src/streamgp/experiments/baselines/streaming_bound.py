@@ -45,6 +45,11 @@ class StreamParameters:
     log_noise: Float[Tensor, ""]
     points: Float[Tensor, "m d"]
 
+    @property
+    def variance(self) -> float:
+        """Of the function at any input."""
+        return 1.0
+
     def kernel(self, A: Float[Tensor, "i d"], B: Float[Tensor, "j d"]) -> Float[Tensor, "i j"]:
         """Evaluate the kernel."""
         scale = self.log_lengthscale.exp()

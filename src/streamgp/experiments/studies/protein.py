@@ -9,6 +9,7 @@ from torch import Tensor
 
 from streamgp.datasets import Regression, load_protein
 from streamgp.experiments.baselines.absorbing import absorb_row
+from streamgp.experiments.baselines.osvgp_rows import follow_rows
 from streamgp.experiments.schema.rounding import rounded
 from streamgp.experiments.schema.study import Study, UnitOutcome
 from streamgp.streaming.learner import StreamLearner
@@ -16,6 +17,9 @@ from streamgp.streaming.settings import StreamSettings
 from streamgp.training import fit
 
 __all__ = ["STUDY", "ProteinSettings"]
+
+# Weight of divergences of the variants of O-SVGP.
+_OSVGP = {"osvgp": 1.0, "osvgp-beta": 1e-3}
 
 
 @final
@@ -69,13 +73,20 @@ def _cut(rows: Regression, settings: ProteinSettings) -> Regression:
 def _with_policy(
     rows: Regression, marks: list[int], *, method: str, seed: int, settings: ProteinSettings
 ) -> Iterator[Tensor]:
-    """Predicted means before the stream and at the marks; hyperparameters are those of the first fit."""
+    """Predicted means before the stream and at the marks; hyperparameters are those of the first fit.
+
+    O-SVGP starts from the same fit, and learns them along the stream.
+    """
     generator = torch.Generator().manual_seed(seed)
     result = fit(rows.X_first, rows.y_first, num_inducing=settings.num_inducing)
     gp, known = result.gp, result.likelihood.gaussian_noise_variance
     assert known is not None
     noise = float(known)
     yield gp.predict(rows.X_test).mean
+    if method in _OSVGP:
+        beta = _OSVGP[method]
+        yield from follow_rows(gp, noise, rows.X_stream, rows.y_stream, X_test=rows.X_test, marks=marks, beta=beta)
+        return
     for row in range(len(rows.y_stream)):
         x, y = rows.X_stream[row : row + 1], rows.y_stream[row : row + 1]
         gp = absorb_row(gp, x, y, policy=method, noise_variance=noise, generator=generator)
@@ -104,6 +115,8 @@ STUDY = Study(
         "resample": "resampling",
         "fixed": "fixed points",
         "refits": "pivoted Cholesky, with refits",
+        "osvgp": "O-SVGP",
+        "osvgp-beta": "O-SVGP, divergences weighted by 1e-3",
     },
     settings=ProteinSettings,
     run=run,
