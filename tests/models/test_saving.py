@@ -126,7 +126,7 @@ def test_a_state_that_does_not_fit_is_refused():
 
 
 @pytest.mark.slow
-def test_a_warp_that_is_to_be_learned_is_refused():
+def test_a_warp_is_learned_for_one_output_or_used_as_it_is():
     X, Y = data()
     with pytest.raises(UnsupportedError, match=r"Warp has the parameters concentration0, concentration1, which"):
         OnlineGP.fit(X, Y, input_transform=Warp(3, [0, 1, 2]))

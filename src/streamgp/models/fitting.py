@@ -14,6 +14,7 @@ from streamgp.conditioning import SparseGP
 from streamgp.errors import OptionError, ShapeError, UnsupportedError
 from streamgp.likelihoods import AbstractLikelihood, Gaussian
 from streamgp.models.arguments import GP, read_likelihoods
+from streamgp.models.warping import fit_with_transform, learned_names
 from streamgp.training import fit
 
 if TYPE_CHECKING:
@@ -65,12 +66,18 @@ def fit_outputs(
         starts, input_transform, outcome_transform = _read_start(start, likelihoods, input_transform, outcome_transform)
     is_gaussian = [one is None or one.is_gaussian for one in likelihoods]
     _check_noise(train_Yvar, train_Y, is_gaussian)
+    learned = learned_names(input_transform)
+    _check_learnable(input_transform, learned, len(likelihoods))
     into, X = _fit_input_transform(input_transform, train_X)
     out, Y, Yvar = _fit_outcome_transform(outcome_transform, train_Y, train_Yvar, X, is_gaussian)
-    results = []
-    for j, one in enumerate(likelihoods):
-        how = one if Yvar is None else Gaussian(Yvar[:, j], is_learned=False)
-        results.append(fit(X, Y[:, j], likelihood=how, start=starts[j], **options))
+    how = [one if Yvar is None else Gaussian(Yvar[:, j], is_learned=False) for j, one in enumerate(likelihoods)]
+    if learned:
+        assert isinstance(input_transform, InputTransform)
+        into, result, gp = fit_with_transform(
+            input_transform, train_X, Y[:, 0], likelihood=how[0], start=starts[0], **options
+        )
+        return Fitted((gp,), (result.likelihood,), into, out, (result.info,))
+    results = [fit(X, Y[:, j], likelihood=one, start=starts[j], **options) for j, one in enumerate(how)]
     return Fitted(
         tuple(result.gp for result in results),
         tuple(result.likelihood for result in results),
@@ -114,20 +121,19 @@ def _fit_input_transform(transform: torch.nn.Module | str | None, X: Tensor) -> 
         transform = Normalize(X.shape[-1])
     # A transform in evaluation mode is one that was fitted before, and stays as it is.
     fitted: Any = deepcopy(transform).to(X)
-    _check_nothing_to_learn(fitted)
     with torch.no_grad():
         inputs = fitted(X)
     return fitted.eval(), inputs
 
 
-def _check_nothing_to_learn(transform: torch.nn.Module) -> None:
-    """Refuse a transform with parameters that only training could learn, such as a warp."""
-    learned = [name for name, parameter in transform.named_parameters() if parameter.requires_grad]
-    if learned and transform.training:
+def _check_learnable(transform: object, learned: Sequence[str], num_outputs: int) -> None:
+    """Refuse to learn one transform from several outputs, each of which would have its own."""
+    if learned and num_outputs > 1:
         raise UnsupportedError(
-            f"The input transform {type(transform).__name__} has the parameters {', '.join(learned)}, which "
-            "OnlineGP.fit does not learn. Learn them elsewhere, for example with a SingleTaskGP of BoTorch, and pass "
-            "the transform after transform.eval(); or call transform.requires_grad_(False) to use it as it is."
+            f"The input transform {type(transform).__name__} has the parameters {', '.join(learned)}, which are "
+            f"learned for one output, but there are {num_outputs}. Fit a model for each and join them in a "
+            "ModelListGP; or pass the transform after transform.eval(), or with transform.requires_grad_(False), to "
+            "use it as it is."
         )
 
 

@@ -118,7 +118,8 @@ class OnlineGP(AbstractFrozenModel):
             train_Yvar: Known noise variances `(n, o)` of Gaussian outcomes, in the units of `train_Y`.
             num_inducing: Number of inducing points of each output, or `"auto"`.
             input_transform: A transform, which is fitted if it learns from data; `"default"` normalises inputs to the
-                unit cube by their range; None for none.
+                unit cube by their range; None for none. Parameters of one in training mode, such as those of BoTorch's
+                `Warp`, are learned together with the hyperparameters of a single output.
             outcome_transform: Likewise; `"default"` standardises the outcomes that are Gaussian.
             scale: As in the constructor.
             start: A model that was fitted before: its hyperparameters and inducing points are the start, and its
