@@ -2,7 +2,8 @@ from datetime import date, datetime
 
 import pytest
 
-from streamgp.streaming.fields import date_format, is_missing, to_date, to_number
+from streamgp.errors import ValueRangeError
+from streamgp.streaming.fields import check_decimal_points, date_format, is_missing, to_date, to_number
 
 
 @pytest.mark.parametrize("value", [None, "", " NA ", "n/a", "?", "null", float("nan"), "NaN"])
@@ -39,3 +40,13 @@ def test_dates_are_dates():
     assert to_date(date(2024, 3, 1), "iso") == datetime(2024, 3, 1)
     assert to_date("2024-03-01T12:30:00+02:00", "iso") == datetime(2024, 3, 1, 12, 30)
     assert to_date(3.5, "iso") is None
+
+
+def test_decimal_commas_are_refused_with_the_remedy():
+    with pytest.raises(ValueRangeError, match=r"'speed' holds numbers with decimal commas, such as '1,5'.*1\.5"):
+        check_decimal_points([" 1,5", "2", "-3,25e1"], "speed")
+
+
+@pytest.mark.parametrize("values", [["1.5", "2"], ["a,b", "1,2"], ["1,2,3"], [], [1.5, None]])
+def test_other_values_have_no_decimal_commas(values):
+    check_decimal_points(values, "speed")

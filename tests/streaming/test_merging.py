@@ -97,3 +97,32 @@ def test_models_of_other_things_are_refused(base, other, error, sentence):
 def test_a_base_that_knows_more_is_refused(base, apart):
     with pytest.raises(OptionError, match="base has learned more rows"):
         base.merge([apart[0]], base=apart[1])
+
+
+def labels(n, seed, *, num_classes):
+    X, y = rows(n, seed)
+    return X, np.digitize(y, [0.0, 0.6][: num_classes - 1])
+
+
+@pytest.mark.parametrize("num_classes", [2, 3])
+def test_classifiers_are_merged_as_their_beliefs_are(num_classes):
+    options = {"num_inducing": 6, "warmup": 12, "refit": "never", "half_life": None}
+    base = sg.StreamingGPClassifier(**options).partial_fit(*labels(12, 0, num_classes=num_classes))
+    apart = [deepcopy(base).partial_fit(*labels(9, seed, num_classes=num_classes)) for seed in (1, 2)]
+    whole = deepcopy(apart[0]).partial_fit(*labels(9, 2, num_classes=num_classes))
+    merged, other = apart[0].merge(apart[1:], base=base), apart[1].merge(apart[:1], base=base)
+    assert merged.num_seen_ == 30
+    assert np.allclose(merged.predict_proba(GRID), other.predict_proba(GRID))
+    # Labels have sites that hang on what else is known, so this is close, and not the same.
+    gap = np.abs(whole.predict_proba(GRID) - base.predict_proba(GRID)).max()
+    assert np.abs(merged.predict_proba(GRID) - whole.predict_proba(GRID)).max() < 0.25 * gap
+    assert np.allclose(base.merge([base], base=base).predict_proba(GRID), base.predict_proba(GRID))
+
+
+def test_classifiers_of_other_classes_are_refused():
+    options = {"num_inducing": 6, "warmup": 12, "refit": "never"}
+    one, two = (
+        sg.StreamingGPClassifier(**options).partial_fit(*labels(12, 0, num_classes=number)) for number in (2, 3)
+    )
+    with pytest.raises(OptionError, match=r"the same classes in the same order.*classes="):
+        one.merge([two])

@@ -1,5 +1,6 @@
 """Classification of streams, for scikit-learn."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, final
 
@@ -12,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from streamgp.errors import DTypeError, ValueRangeError
 from streamgp.likelihoods import Bernoulli
 from streamgp.streaming.estimator import AbstractStreamingEstimator, Batch, EstimatorState, generator_of
+from streamgp.streaming.merging import merge_classes
 from streamgp.streaming.model import StreamModel
 from streamgp.streaming.one_vs_rest import OneVsRest, PredictedLabels, unseen_probability
 from streamgp.streaming.scoring import ClassScore
@@ -198,6 +200,10 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
     def _sorted(self, probabilities: torch.Tensor) -> torch.Tensor:
         """Columns in the order of `classes_`."""
         return probabilities[..., torch.from_numpy(np.argsort(np.array(self._learner.classes)))]
+
+    @staticmethod
+    def _merged(learners: Sequence[OneVsRest], base: OneVsRest | None) -> OneVsRest:
+        return merge_classes(learners, base)
 
     def _likelihood(self) -> Any:
         return Bernoulli(self.link)

@@ -11,7 +11,7 @@ import numpy as np
 
 from streamgp.checks import check_choice
 from streamgp.errors import OptionError, ShapeError
-from streamgp.streaming.fields import date_format, is_missing, to_date, to_number
+from streamgp.streaming.fields import check_decimal_points, date_format, is_missing, to_date, to_number
 
 __all__ = ["KINDS", "Column", "Preprocessing"]
 
@@ -60,6 +60,8 @@ class Column:
             max_categories: Most texts that have a number of their own.
         """
         present = [value for value in values if not is_missing(value)]
+        if kind in (None, "number"):
+            check_decimal_points(present, name, share=_MOST)
         num_numbers = sum(to_number(_plain(value)) is not None for value in present)
         if kind is None and num_numbers >= _MOST * len(present):
             kind = "number"

@@ -3,7 +3,7 @@
 import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -12,7 +12,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, final
 import numpy as np
 import torch
 from gpytorch.kernels import Kernel
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -177,6 +177,34 @@ class AbstractStreamingEstimator(BaseEstimator, ABC, Generic[Learner]):
         check_is_fitted(self, "state_")
         return ScoreReport(self.state_.score or self._no_score())
 
+    def merge(self, others: Sequence[Any], *, base: Any = None) -> Any:
+        """Merge with models that learned other rows, without these, into a new one that knows all of them.
+
+        Beliefs add, so that with the same inducing points the result is that of learning all rows side by side. All
+        models need the same units, hyperparameters and classes: let them begin as copies of one model after its
+        warm-up, with `refit="never"`. The score report is that of this model.
+
+        Args:
+            others: The other models; they stay as they are.
+            base: The model of which all are copies, whose rows then count once. Without it, rows that several models
+                learned count several times.
+
+        Raises:
+            OptionError: If the models are not about the same thing.
+        """
+        models = [self, *others, *([] if base is None else [base])]
+        wrong = [type(model).__name__ for model in models if not isinstance(model, type(self))]
+        if wrong:
+            raise DTypeError(f"merge takes a list of {type(self).__name__}, but got {', '.join(wrong)}.")
+        learners = [model._learner for model in models]
+        learner = self._merged(learners[: len(others) + 1], None if base is None else learners[-1])
+        merged = clone(self)
+        for name, value in vars(self).items():
+            if name.endswith("_") and not name.startswith("_"):
+                setattr(merged, name, value)
+        merged.state_ = replace(self.state_, learner=learner)
+        return merged
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to a file that `streamgp.load` reads: arrays and a JSON description, no pickle; atomically.
 
@@ -208,6 +236,11 @@ class AbstractStreamingEstimator(BaseEstimator, ABC, Generic[Learner]):
     @abstractmethod
     def _likelihood(self) -> Any:
         """Name or object of the likelihood."""
+
+    @staticmethod
+    @abstractmethod
+    def _merged(learners: Sequence[Learner], base: Learner | None) -> Learner:
+        """A learner that knows the rows of all."""
 
     @abstractmethod
     def _start(self, settings: StreamSettings) -> Learner:

@@ -1,11 +1,15 @@
 """Fields of ordinary tables: numbers, dates, texts, and the usual words for nothing."""
 
 import math
+import re
 from collections.abc import Sequence
 from datetime import date, datetime
 
-__all__ = ["date_format", "is_missing", "to_date", "to_number"]
+from streamgp.errors import ValueRangeError
 
+__all__ = ["check_decimal_points", "date_format", "is_missing", "to_date", "to_number"]
+
+_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 _MISSING = ("", "na", "n/a", "nan", "nat", "null", "none", "?")
 # Tried in this order, each on all values: where several fit as many, the first is taken.
 _FORMATS = (
@@ -42,6 +46,28 @@ def to_number(value: object) -> float | None:
         return None
     except OverflowError:
         return math.inf
+
+
+def check_decimal_points(values: Sequence[object], name: str, *, share: float = 1.0) -> None:
+    """Refuse numbers with decimal commas, at least a share of the values: they would be taken for texts.
+
+    Args:
+        values: Those of a column that are not missing.
+        name: Of the column.
+        share: How many of them must be numbers if commas are read as points.
+
+    Raises:
+        ValueRangeError: If there is one.
+    """
+    with_comma = [value for value in values if isinstance(value, str) and _COMMA.fullmatch(value.strip())]
+    num_others = sum(to_number(value) is not None for value in values)
+    if with_comma and len(with_comma) + num_others >= share * len(values):
+        number = with_comma[0].strip()
+        raise ValueRangeError(
+            f"The column {name!r} holds numbers with decimal commas, such as {number!r}. Write them with points, "
+            f"{number.replace(',', '.')}: in a spreadsheet by its language, or with pandas by "
+            "read_csv(..., decimal=',') and to_csv."
+        )
 
 
 def date_format(values: Sequence[object], *, share: float = 1.0) -> str | None:

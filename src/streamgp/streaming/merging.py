@@ -16,9 +16,10 @@ from streamgp.streaming.bank import Bank
 from streamgp.streaming.learner import StreamLearner
 from streamgp.streaming.mixture import Mixture
 from streamgp.streaming.model import StreamModel
+from streamgp.streaming.one_vs_rest import OneVsRest
 from streamgp.streaming.points import Usage
 
-__all__ = ["merge_learners"]
+__all__ = ["merge_classes", "merge_learners"]
 
 _ADVICE = "Let all of them begin as copies of one model after its warm-up, with refit='never'."
 
@@ -69,6 +70,30 @@ def merge_learners(learners: Sequence[StreamLearner], base: StreamLearner | None
         num_outside=total("num_outside"),
         next_refit=learners[0].settings.next_refit(num_rows),
     )
+
+
+def merge_classes(learners: Sequence[OneVsRest], base: OneVsRest | None = None) -> OneVsRest:
+    """The same for learners of labels, which must have the same classes in the same order.
+
+    Args:
+        learners: At least one.
+        base: See `merge_learners`.
+    """
+    first = learners[0]
+    each = [*learners, *([] if base is None else [base])]
+    different = [learner.classes for learner in each if learner.classes != first.classes]
+    if different:
+        raise OptionError(
+            f"Models that are merged must have the same classes in the same order, but they are {list(first.classes)} "
+            f"and {list(different[0])}. Let all of them begin as copies of one model that was told of all, by "
+            "partial_fit(..., classes=...)."
+        )
+    merged = merge_learners([_of(learner) for learner in learners], None if base is None else _of(base))
+    return replace(first, learner=merged)
+
+
+def _of(labels: OneVsRest) -> StreamLearner:
+    return StreamLearner(labels.settings) if labels.learner is None else labels.learner
 
 
 def _model(learner: StreamLearner) -> StreamModel:

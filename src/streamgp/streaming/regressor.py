@@ -6,12 +6,11 @@ from typing import Any, final
 
 import numpy as np
 import torch
-from sklearn.base import RegressorMixin, clone
+from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from streamgp.errors import DTypeError
 from streamgp.streaming.estimator import (
     AbstractStreamingEstimator,
     Batch,
@@ -147,36 +146,6 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
             self._learn_rows(self._state_so_far(), batch)
         return self
 
-    def merge(
-        self, others: "Sequence[StreamingGPRegressor]", *, base: "StreamingGPRegressor | None" = None
-    ) -> "StreamingGPRegressor":
-        """Merge with models that learned other rows, without these, into a new one that knows all of them.
-
-        Beliefs add, so that with the same inducing points the result is that of learning all rows side by side. All
-        models need the same units and hyperparameters: let them begin as copies of one model after its warm-up, with
-        `refit="never"`. The score report is that of this model.
-
-        Args:
-            others: The other models; they stay as they are.
-            base: The model of which all are copies, whose rows then count once. Without it, rows that several models
-                learned count several times.
-
-        Raises:
-            OptionError: If the models are not about the same thing.
-        """
-        models = [self, *others, *([] if base is None else [base])]
-        wrong = [type(model).__name__ for model in models if not isinstance(model, StreamingGPRegressor)]
-        if wrong:
-            raise DTypeError(f"merge takes a list of StreamingGPRegressor, but got {', '.join(wrong)}.")
-        learners = [model._learner for model in models]
-        learner = merge_learners(learners[: len(others) + 1], None if base is None else learners[-1])
-        merged = clone(self)
-        for name, value in vars(self).items():
-            if name.endswith("_") and not name.startswith("_"):
-                setattr(merged, name, value)
-        merged.state_ = replace(self.state_, learner=learner)
-        return merged
-
     def predict(
         self,
         X: Any,
@@ -267,6 +236,10 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
 
     def _likelihood(self) -> Any:
         return self.likelihood
+
+    @staticmethod
+    def _merged(learners: Sequence[StreamLearner], base: StreamLearner | None) -> StreamLearner:
+        return merge_learners(learners, base)
 
     def _start(self, settings: StreamSettings) -> StreamLearner:
         return StreamLearner(settings)

@@ -3,7 +3,7 @@ import pytest
 from streamgp.cli.reading.lines import Position
 from streamgp.cli.reading.records import Record
 from streamgp.cli.stream.rows import Columns, Row, choose_columns, choose_likelihood, read_row
-from streamgp.errors import OptionError
+from streamgp.errors import OptionError, ValueRangeError
 from streamgp.streaming.columns import Column
 
 COLUMNS = Columns(("a", "b"), "y", None)
@@ -120,3 +120,8 @@ def test_what_targets_are_is_told_from_the_first(targets, likelihood):
 
 def test_targets_with_a_total_count_are_binomial():
     assert choose_likelihood([record(y=1, n=2)], TRIALS) == "binomial"
+
+
+def test_targets_with_decimal_commas_are_no_classes():
+    with pytest.raises(ValueRangeError, match="'y' holds numbers with decimal commas"):
+        choose_likelihood([record(y="1,5"), record(y="2,25")], COLUMNS)

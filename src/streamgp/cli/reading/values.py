@@ -4,9 +4,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from streamgp.streaming.fields import is_missing, to_number
+from streamgp.streaming.fields import check_decimal_points, is_missing, to_number
 
-__all__ = ["is_missing", "read_number", "to_number"]
+__all__ = ["check_decimal_points", "is_missing", "read_number", "to_number"]
 
 # Squares of larger numbers overflow, so that nothing could be learned from them.
 _LARGEST = 1e150

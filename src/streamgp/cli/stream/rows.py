@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, final
 
 from streamgp.cli.reading.lines import Position
 from streamgp.cli.reading.records import Record
-from streamgp.cli.reading.values import is_missing, read_number, to_number
+from streamgp.cli.reading.values import check_decimal_points, is_missing, read_number, to_number
 from streamgp.errors import OptionError
 from streamgp.streaming.columns import Column
 
@@ -108,6 +108,7 @@ def choose_likelihood(records: Iterable[Record], columns: Columns) -> str:
         return "binomial"
     numbers = [None if isinstance(target, bool) else to_number(target) for target in present]
     if any(number is None for number in numbers):
+        check_decimal_points(present, columns.target)
         return "classes"
     is_whole = all(number is not None and number.is_integer() for number in numbers)
     return "classes" if is_whole and len(set(numbers)) <= 2 and len(numbers) >= _ENOUGH_ROWS else "gaussian"
