@@ -2,7 +2,6 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from typing import ClassVar, TypeVar, final
 
 import torch
@@ -14,7 +13,7 @@ from streamgp.likelihoods.autograd import differentiate_twice
 from streamgp.likelihoods.learnable import Learnable
 from streamgp.likelihoods.marginal import log_concave_marginal, log_marginal
 from streamgp.likelihoods.outcomes import outcome_quantiles, outcome_variance
-from streamgp.likelihoods.parameters import check_broadcasts, check_support, to_float, to_probabilities
+from streamgp.likelihoods.parameters import Probabilities, check_broadcasts, check_support, to_float, to_probabilities
 from streamgp.likelihoods.quadrature import expectation, gauss_hermite, nodes_first, standard_deviation
 from streamgp.likelihoods.row_constants import RowConstants
 
@@ -282,10 +281,7 @@ class AbstractLikelihood(RowConstants, Learnable, ABC):
             )
 
     def predictive_quantiles(
-        self,
-        mean: Float[Tensor, "..."],
-        variance: Float[Tensor, "..."],
-        probabilities: Sequence[float] | Tensor,
+        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], probabilities: Probabilities
     ) -> Float[Tensor, "..."]:
         r"""Find quantiles of $y$ when $f \sim \mathcal{N}(m, v)$, along a new last axis.
 

@@ -1,6 +1,5 @@
 """What likelihoods of two outcomes have in common."""
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 import torch
@@ -8,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.likelihoods.base import AbstractLikelihood
+from streamgp.likelihoods.parameters import Probabilities
 from streamgp.likelihoods.quantiles import binary_quantiles
 
 __all__ = ["AbstractBinaryLikelihood"]
@@ -40,10 +40,7 @@ class AbstractBinaryLikelihood(AbstractLikelihood):
         return self.predictive_mean(mean, variance) * self.predictive_mean(-mean, variance)
 
     def predictive_quantiles(
-        self,
-        mean: Float[Tensor, "..."],
-        variance: Float[Tensor, "..."],
-        probabilities: Sequence[float] | Tensor,
+        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], probabilities: Probabilities
     ) -> Float[Tensor, "..."]:
         """Return 0 where the probability of 0 reaches the given one, else 1."""
         return binary_quantiles(self.predictive_mean(-mean, variance), probabilities)

@@ -2,7 +2,6 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
 from typing import ClassVar
 
 import torch
@@ -10,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.likelihoods.base import AbstractLikelihood
-from streamgp.likelihoods.parameters import check_support
+from streamgp.likelihoods.parameters import Probabilities, check_support
 from streamgp.likelihoods.quantiles import count_quantiles
 
 __all__ = ["AbstractCountLikelihood", "check_counts", "sample_counts"]
@@ -40,10 +39,7 @@ class AbstractCountLikelihood(AbstractLikelihood):
         return self.log_density(f, count)
 
     def predictive_quantiles(
-        self,
-        mean: Float[Tensor, "..."],
-        variance: Float[Tensor, "..."],
-        probabilities: Sequence[float] | Tensor,
+        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], probabilities: Probabilities
     ) -> Float[Tensor, "..."]:
         """Search for them among the counts."""
         return count_quantiles(

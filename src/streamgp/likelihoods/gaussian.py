@@ -1,7 +1,7 @@
 """Real numbers with Gaussian noise."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, final
 
@@ -12,6 +12,7 @@ from torch import Tensor
 from streamgp.checks import ArrayLike
 from streamgp.likelihoods.links import AbstractIdentityLink
 from streamgp.likelihoods.parameters import (
+    Probabilities,
     finite_exp,
     to_parameter,
     to_probabilities,
@@ -106,10 +107,7 @@ class Gaussian(AbstractIdentityLink):
         return total.expand(broadcast_shapes(mean.shape, total.shape))
 
     def predictive_quantiles(
-        self,
-        mean: Float[Tensor, "..."],
-        variance: Float[Tensor, "..."],
-        probabilities: Sequence[float] | Tensor,
+        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], probabilities: Probabilities
     ) -> Float[Tensor, "..."]:
         r"""Evaluate $m + \sqrt{v + \sigma^2} \, \Phi^{-1}(p)$; differentiable."""
         scores: Tensor = torch.special.ndtri(to_probabilities(probabilities, mean)).to(mean)

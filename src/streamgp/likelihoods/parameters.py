@@ -12,6 +12,7 @@ from streamgp.errors import ShapeError, SupportError, ValueRangeError
 from streamgp.shapes import is_broadcastable
 
 __all__ = [
+    "Probabilities",
     "check_broadcasts",
     "check_support",
     "finite_exp",
@@ -20,6 +21,9 @@ __all__ = [
     "to_parameter",
     "to_probabilities",
 ]
+
+# Of quantiles.
+Probabilities = Sequence[float] | Tensor
 
 # Exponents stop this far below the largest finite number, which leaves room for sums of e^10 = 22 000
 # such terms: at 78.7 in single and 699.8 in double precision.
@@ -60,7 +64,7 @@ def to_float(value: object, name: str) -> Tensor:
     return to_tensor(value, name)
 
 
-def to_probabilities(probabilities: Sequence[float] | Tensor, like: Tensor) -> Tensor:
+def to_probabilities(probabilities: Probabilities, like: Tensor) -> Tensor:
     """Convert probabilities of quantiles to a vector of float64 on the device of `like`."""
     vector = torch.as_tensor(probabilities, dtype=torch.float64, device=like.device)
     if vector.dim() != 1:

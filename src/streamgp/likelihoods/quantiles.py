@@ -1,14 +1,14 @@
 """Quantiles of mixtures: of counts through their latent thresholds, and of continuous targets."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.likelihoods.marginal import concave_drops
-from streamgp.likelihoods.parameters import to_probabilities
+from streamgp.likelihoods.parameters import Probabilities, to_probabilities
 from streamgp.likelihoods.quadrature import gauss_legendre, nodes_first, standard_deviation
 from streamgp.shapes import broadcast_shapes
 
@@ -80,7 +80,7 @@ def count_quantiles(
     *,
     mean: Float[Tensor, "..."],
     variance: Float[Tensor, "..."],
-    probabilities: Sequence[float] | Tensor,
+    probabilities: Probabilities,
 ) -> Float[Tensor, "... p"]:
     r"""Find the smallest count whose cumulative probability reaches each probability.
 
@@ -158,7 +158,7 @@ def continuous_quantiles(
     cumulative: Cumulative,
     center: Float[Tensor, "..."],
     scale: Float[Tensor, "..."],
-    probabilities: Sequence[float] | Tensor,
+    probabilities: Probabilities,
 ) -> Float[Tensor, "... p"]:
     r"""Invert a continuous cumulative distribution, by bisection.
 
@@ -186,9 +186,7 @@ def continuous_quantiles(
     return (0.5 * (low + high)).movedim(0, -1).to(center.dtype)
 
 
-def binary_quantiles(
-    failure_probability: Float[Tensor, "..."], probabilities: Sequence[float] | Tensor
-) -> Float[Tensor, "... p"]:
+def binary_quantiles(failure_probability: Float[Tensor, "..."], probabilities: Probabilities) -> Float[Tensor, "... p"]:
     """Find quantiles of a target that is 0 or 1: zero as long as $P(y = 0)$ reaches the probability."""
     wanted = to_probabilities(probabilities, failure_probability)
     slack = max(_SLACK, 4.0 * torch.finfo(failure_probability.dtype).eps)

@@ -1,6 +1,5 @@
 """Several classes."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, final
 
@@ -11,7 +10,7 @@ from torch import Tensor
 from streamgp.checks import check_count
 from streamgp.errors import UnsupportedError
 from streamgp.likelihoods.multi_latent import AbstractMultiLatentLikelihood
-from streamgp.likelihoods.parameters import check_support, to_float
+from streamgp.likelihoods.parameters import Probabilities, check_support, to_float
 
 __all__ = ["Softmax"]
 
@@ -95,7 +94,7 @@ class Softmax(AbstractMultiLatentLikelihood):
         raise UnsupportedError("Classes have no variance. Use Softmax.predictive_probabilities.")
 
     def predictive_quantiles(
-        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], probabilities: Sequence[float] | Tensor
+        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], probabilities: Probabilities
     ) -> Float[Tensor, "..."]:
         """Refuse: classes have no order."""
         raise UnsupportedError("Classes have no quantiles. Use Softmax.predictive_probabilities.")

@@ -1,7 +1,7 @@
 """Real numbers with heavy-tailed noise."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, final
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from streamgp.likelihoods.links import AbstractIdentityLink
 from streamgp.likelihoods.marginal import DROP
-from streamgp.likelihoods.parameters import finite_exp, to_parameter
+from streamgp.likelihoods.parameters import Probabilities, finite_exp, to_parameter
 from streamgp.likelihoods.quadrature import gauss_hermite, nodes_first, standard_deviation
 from streamgp.likelihoods.quantiles import continuous_quantiles
 from streamgp.shapes import broadcast_shapes
@@ -123,10 +123,7 @@ class StudentT(AbstractIdentityLink):
         return variance + s.square() * nu / (nu - 2.0) + torch.zeros_like(mean)
 
     def predictive_quantiles(
-        self,
-        mean: Float[Tensor, "..."],
-        variance: Float[Tensor, "..."],
-        probabilities: Sequence[float] | Tensor,
+        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], probabilities: Probabilities
     ) -> Float[Tensor, "..."]:
         r"""Bisect the mixture of normal distribution functions over the precision $\lambda$."""
         spread = self.predictive_variance(mean, variance).sqrt()

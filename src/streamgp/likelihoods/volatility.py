@@ -1,7 +1,7 @@
 """Returns whose standard deviation is the latent function."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, final
 
@@ -12,7 +12,7 @@ from torch import Tensor
 from streamgp.checks import check_count
 from streamgp.errors import ShapeError
 from streamgp.likelihoods.base import AbstractLikelihood
-from streamgp.likelihoods.parameters import finite_exp, to_parameter
+from streamgp.likelihoods.parameters import Probabilities, finite_exp, to_parameter
 from streamgp.likelihoods.quadrature import expectation, gauss_hermite, standard_deviation
 from streamgp.likelihoods.quantiles import continuous_quantiles
 
@@ -138,10 +138,7 @@ class Volatility(AbstractLikelihood):
         return expectation(lambda f: self.scale(f).square(), mean, variance, num_nodes=self.num_nodes)
 
     def predictive_quantiles(
-        self,
-        mean: Float[Tensor, "..."],
-        variance: Float[Tensor, "..."],
-        probabilities: Sequence[float] | Tensor,
+        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], probabilities: Probabilities
     ) -> Float[Tensor, "..."]:
         r"""Bisect the mixture $\mathbb{E}[\Phi(y / s(f))]$."""
         spread = self.predictive_variance(mean, variance).sqrt()

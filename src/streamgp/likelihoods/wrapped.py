@@ -1,7 +1,7 @@
 """Likelihoods of GPyTorch, by automatic differentiation and quadrature."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from streamgp.errors import UnsupportedError
 from streamgp.likelihoods.base import AbstractLikelihood
 from streamgp.likelihoods.bernoulli import Bernoulli
 from streamgp.likelihoods.gaussian import Gaussian
-from streamgp.likelihoods.parameters import check_support, to_float, to_probabilities
+from streamgp.likelihoods.parameters import Probabilities, check_support, to_float, to_probabilities
 from streamgp.likelihoods.quadrature import expectation, gauss_hermite, nodes_first, standard_deviation
 from streamgp.likelihoods.quantiles import continuous_quantiles
 from streamgp.likelihoods.student_t import StudentT
@@ -159,10 +159,7 @@ class WrappedLikelihood(AbstractLikelihood):
         return expectation(square, mean, variance, num_nodes=self.num_nodes)
 
     def predictive_quantiles(
-        self,
-        mean: Float[Tensor, "..."],
-        variance: Float[Tensor, "..."],
-        probabilities: Sequence[float] | Tensor,
+        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], probabilities: Probabilities
     ) -> Float[Tensor, "..."]:
         """Bisect the mixture of distribution functions, or sort draws if the distribution has none."""
         center, spread = self.predictive_mean(mean, variance), self.predictive_variance(mean, variance).sqrt()
@@ -206,7 +203,7 @@ class WrappedLikelihood(AbstractLikelihood):
         value: Tensor = function(self.conditional(f))
         return value.to(f)
 
-    def _drawn_quantiles(self, mean: Tensor, variance: Tensor, probabilities: Sequence[float] | Tensor) -> Tensor:
+    def _drawn_quantiles(self, mean: Tensor, variance: Tensor, probabilities: Probabilities) -> Tensor:
         """Take quantiles of draws, at latent values that are spread evenly in probability."""
         wanted = to_probabilities(probabilities, mean)
         grid = (torch.arange(_NUM_DRAWS, dtype=mean.dtype, device=mean.device) + 0.5) / _NUM_DRAWS

@@ -1,11 +1,11 @@
 """Classification of a stream, as an estimator of river."""
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
 import pandas as pd
-from gpytorch.kernels import Kernel
 from river import base
 
 from streamgp.errors import DTypeError
@@ -14,13 +14,13 @@ from streamgp.integrations.river.features import read_block, read_row
 from streamgp.likelihoods import Bernoulli
 from streamgp.sites import SiteRule
 from streamgp.streaming import OneVsRest
-from streamgp.streaming.drift import DriftDetector
 from streamgp.streaming.scoring import ClassScore
 
 __all__ = ["StreamingGPClassifier"]
 
 
 @final
+@dataclass(eq=False, repr=False)
 class StreamingGPClassifier(AbstractRiverEstimator[OneVsRest], base.MiniBatchClassifier):
     """Gaussian-process classification that learns from a stream in constant time and memory.
 
@@ -43,37 +43,11 @@ class StreamingGPClassifier(AbstractRiverEstimator[OneVsRest], base.MiniBatchCla
         seed: Seed of the choices of training.
     """
 
-    def __init__(
-        self,
-        *,
-        link: str = "probit",
-        kernel: Kernel | None = None,
-        num_inducing: int | str = 100,
-        max_inducing: int = 256,
-        warmup: int = 200,
-        refit: str | int = "auto",
-        buffer_size: int = 2000,
-        half_life: float | str | None = "auto",
-        sites: SiteRule | None = None,
-        drift_detector: DriftDetector | None = None,
-        on_drift: str = "rewarm",
-        seed: int = 0,
-    ) -> None:
-        super().__init__(
-            kernel=kernel,
-            num_inducing=num_inducing,
-            max_inducing=max_inducing,
-            warmup=warmup,
-            refit=refit,
-            buffer_size=buffer_size,
-            half_life=half_life,
-            drift_detector=drift_detector,
-            on_drift=on_drift,
-            seed=seed,
-        )
-        self.link = link
-        self.sites = sites
-        self._start(OneVsRest(self._settings(Bernoulli(link), sites)), ClassScore())
+    link: str = field(default="probit", kw_only=True)
+    sites: SiteRule | None = field(default=None, kw_only=True)
+
+    def _start(self) -> tuple[OneVsRest, ClassScore]:
+        return OneVsRest(self._settings(Bernoulli(self.link), self.sites)), ClassScore()
 
     @property
     def _multiclass(self) -> bool:

@@ -1,7 +1,8 @@
 """What the estimators of river share: their options, and a stream that is replaced when a step has succeeded."""
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any, Generic
 
 import numpy as np
@@ -19,35 +20,30 @@ from streamgp.streaming.scoring import ClassScore, ValueScore
 __all__ = ["AbstractRiverEstimator"]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class AbstractRiverEstimator(ABC, Generic[Learner]):
-    """An estimator around a frozen stream. River reads its options from attributes of their names."""
+    """An estimator around a frozen stream. River reads its options, and passes them on to copies, by name."""
 
-    _stream: NamedStream[Learner]
+    kernel: Kernel | None = None
+    num_inducing: int | str = 100
+    max_inducing: int = 256
+    warmup: int = 200
+    refit: str | int = "auto"
+    buffer_size: int = 2000
+    half_life: float | str | None = "auto"
+    drift_detector: DriftDetector | None = None
+    on_drift: str = "rewarm"
+    seed: int = 0
 
-    def __init__(
-        self,
-        *,
-        kernel: Kernel | None,
-        num_inducing: int | str,
-        max_inducing: int,
-        warmup: int,
-        refit: str | int,
-        buffer_size: int,
-        half_life: float | str | None,
-        drift_detector: DriftDetector | None,
-        on_drift: str,
-        seed: int,
-    ) -> None:
-        self.kernel = kernel
-        self.num_inducing = num_inducing
-        self.max_inducing = max_inducing
-        self.warmup = warmup
-        self.refit = refit
-        self.buffer_size = buffer_size
-        self.half_life = half_life
-        self.drift_detector = drift_detector
-        self.on_drift = on_drift
-        self.seed = seed
+    def __post_init__(self) -> None:
+        """Begin with a learner that has seen nothing."""
+        detector = self.drift_detector
+        watch = None if detector is None else DriftWatch.start(detector, self.on_drift)
+        self._stream: NamedStream[Learner] = NamedStream(*self._start(), watch)
+
+    @abstractmethod
+    def _start(self) -> tuple[Learner, ValueScore | ClassScore]:
+        """A learner that has seen nothing, and the score of its predictions."""
 
     @property
     def num_ignored(self) -> int:
@@ -73,12 +69,6 @@ class AbstractRiverEstimator(ABC, Generic[Learner]):
             seed=self.seed,
             **given,
         )
-
-    def _start(self, learner: Learner, score: ValueScore | ClassScore) -> None:
-        """Begin with a learner that has seen nothing."""
-        detector = self.drift_detector
-        watch = None if detector is None else DriftWatch.start(detector, self.on_drift)
-        self._stream = NamedStream(learner, score, watch)
 
     def _learn(self, names: Sequence[Hashable], values: np.ndarray, y: Any) -> None:
         if len(y):

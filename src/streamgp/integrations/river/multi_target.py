@@ -1,17 +1,16 @@
 """Regression of several targets of a stream, as an estimator of river."""
 
 from collections.abc import Hashable
+from dataclasses import dataclass
 from typing import Any, final
 
 import torch
-from gpytorch.kernels import Kernel
 from river import base
 
 from streamgp.errors import DTypeError, ValueRangeError
 from streamgp.integrations.river.estimator import AbstractRiverEstimator
 from streamgp.integrations.river.features import read_row
 from streamgp.streaming import StreamLearner
-from streamgp.streaming.drift import DriftDetector
 from streamgp.streaming.locks import lock_of
 from streamgp.streaming.prediction import StreamPrediction
 from streamgp.streaming.scoring import ValueScore
@@ -20,6 +19,7 @@ __all__ = ["StreamingGPMultiTargetRegressor"]
 
 
 @final
+@dataclass(eq=False, repr=False)
 class StreamingGPMultiTargetRegressor(AbstractRiverEstimator[StreamLearner], base.MultiTargetRegressor):
     """Gaussian-process regression of several real targets, which share kernel and inducing points.
 
@@ -41,34 +41,13 @@ class StreamingGPMultiTargetRegressor(AbstractRiverEstimator[StreamLearner], bas
         seed: Seed of the choices of training.
     """
 
-    def __init__(
-        self,
-        *,
-        kernel: Kernel | None = None,
-        num_inducing: int | str = 100,
-        max_inducing: int = 256,
-        warmup: int = 200,
-        refit: str | int = "auto",
-        buffer_size: int = 2000,
-        half_life: float | str | None = "auto",
-        drift_detector: DriftDetector | None = None,
-        on_drift: str = "rewarm",
-        seed: int = 0,
-    ) -> None:
-        super().__init__(
-            kernel=kernel,
-            num_inducing=num_inducing,
-            max_inducing=max_inducing,
-            warmup=warmup,
-            refit=refit,
-            buffer_size=buffer_size,
-            half_life=half_life,
-            drift_detector=drift_detector,
-            on_drift=on_drift,
-            seed=seed,
-        )
+    def __post_init__(self) -> None:
+        """Begin without targets."""
+        super().__post_init__()
         self._targets: tuple[Hashable, ...] = ()
-        self._start(StreamLearner(self._settings("gaussian")), ValueScore())
+
+    def _start(self) -> tuple[StreamLearner, ValueScore]:
+        return StreamLearner(self._settings("gaussian")), ValueScore()
 
     def learn_one(self, x: dict[Hashable, Any], y: dict[Hashable, float], **kwargs: Any) -> None:
         """Learn one row."""

@@ -1,12 +1,12 @@
 """Regression of a stream, as an estimator of river."""
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
 import pandas as pd
 import torch
-from gpytorch.kernels import Kernel
 from river import base
 
 from streamgp.integrations.river.estimator import AbstractRiverEstimator
@@ -14,7 +14,6 @@ from streamgp.integrations.river.features import read_block, read_row
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.sites import SiteRule
 from streamgp.streaming import StreamLearner
-from streamgp.streaming.drift import DriftDetector
 from streamgp.streaming.prediction import StreamPrediction
 from streamgp.streaming.scoring import ValueScore
 
@@ -22,6 +21,7 @@ __all__ = ["StreamingGPRegressor"]
 
 
 @final
+@dataclass(eq=False, repr=False)
 class StreamingGPRegressor(AbstractRiverEstimator[StreamLearner], base.MiniBatchRegressor):
     """Gaussian-process regression that learns from a stream in constant time and memory.
 
@@ -45,37 +45,11 @@ class StreamingGPRegressor(AbstractRiverEstimator[StreamLearner], base.MiniBatch
         seed: Seed of the choices of training.
     """
 
-    def __init__(
-        self,
-        likelihood: str | AbstractLikelihood = "gaussian",
-        *,
-        kernel: Kernel | None = None,
-        num_inducing: int | str = 100,
-        max_inducing: int = 256,
-        warmup: int = 200,
-        refit: str | int = "auto",
-        buffer_size: int = 2000,
-        half_life: float | str | None = "auto",
-        sites: SiteRule | None = None,
-        drift_detector: DriftDetector | None = None,
-        on_drift: str = "rewarm",
-        seed: int = 0,
-    ) -> None:
-        super().__init__(
-            kernel=kernel,
-            num_inducing=num_inducing,
-            max_inducing=max_inducing,
-            warmup=warmup,
-            refit=refit,
-            buffer_size=buffer_size,
-            half_life=half_life,
-            drift_detector=drift_detector,
-            on_drift=on_drift,
-            seed=seed,
-        )
-        self.likelihood = likelihood
-        self.sites = sites
-        self._start(StreamLearner(self._settings(likelihood, sites)), ValueScore())
+    likelihood: str | AbstractLikelihood = "gaussian"
+    sites: SiteRule | None = field(default=None, kw_only=True)
+
+    def _start(self) -> tuple[StreamLearner, ValueScore]:
+        return StreamLearner(self._settings(self.likelihood, self.sites)), ValueScore()
 
     def learn_one(self, x: dict[Hashable, Any], y: float) -> None:
         """Learn one row."""
