@@ -1,16 +1,14 @@
 """Global models on rover: batches of Thompson sampling and qGIBBON, with exact and sparse GPs."""
 
-import time
 from dataclasses import dataclass
 from typing import final
 
-import torch
 from gpytorch.kernels import MaternKernel, ScaleKernel
 
 from streamgp.acquisition import Search
 from streamgp.experiments.baselines.half_thompson import HalfThompson
-from streamgp.experiments.schema.rounding import rounded
 from streamgp.experiments.schema.study import Study, UnitOutcome
+from streamgp.experiments.studies.rover import optimize_rover
 from streamgp.optimizers import Optimizer
 from streamgp.problems import Rover
 
@@ -52,12 +50,10 @@ def run(problem: str, method: str, seed: int, settings: GlobalSettings) -> UnitO
         `num_evaluations` after the initial design and each step, `best`, the largest noise-free reward so far, and
         `seconds` of the processor for each step, fit and suggestion together.
     """
-    rover, generator = Rover(), torch.Generator().manual_seed(seed)
+    rover, rule = Rover(), HalfThompson(settings.num_candidates, settings.num_max_candidates)
     optimizer = Optimizer(
         rover.bounds,
-        acquisition=HalfThompson(settings.num_candidates, settings.num_max_candidates)
-        if method != "random"
-        else "random",
+        acquisition="random" if method == "random" else rule,
         num_initial=settings.num_initial,
         num_inducing=settings.num_evaluations if method == "exact" else settings.num_inducing,
         kernel=ScaleKernel(MaternKernel(2.5, ard_num_dims=rover.dim)).double(),
@@ -65,18 +61,7 @@ def run(problem: str, method: str, seed: int, settings: GlobalSettings) -> UnitO
         search=Search(settings.num_restarts, settings.raw_samples, settings.max_iterations),
         seed=seed,
     )
-    counts: list[int] = []
-    best, seconds, most = [], [], -float("inf")
-    while not counts or counts[-1] < settings.num_evaluations:
-        began = time.process_time()
-        X = optimizer.ask(settings.batch_size if counts else settings.num_initial)
-        if counts:
-            seconds.append(rounded(time.process_time() - began))
-        optimizer.tell(X, rover.observe(X, generator))
-        most = max(most, float(rover(X).max()))
-        counts.append(len(optimizer.X))
-        best.append(rounded(most))
-    return {"num_evaluations": counts, "best": best, "seconds": seconds}
+    return optimize_rover(optimizer, seed, settings)
 
 
 STUDY = Study(

@@ -9,10 +9,10 @@ import torch
 from streamgp.acquisition import LookaheadThompson, Thompson
 from streamgp.experiments.schema.rounding import rounded
 from streamgp.experiments.schema.study import Study, UnitOutcome
-from streamgp.optimizers import TurboOptimizer
+from streamgp.optimizers import Optimizer, TurboOptimizer
 from streamgp.problems import Rover
 
-__all__ = ["STUDY", "RoverSettings", "model_options"]
+__all__ = ["STUDY", "RoverSettings", "model_options", "optimize_rover"]
 
 
 @final
@@ -49,13 +49,29 @@ def run(problem: str, method: str, seed: int, settings: RoverSettings) -> UnitOu
         `seconds` of the processor for each step, fit and suggestion together, and `num_runs`, how often the search
         began.
     """
-    rover, generator = Rover(), torch.Generator().manual_seed(seed)
     optimizer = TurboOptimizer(
-        rover.bounds,
+        Rover().bounds,
         num_initial=settings.num_initial,
         seed=seed,
         **model_options(method, settings),
     )
+    outcome = optimize_rover(optimizer, seed, settings)
+    return {**outcome, "num_runs": optimizer.num_runs}
+
+
+def optimize_rover(optimizer: Optimizer | TurboOptimizer, seed: int, settings: Any) -> UnitOutcome:
+    """Evaluate rover where an optimizer suggests it, batch by batch.
+
+    Args:
+        optimizer: Without data.
+        seed: Of the noise.
+        settings: With `num_initial`, `batch_size` and `num_evaluations`.
+
+    Returns:
+        `num_evaluations` after the initial design and each step, `best`, the largest noise-free reward so far, and
+        `seconds` of the processor for each step, fit and suggestion together.
+    """
+    rover, generator = Rover(), torch.Generator().manual_seed(seed)
     counts: list[int] = []
     best, seconds, most = [], [], -float("inf")
     while not counts or counts[-1] < settings.num_evaluations:
@@ -67,7 +83,7 @@ def run(problem: str, method: str, seed: int, settings: RoverSettings) -> UnitOu
         most = max(most, float(rover(X).max()))
         counts.append(len(optimizer.X))
         best.append(rounded(most))
-    return {"num_evaluations": counts, "best": best, "seconds": seconds, "num_runs": optimizer.num_runs}
+    return {"num_evaluations": counts, "best": best, "seconds": seconds}
 
 
 def model_options(method: str, settings: RoverSettings) -> dict[str, Any]:
