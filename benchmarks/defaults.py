@@ -7,6 +7,8 @@ Results are lines of JSON, one for each (problem, method, q, seed), so that a ru
 
     python benchmarks/defaults.py --output DIRECTORY --seeds 20
     python benchmarks/defaults.py --output DIRECTORY --report
+
+With `--development`, functions of `development_problems.py` are run instead, by which defaults are chosen.
 """
 
 import argparse
@@ -21,9 +23,11 @@ import numpy as np
 import torch
 from default_methods import METHODS, run_method
 from default_problems import HELD_OUT, PROBLEMS
+from development_problems import DEVELOPMENT
 from scipy import stats
 
 BUDGETS = {1: 50, 4: 60}
+ALL = {**PROBLEMS, **DEVELOPMENT}
 Line = dict[str, Any]
 
 
@@ -40,7 +44,7 @@ def report(lines: Sequence[Line]) -> None:
     for line in lines:
         cells.setdefault((line["problem"], line["q"], line["seed"]), {})[line["method"]] = line
     for q in sorted({key[1] for key in cells}):
-        shown = [name for name in PROBLEMS if any(key[:2] == (name, q) for key in cells)]
+        shown = [name for name in ALL if any(key[:2] == (name, q) for key in cells)]
         print(f"q = {q}, {BUDGETS[q]} evaluations: true value of the recommended point, mean over seeds (difference to")
         print("streamgp of the same seeds, with its standard error; negative is better than ours), seconds per ask\n")
         for name in shown:
@@ -94,7 +98,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, required=True, help="directory of the results")
     parser.add_argument("--seeds", type=int, default=20, help="number of seeds, from 0")
-    parser.add_argument("--problems", nargs="*", default=list(PROBLEMS), choices=list(PROBLEMS))
+    parser.add_argument("--problems", nargs="*", choices=list(ALL), help="all declared ones by default")
+    parser.add_argument("--development", action="store_true", help="functions by which defaults are chosen")
     parser.add_argument("--methods", nargs="*", default=list(METHODS), choices=list(METHODS))
     parser.add_argument("--q", nargs="*", type=int, default=[1], choices=list(BUDGETS))
     parser.add_argument("--threads", type=int, default=None, help="of torch")
@@ -112,12 +117,12 @@ def main() -> None:
         for seed in range(options.seeds)
         for q in options.q
         for method in options.methods
-        for problem in options.problems
+        for problem in options.problems or (DEVELOPMENT if options.development else PROBLEMS)
     ]
     for problem, method, q, seed in () if options.report else units:
         if (problem, method, q, seed) in done:
             continue
-        result = run_method(method, PROBLEMS[problem], q, BUDGETS[q], seed)
+        result = run_method(method, ALL[problem], q, BUDGETS[q], seed)
         lines.append({"problem": problem, "method": method, "q": q, "seed": seed, **result})
         with path.open("a") as file:
             file.write(json.dumps(lines[-1]) + "\n")

@@ -27,7 +27,7 @@ def test_an_input_that_does_not_vary_has_a_width_of_one():
 
 def test_a_name_that_no_kernel_has_is_refused(rng):
     X = torch.rand(5, 2, generator=rng, dtype=torch.float64)
-    with pytest.raises(OptionError, match="one of 'matern', 'rbf', 'spherical_linear', but is 'cubic'"):
+    with pytest.raises(OptionError, match="one of 'interactions', 'matern', 'rbf', 'spherical_linear', but is 'cubic'"):
         sg.fit(X, X.sum(-1), kernel="cubic")
     with pytest.raises(OptionError, match="but is 'cubic'"):
         sg.Optimizer([(0.0, 1.0)], kernel="cubic")

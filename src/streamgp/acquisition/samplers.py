@@ -13,7 +13,7 @@ from torch import Tensor
 from streamgp.acquisition.matheron import MatheronSamples, sample_by_features, sample_jointly
 from streamgp.checks import check_choice
 from streamgp.errors import UnsupportedError
-from streamgp.gp import Prediction, SparseProcess, StationaryKernel
+from streamgp.gp import AbstractSpectralKernel, Prediction, SparseProcess
 from streamgp.models import OnlineGP
 from streamgp.models.site_noise import expected_noise_variance
 
@@ -79,7 +79,7 @@ class _OnlineGPSampler(AbstractSampler):
         return expected_noise_variance(self.model.likelihoods[0], prediction).expand(len(points))
 
     def _uses_paths(self, process: object, num_inputs: int) -> bool:
-        can = isinstance(process, SparseProcess) and isinstance(process.prior.kernel_function, StationaryKernel)
+        can = isinstance(process, SparseProcess) and isinstance(process.prior.kernel_function, AbstractSpectralKernel)
         if self.sampling == "paths" and not can:
             raise UnsupportedError(
                 "sampling='paths' needs a SparseGP with a Matérn or RBF kernel, plain or in a ScaleKernel, that was "

@@ -1,6 +1,6 @@
 """Gaussian processes: priors, sparse posteriors, and what they predict."""
 
-from streamgp.gp.kernel_function import AbstractKernelFunction
+from streamgp.gp.kernel_function import AbstractKernelFunction, AbstractSpectralKernel
 from streamgp.gp.kernels import ModuleKernel, read_kernel
 from streamgp.gp.paths import SamplePaths, sample_paths
 from streamgp.gp.prior import Prior
@@ -13,6 +13,7 @@ from streamgp.gp.stationary import StationaryKernel
 __all__ = [
     "AbstractKernelFunction",
     "AbstractProcess",
+    "AbstractSpectralKernel",
     "InducingFactor",
     "ModuleKernel",
     "Prediction",

@@ -1,11 +1,15 @@
 """Kernels as functions of two sets of inputs."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 from jaxtyping import Float
 from torch import Tensor
 
-__all__ = ["AbstractKernelFunction", "origin_of"]
+__all__ = ["AbstractKernelFunction", "AbstractSpectralKernel", "Normal", "origin_of"]
+
+# Standard normal numbers of a shape.
+Normal = Callable[..., Tensor]
 
 
 class AbstractKernelFunction(ABC):
@@ -18,6 +22,22 @@ class AbstractKernelFunction(ABC):
     @abstractmethod
     def diagonal(self, inputs: Float[Tensor, "*b n d"]) -> Float[Tensor, "*e n"]:
         """Evaluate each row with itself."""
+
+
+class AbstractSpectralKernel(AbstractKernelFunction):
+    r"""A kernel $\sigma^2 \, \mathbb E[\cos \omega^\top (x - x')]$ of inputs by their differences alone."""
+
+    lengthscale: Float[Tensor, "*k 1 d"]
+    outputscale: Float[Tensor, "*j"]
+
+    @abstractmethod
+    def frequencies(self, shape: tuple[int, ...], normal: Normal) -> Float[Tensor, "*b f d"]:
+        r"""Draw $\omega$.
+
+        Args:
+            shape: Leading axes, number of frequencies, and of dimensions.
+            normal: Source of standard normal numbers.
+        """
 
 
 def origin_of(inputs: Float[Tensor, "*b n d"]) -> Float[Tensor, " d"]:

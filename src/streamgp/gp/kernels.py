@@ -21,6 +21,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from streamgp.gp.coregionalization import CoregionalizationKernel, CoregionalizedFunction
+from streamgp.gp.interactions import InteractionKernel
 from streamgp.gp.kernel_function import AbstractKernelFunction, origin_of
 from streamgp.gp.spherical_linear import SphericalLinearKernel
 from streamgp.gp.stationary import read_stationary
@@ -159,6 +160,6 @@ def _read_known(kernel: Kernel) -> AbstractKernelFunction | None:
         return CombinedKernel(tuple(map(read_kernel, kernel.kernels)), type(kernel) is ProductKernel)
     if type(kernel) is CoregionalizationKernel:
         return CoregionalizedFunction(tuple(map(read_kernel, kernel.kernels)), kernel.mixing)
-    if type(kernel) is SphericalLinearKernel:
+    if type(kernel) in (InteractionKernel, SphericalLinearKernel):
         return kernel.function()
     return read_stationary(kernel, None)

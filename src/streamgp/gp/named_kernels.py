@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.errors import OptionError
+from streamgp.gp.interactions import InteractionKernel
 from streamgp.gp.spherical_linear import SphericalLinearKernel
 
 __all__ = ["NAMED_KERNELS", "check_kernel_name", "make_kernel"]
@@ -29,6 +30,7 @@ def _stationary(make: Callable[[int], Any]) -> Callable[[Tensor, Tensor], Kernel
 
 
 NAMED_KERNELS: dict[str, Callable[[Tensor, Tensor], Kernel]] = {
+    "interactions": _stationary(InteractionKernel),
     "matern": _stationary(lambda d: MaternKernel(2.5, ard_num_dims=d)),
     "rbf": _stationary(lambda d: RBFKernel(ard_num_dims=d)),
     "spherical_linear": lambda lower, upper: SphericalLinearKernel(len(lower)).within(lower, upper),

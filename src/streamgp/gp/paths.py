@@ -1,6 +1,5 @@
 """Functions drawn from a sparse posterior, which can be evaluated and differentiated anywhere."""
 
-import math
 from dataclasses import dataclass
 from typing import final
 
@@ -10,10 +9,9 @@ from torch import Tensor
 
 from streamgp.checks import check_inputs
 from streamgp.errors import UnsupportedError
-from streamgp.gp.kernel_function import origin_of
+from streamgp.gp.kernel_function import AbstractSpectralKernel, origin_of
 from streamgp.gp.prior import Prior
 from streamgp.gp.sparse import SparseProcess
-from streamgp.gp.stationary import StationaryKernel
 from streamgp.linalg import apply, solve_vector
 
 __all__ = ["SamplePaths", "sample_paths"]
@@ -70,7 +68,7 @@ def sample_paths(
     """
     Z, batch = process.inducing_points, process.batch_shape
     kernel = process.prior.kernel_function
-    if not isinstance(kernel, StationaryKernel):
+    if not isinstance(kernel, AbstractSpectralKernel):
         raise UnsupportedError(
             f"Sample paths need a kernel with known frequencies: RBFKernel or MaternKernel, plain or in a ScaleKernel, "
             f"without active_dims. The kernel is a {type(process.prior.kernel).__name__}. "
@@ -80,12 +78,7 @@ def sample_paths(
     def normal(*shape: int) -> Tensor:
         return torch.randn(*shape, generator=generator, dtype=Z.dtype, device=Z.device)
 
-    frequencies = normal(*batch, num_features, Z.shape[-1]) / kernel.lengthscale
-    if math.isfinite(kernel.smoothness):
-        # The spectral density of a Matérn kernel is a Student-t with 2 nu degrees of freedom.
-        degrees = round(2 * kernel.smoothness)
-        chi_squared = normal(*batch, num_features, degrees).square().sum(-1, keepdim=True)
-        frequencies = frequencies * (degrees / chi_squared).sqrt()
+    frequencies = kernel.frequencies((*batch, num_features, Z.shape[-1]), normal)
     amplitude = (kernel.outputscale / num_features).sqrt().unsqueeze(-1)
     feature_weights = normal(num_samples, *batch, 2 * num_features) * amplitude
     m = Z.shape[-2]

@@ -11,7 +11,7 @@ from gpytorch.kernels import Kernel, MaternKernel, RBFKernel
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.gp.kernel_function import AbstractKernelFunction, origin_of
+from streamgp.gp.kernel_function import AbstractSpectralKernel, Normal, origin_of
 from streamgp.shapes import broadcast_shapes
 
 __all__ = ["StationaryKernel", "read_stationary"]
@@ -29,7 +29,7 @@ _largest = torch.linalg.vector_norm
 
 @final
 @dataclass(frozen=True)
-class StationaryKernel(AbstractKernelFunction):
+class StationaryKernel(AbstractSpectralKernel):
     r"""A kernel $\sigma^2 k(\lVert (x - x') / \ell \rVert)$, evaluated in one fused step with its gradient.
 
     Attributes:
@@ -75,6 +75,15 @@ class StationaryKernel(AbstractKernelFunction):
     def diagonal(self, inputs: Tensor) -> Tensor:
         shape = broadcast_shapes(inputs.shape[:-1], (*self.outputscale.shape, 1))
         return self.outputscale.unsqueeze(-1).expand(shape)
+
+    def frequencies(self, shape: tuple[int, ...], normal: Normal) -> Float[Tensor, "*b f d"]:
+        frequencies = normal(*shape) / self.lengthscale
+        if not math.isfinite(self.smoothness):
+            return frequencies
+        # The spectral density of a Matérn kernel is a Student-t with 2 nu degrees of freedom.
+        degrees = round(2 * self.smoothness)
+        chi_squared = normal(*shape[:-1], degrees).square().sum(-1, keepdim=True)
+        return frequencies * (degrees / chi_squared).sqrt()
 
 
 def read_stationary(base: Kernel, outputscale: Tensor | None) -> StationaryKernel | None:

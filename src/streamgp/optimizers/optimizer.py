@@ -102,10 +102,10 @@ class Optimizer(AbstractLoop):
             num_initial: Number of points of the initial design, a scrambled Sobol sequence; 2 (d + 1) by default, at
                 most 30.
             num_inducing: Most inducing points of each model.
-            kernel: GPyTorch kernel for inputs in the unit cube, or `"matern"`, `"rbf"` or `"spherical_linear"`, a
-                linear model on a sphere for dozens of dimensions and more. By default one with a lengthscale for each
-                dimension: RBF of unit variance for real outcomes, which are standardised, and scaled Matérn-5/2 for
-                others.
+            kernel: GPyTorch kernel for inputs in the unit cube, or `"interactions"` (effects of single inputs, of
+                pairs and of all, by learned shares), `"matern"`, `"rbf"`, or `"spherical_linear"`, a linear model on a
+                sphere for dozens of dimensions and more. By default one with a lengthscale for each dimension: RBF of
+                unit variance for real outcomes, which are standardised, and scaled Matérn-5/2 for others.
             refit: When hyperparameters are learned again, before a suggestion: `"always"` if there is new data,
                 `"never"` after the first time, a number of new observations, or `"auto"`, which is always up to 500
                 observations and then for each 5 % of new ones. New data is absorbed in any case.

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from streamgp.errors import FileFormatError
 from streamgp.gp import Prior, SparseProcess
+from streamgp.gp.interactions import InteractionKernel
 from streamgp.gp.spherical_linear import SphericalLinearKernel
 from streamgp.likelihoods.registry import known_classes
 from streamgp.shapes import is_broadcastable
@@ -78,6 +79,7 @@ def _rebuild_process(
     return SparseProcess(prior, inducing_points, whitened_mean, whitened_root, float(jitter), information)
 
 
+register_module(InteractionKernel, sizes=("ard_num_dims",))
 register_module(SphericalLinearKernel, sizes=("ard_num_dims",))
 register(Prior, to_fields=_prior_fields, from_fields=_rebuild_prior)
 register(SparseProcess, from_fields=_rebuild_process, check=check_process)

@@ -101,8 +101,9 @@ def fit(  # type: ignore[misc] # the options of both are named here
         likelihood: One of `streamgp.likelihoods` or its name, such as `"poisson"`; Gaussian with learned noise by
             default.
         kernel: GPyTorch kernel, copied; a scaled Matérn-5/2 with a lengthscale for each dimension by default. Or
-            `"matern"`, `"rbf"`, or `"spherical_linear"`, a linear model on a sphere for many dimensions. Its
-            constraints and own priors are respected, and parameters with `requires_grad=False` stay as they are.
+            `"interactions"`, `"matern"`, `"rbf"`, or `"spherical_linear"`, a linear model on a sphere for many
+            dimensions. Its constraints and own priors are respected, and parameters with `requires_grad=False` stay as
+            they are.
         mean: GPyTorch mean, likewise; a constant by default.
         num_inducing: Number of inducing points, at most one for each input and carried point; `"auto"` doubles it from
             32 until the trace slack is below `slack_tolerance`.

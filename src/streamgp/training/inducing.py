@@ -10,7 +10,7 @@ from jaxtyping import Float
 from scipy.cluster.vq import kmeans2
 from torch import Tensor
 
-from streamgp.gp import StationaryKernel, read_kernel
+from streamgp.gp import AbstractSpectralKernel, read_kernel
 from streamgp.linalg import pivoted_cholesky
 
 __all__ = ["extend_points", "kmeans_points", "pivoted_points"]
@@ -95,7 +95,7 @@ def kmeans_points(
     if len(distinct) <= num_inducing:
         return distinct
     function = read_kernel(kernel)
-    scale = function.lengthscale.detach() if isinstance(function, StationaryKernel) else inputs.new_ones(1)
+    scale = function.lengthscale.detach() if isinstance(function, AbstractSpectralKernel) else inputs.new_ones(1)
     rng = np.random.default_rng(int(torch.randint(2**31, (), generator=generator)))
     points = (distinct / scale).cpu().numpy()
     with warnings.catch_warnings():
