@@ -30,7 +30,7 @@ def test_lines_that_have_not_run_are_left_out_and_named():
     assert "O-SVGP" not in FIGURE.describe(records)
     values, verdicts = FIGURE.tables(records)
     assert len(values.rows) == 2
-    assert {row[0]: row[2] for row in verdicts.rows}["O-SVGP"] == "not run"
+    assert {row[0]: row[2] for row in verdicts.rows}["O-SVGP"] == "no shared trials"
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def test_lines_that_have_not_run_are_said_to_be_missing():
     _, verdicts = FIGURE.tables(Records(tuple(each for each in some.all if each.problem == "swimmer")))
     said = {row[0]: row[2] for row in verdicts.rows}
     assert said["LA-MCTS, SVGP, TS"] == "better"
-    assert said["CMA-ES"] == "not run"
+    assert said["CMA-ES"] == "no shared trials"
 
 
 @pytest.mark.parametrize("count", [100, 200])

@@ -52,11 +52,12 @@ def test_a_figure_that_compares_what_there_is_keeps_lines_of_different_length(fi
     assert not select_trials(figure, without(records, *gone)).is_enough(figure)
 
 
-def test_one_line_alone_is_not_enough(figure, records):
+def test_one_line_alone_is_not_enough_without_published_values(figure, records):
     loose = replace(figure, needs_all=False)
     alone = without(
         records,
         *((p, m, s) for p in ("warm", "cold") for m in ("pot", "bag") for s in range(3) if (p, m) != ("warm", "pot")),
     )
     assert not select_trials(loose, alone).is_enough(loose)
+    assert select_trials(loose, alone).is_enough(replace(loose, has_published_values=True))
     assert not select_trials(loose, Records(())).is_enough(loose)

@@ -35,4 +35,5 @@ FIGURE = Figure(
     judge=_REWARDS.judge,
     tables=_REWARDS.tables,
     needs_all=False,
+    has_published_values=True,
 )

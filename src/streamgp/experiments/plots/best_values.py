@@ -183,11 +183,11 @@ def line_verdicts(lines: Sequence[tuple[str, Difference | None]], caption: str) 
     """A verdict on each line: better or worse than a reference, or no difference, with the one that would have shown.
 
     Args:
-        lines: Names of lines and their differences from the reference, large ones good; None where one has not run.
+        lines: Names of lines and their differences from the reference, large ones good; None where they share no trial.
         caption: What is compared.
     """
     checks = [is_missing(name) if one is None else is_larger(name, one) for name, one in lines]
-    words = {"holds": "better", "fails": "worse", "missing": "not run"}
+    words = {"holds": "better", "fails": "worse", "missing": "no shared trials"}
     rows = tuple(
         (name, "–" if one is None else str(one), check.if_open if status == "open" else words[status])
         for (name, one), check, status in zip(lines, checks, decide(checks), strict=True)

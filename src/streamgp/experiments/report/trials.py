@@ -34,11 +34,15 @@ class Trials:
     shorter: tuple[tuple[str, int], ...] = ()
 
     def is_enough(self, figure: Figure) -> bool:
-        """Whether a part of the claim can be judged: two lines with two trials each, or one of each line."""
+        """Whether a part of the claim can be judged: two lines with two trials each, or one of each line.
+
+        Where there are published values, one line with two trials is enough.
+        """
         if not figure.is_statistical or figure.needs_all:
             return self.num_trials >= (FEWEST_TRIALS if figure.is_statistical else 1)
         counts = Counter((record.problem, record.method) for record in self.records.all)
-        return sum(count >= FEWEST_TRIALS for count in counts.values()) >= 2
+        num_needed = 1 if figure.has_published_values else 2
+        return sum(count >= FEWEST_TRIALS for count in counts.values()) >= num_needed
 
 
 def select_trials(figure: Figure, records: Records) -> Trials:
