@@ -59,4 +59,4 @@ def test_a_gaussian_likelihood_is_known_noise():
     observation = read(X, Y, likelihood=Gaussian(0.3))
     assert observation.likelihood is None
     assert observation.noise is not None
-    assert float(observation.noise.values) == pytest.approx(0.3)
+    assert float(observation.noise.values) == 0.3

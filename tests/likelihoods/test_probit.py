@@ -10,14 +10,15 @@ from streamgp.likelihoods.probit import (
     probit_derivatives,
     signs,
 )
-from streamgp.testing.tolerances import tolerance
+from streamgp.testing.tolerances import approximation, rounding, tolerance
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_derivatives_are_continuous_where_the_formula_changes(dtype):
     z = torch.tensor([-1e-6, 0.0, 1e-6], dtype=dtype)
     for derivative in probit_derivatives(z):
-        assert_close(derivative, derivative[1].expand(3), rtol=1e-5, atol=0.0)
+        limits = approximation(1e-6 + rounding(dtype)["rtol"], "finite differences")
+        assert_close(derivative, derivative[1].expand(3), **limits)
 
 
 def test_derivatives_are_differentiable_everywhere():

@@ -6,6 +6,7 @@ from torch.testing import assert_close
 
 from streamgp.linalg import pivoted_cholesky
 from streamgp.testing.conditioning_laws import BATCH_SHAPES, DTYPES
+from streamgp.testing.tolerances import rounding
 
 
 def kernel(X, Y):
@@ -26,7 +27,7 @@ def test_pivots_and_residual_equal_lapack(rng):
     L = np.tril(factor)[:, :12]
     residual = np.empty(30)
     residual[order - 1] = np.diag(K[np.ix_(order - 1, order - 1)]) - (L**2).sum(1)
-    assert_close(chosen.residual, torch.from_numpy(residual), rtol=0, atol=1e-12)
+    assert_close(chosen.residual, torch.from_numpy(residual), **rounding(torch.float64, scale=1.5))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -50,7 +51,7 @@ def test_the_whole_matrix_gives_the_pivots_that_rows_give(rng, batch_shape, num_
     # The copies at 3 and 7 are alike, so either may be taken.
     assert torch.equal(whole.pivots.where(whole.pivots != 7, 3), rows.pivots.where(rows.pivots != 7, 3))
     assert torch.equal(whole.is_chosen, rows.is_chosen)
-    assert_close(whole.residual, rows.residual, rtol=0, atol=1e-10)
+    assert_close(whole.residual, rows.residual, **rounding(torch.float64))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -75,7 +76,7 @@ def test_starting_from_pivots_so_far_continues_as_if_they_had_been_chosen(rng):
     whole = run(X, 10)
     continued = run(X, 10, start=whole.pivots[:4])
     assert torch.equal(continued.pivots, whole.pivots)
-    assert_close(continued.residual, whole.residual, rtol=0, atol=1e-12)
+    assert_close(continued.residual, whole.residual, **rounding(torch.float64))
 
 
 def test_points_of_weight_zero_are_not_chosen(rng):
