@@ -15,9 +15,9 @@ which of these it is.
 draws exceeds; with the fixed seeds of the tests, it passes always or never.
 
 *Judgement.* A result that must be good and not exact (an optimum found, a fit near the truth, a share of a sample) is
-compared with a number in the test itself, as that number is the claim. The laws in `streamgp.testing` have no other
-literal tolerances. Tests of single modules have some 70 that are rounding or approximations and still written as
-numbers; new ones use the functions below.
+compared with a number in the test itself, as that number is the claim. The laws in `streamgp.testing` and the tests of
+`linalg`, `gp` and `conditioning` have hardly any other literal tolerances. Tests of training and of what is built on it
+have some that are rounding or approximations and still written as numbers; new ones use the functions below.
 """
 
 from typing import TYPE_CHECKING, Any, Literal
