@@ -1,6 +1,7 @@
 """Training that sees all observations in every step."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import final
 
@@ -16,7 +17,17 @@ from streamgp.training.parameters import Hyperparameters, hyperparameter_space
 from streamgp.training.priors import HyperPrior, read_priors
 from streamgp.training.sites_bound import FixedSites, optimal_sites, sites_bound
 
-__all__ = ["Log", "Task", "Trained", "evaluate", "hyper_prior", "likelihood_bounds", "target_variance", "train"]
+__all__ = [
+    "Log",
+    "Task",
+    "Trained",
+    "alternate",
+    "evaluate",
+    "hyper_prior",
+    "likelihood_bounds",
+    "target_variance",
+    "train",
+]
 
 # Rounds of hyperparameters at points chosen under the kernel of the round before, and iterations of each. Points that
 # are learned afterwards need to be chosen less well.
@@ -173,12 +184,35 @@ def climb(
     if setting.likelihood.is_gaussian:
         setting, _ = _ascend(setting, task, max_iterations=max_iterations, learn_inducing=learn_inducing)
         return setting
-    log, least_gain = task.log, SITE_GAIN * task.options.tolerance * task.data.num_data
+
+    def step(setting: Hyperparameters, most: int) -> tuple[Hyperparameters, Ascent]:
+        sites, _ = optimal_sites(setting, task.data, tolerance=SITE_TOLERANCE)
+        return _ascend(setting, task, max_iterations=most, learn_inducing=learn_inducing, sites=sites)
+
+    return alternate(step, setting, task, max_iterations=max_iterations, num_data=task.data.num_data)
+
+
+def alternate(
+    step: Callable[[Hyperparameters, int], tuple[Hyperparameters, Ascent]],
+    setting: Hyperparameters,
+    task: Task,
+    *,
+    max_iterations: int,
+    num_data: int,
+) -> Hyperparameters:
+    """Find sites and learn hyperparameters in turns, until there is no more to gain.
+
+    Args:
+        step: Finds the sites of a setting, and learns hyperparameters for at most so many iterations.
+        setting: The start.
+        task: Options and log.
+        max_iterations: Most iterations in all.
+        num_data: Number of observations.
+    """
+    log, least_gain = task.log, SITE_GAIN * task.options.tolerance * num_data
     spent, value = 0, -float("inf")
     while spent < max_iterations:
-        sites, _ = optimal_sites(setting, task.data, tolerance=SITE_TOLERANCE)
-        steps = min(SITE_ITERATIONS, max_iterations - spent)
-        setting, ascent = _ascend(setting, task, max_iterations=steps, learn_inducing=learn_inducing, sites=sites)
+        setting, ascent = step(setting, min(SITE_ITERATIONS, max_iterations - spent))
         spent += max(len(ascent.history) - 1, 1)
         if ascent.value - value < least_gain:
             log.reason, log.is_converged = "new sites and hyperparameters gained less than the tolerance", True

@@ -12,10 +12,10 @@ from streamgp.training.finishing import prior_process
 from streamgp.training.full_batch import (
     FINAL_SITE_TOLERANCE,
     SITE_GAIN,
-    SITE_ITERATIONS,
     SITE_TOLERANCE,
     Task,
     Trained,
+    alternate,
     hyper_prior,
     likelihood_bounds,
 )
@@ -49,7 +49,7 @@ def climb_over_shards(
         likelihood: What checks the targets.
         scaling: Units of training.
     """
-    options, log = task.options, task.log
+    options = task.options
     num_data = num_data * len(questions)
     if setting.likelihood.is_gaussian:
         layout = _layout(setting, task, likelihood=likelihood, scaling=scaling)
@@ -58,23 +58,17 @@ def climb_over_shards(
         )
         ascent = _ascend(objective, layout, task, num_data, max_iterations=options.most_iterations, gain=1.0)
         return layout.space().setting(ascent.x)
-    spent, value, least_gain = 0, -float("inf"), SITE_GAIN * options.tolerance * num_data
-    while spent < options.most_iterations:
+
+    def step(setting: Hyperparameters, most: int) -> tuple[Hyperparameters, Ascent]:
         layout = _layout(setting, task, likelihood=likelihood, scaling=scaling)
         place = Place(layout, layout.space().start)
         for shards in questions:
             find_sites_over_shards(shards, place, tolerance=SITE_TOLERANCE)
-        steps = min(SITE_ITERATIONS, options.most_iterations - spent)
         objective = _total([sites_objective(shards, layout) for shards in questions])
-        ascent = _ascend(objective, layout, task, num_data, max_iterations=steps, gain=SITE_GAIN)
-        setting = layout.space().setting(ascent.x)
-        spent += max(len(ascent.history) - 1, 1)
-        if ascent.value - value < least_gain:
-            log.reason, log.is_converged = "new sites and hyperparameters gained less than the tolerance", True
-            break
-        value = ascent.value
-        log.reason, log.is_converged = "the largest number of iterations was reached", False
-    return setting
+        ascent = _ascend(objective, layout, task, num_data, max_iterations=most, gain=SITE_GAIN)
+        return layout.space().setting(ascent.x), ascent
+
+    return alternate(step, setting, task, max_iterations=options.most_iterations, num_data=num_data)
 
 
 def evaluate_over_shards(
