@@ -1,9 +1,7 @@
 """A finite pool as a space: its points are the indices of members."""
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import cached_property
 from numbers import Integral
 from typing import Any, final
@@ -19,8 +17,9 @@ from streamgp.acquisition.pool import Pool
 from streamgp.acquisition.pool_belief import PoolBelief
 from streamgp.checks import check_finite, to_double
 from streamgp.conditioning import SparseGP
-from streamgp.errors import DTypeError, ShapeError, ValueRangeError
+from streamgp.errors import ShapeError, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood
+from streamgp.loops.pool_members import positions, read_costs, read_names
 from streamgp.loops.tables import parse_number
 from streamgp.seeds import seeded
 from streamgp.storage import register
@@ -82,8 +81,8 @@ class PoolSpace(AbstractSpace):
                 f"shape {tuple(X.shape)}. A single column is pool_X.reshape(-1, 1)."
             )
         n = len(check_finite(X, "pool_X"))
-        called = None if names is None else _read_names(names, n)
-        chosen = None if targets is None else read_indices(_positions(targets, called), n, "targets")
+        called = None if names is None else read_names(names, n)
+        chosen = None if targets is None else read_indices(positions(targets, called), n, "targets")
         if chosen is not None and not len(chosen):
             raise ValueRangeError("targets must name at least one member of the pool, but is empty. Pass None for all.")
         return cls(
@@ -94,7 +93,7 @@ class PoolSpace(AbstractSpace):
             is_standardized,
             seed,
             called,
-            None if costs is None else _read_costs(costs, n),
+            None if costs is None else read_costs(costs, n),
         )
 
     @cached_property
@@ -153,7 +152,7 @@ class PoolSpace(AbstractSpace):
         """Check indices or names of distinct members; a single one may be given as it is."""
         value = X if isinstance(X, bool) or not isinstance(X, Integral | str) else [X]
         value = value.reshape(1) if isinstance(value, Tensor) and not value.dim() else value
-        return read_indices(_positions(value, self.names), len(self.members), "indices" if name == "X" else name)
+        return read_indices(positions(value, self.names), len(self.members), "indices" if name == "X" else name)
 
     def read_inputs(self, X: Any) -> Float[Tensor, "n d"]:
         """Inputs of any places, which need not be members."""
@@ -271,43 +270,3 @@ class PoolSpace(AbstractSpace):
     def still_pending(self, pending: Tensor, told: Tensor) -> Int[Tensor, " r"]:
         """Without members that were told."""
         return pending[~torch.isin(pending, told)]
-
-
-def _read_names(names: Any, num_members: int) -> tuple[str, ...]:
-    called = tuple(str(name) for name in names)
-    if len(called) != num_members:
-        raise ShapeError(f"names must have one for each of the {num_members} members, but has {len(called)}.")
-    repeated = [name for name, count in Counter(called).items() if count > 1]
-    if repeated:
-        raise ValueRangeError(f"names must be different, but {repeated[0]!r} comes more than once. Number them.")
-    return called
-
-
-def _read_costs(costs: Any, num_members: int) -> Float[Tensor, " n"]:
-    values = to_double(costs, "costs")
-    if values.shape != (num_members,):
-        raise ShapeError(
-            f"costs must have shape ({num_members},), one for each member of the pool, but has {tuple(values.shape)}."
-        )
-    if not bool((check_finite(values, "costs") > 0).all()):
-        raise ValueRangeError(f"costs must be positive, but the least is {float(values.min()):g}.")
-    return values
-
-
-def _positions(value: Any, names: tuple[str, ...] | None) -> Any:
-    """Indices of members that are given by name; others as they are."""
-    given = list(value) if not isinstance(value, Tensor) and isinstance(value, Iterable) else []
-    if not given or not all(isinstance(one, str) for one in given):
-        return value
-    if names is None:
-        raise DTypeError(
-            f"Members of this pool have numbers and no names, but {given[0]!r} came. Pass names=... first."
-        )
-    place = {name: i for i, name in enumerate(names)}
-    for name in given:
-        if name not in place:
-            near = get_close_matches(name, names, n=1)
-            raise ValueRangeError(
-                f"There is no member {name!r} in the pool.{f' Did you mean {near[0]!r}?' if near else ''}"
-            )
-    return [place[name] for name in given]
