@@ -32,7 +32,7 @@ def learned_names(transform: object) -> list[str]:
 
 
 @final
-class WarpedKernel(Kernel):
+class WarpedKernel(Kernel):  # type: ignore[misc] # GPyTorch's kernels have no types
     r"""A kernel of transformed inputs, $k(w(x), w(x'))$, whose hyperparameters include those of the transform $w$."""
 
     def __init__(self, base_kernel: Kernel, transform: torch.nn.Module, bounds: Float[Tensor, "2 d"]) -> None:
@@ -116,8 +116,9 @@ def _fitted_to(transform: InputTransform, X: Tensor) -> Any:
 
 def _with_priors(transform: Any) -> Any:
     copy = deepcopy(transform)
-    for part in copy.modules():
-        if isinstance(part, Warp):
+    for module in copy.modules():
+        if isinstance(module, Warp):
+            part: Any = module  # its methods have no types
             for name in ("concentration0", "concentration1"):
                 if f"{name}_prior" not in part._priors:
                     part.register_prior(f"{name}_prior", LogNormalPrior(0.0, _WARP_VARIANCE**0.5), name)

@@ -89,7 +89,7 @@ class Forecast:
 
 def _calibrate(plan: Plan) -> dict[_Key, float]:
     """Guesses of a plan, times measured over guessed seconds at another scale, where a method has run there."""
-    found = {}
+    found: dict[_Key, float] = {}
     for other, records in plan.others:
         times: dict[str, list[float]] = defaultdict(list)
         for record in records.all:
