@@ -49,6 +49,11 @@ class StationaryKernel(AbstractSpectralKernel):
         if not _is_tracked(first, second, self.lengthscale, self.outputscale):
             # The bookkeeping of a gradient takes longer than one row of the matrix.
             with torch.no_grad():
+                if (
+                    second.shape[-2] == 1
+                    and first.dim() == second.dim() == self.lengthscale.dim() == amplitude.dim() == 2
+                ):
+                    return self._column(first, second).mul_(amplitude)
                 is_near = self._is_near(first, second)
                 x, z = _scaled(first, second, self.lengthscale, is_near=is_near)
                 value, _ = self.profile(_distance(x, z, self.factor, is_near=is_near))
@@ -56,6 +61,11 @@ class StationaryKernel(AbstractSpectralKernel):
         fused: Any = _FusedStationary  # torch leaves `apply` untyped
         how = self.profile, self.factor, self._is_near(first, second)
         return fused.apply(first, second, self.lengthscale, amplitude, how)
+
+    def _column(self, first: Float[Tensor, "n d"], second: Float[Tensor, "1 d"]) -> Float[Tensor, "n 1"]:
+        """The profile at the distances to one point, subtracted before divided: a stream asks for one at a time."""
+        s = torch.linalg.vector_norm((first - second).div_(self.lengthscale), dim=-1, keepdim=True)
+        return self.profile(s.mul_(self.factor).clamp_max_(_FAR))[0]
 
     @property
     def factor(self) -> float:

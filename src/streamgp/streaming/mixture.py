@@ -127,11 +127,10 @@ def _scales(squared_errors: np.ndarray, num_errors: np.ndarray) -> np.ndarray:
     return np.maximum((first + squared_errors) / (first + num_errors), _LEAST_SCALE)
 
 
-def student_log_density(
-    error: Float[Tensor, "..."], variance: Float[Tensor, "..."], degrees: float
-) -> Float[Tensor, "..."]:
+def student_log_density(error: np.ndarray, variance: np.ndarray, degrees: float) -> np.ndarray:
     """Log density of Student's t at an error, with squared scale `variance`; Gaussian for infinite degrees."""
+    ratio = error * error / variance
     if math.isinf(degrees):
-        return -0.5 * (torch.log(2.0 * math.pi * variance) + error.square() / variance)
+        return np.asarray(-0.5 * (np.log(2.0 * math.pi * variance) + ratio))
     constant = math.lgamma(0.5 * (degrees + 1.0)) - math.lgamma(0.5 * degrees) - 0.5 * math.log(degrees * math.pi)
-    return constant - 0.5 * variance.log() - 0.5 * (degrees + 1.0) * torch.log1p(error.square() / (degrees * variance))
+    return np.asarray(constant - 0.5 * (np.log(variance) + (degrees + 1.0) * np.log1p(ratio / degrees)))

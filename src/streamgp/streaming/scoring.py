@@ -104,16 +104,16 @@ class ValueScore:
             y: Targets.
             log_densities: Of these, by each expert, where they are known already.
         """
-        given = y.squeeze(-1) if prediction.is_flat else y
         is_discrete = prediction.likelihood.outcome_kind != "real"
-        upper = prediction.cumulative(given)
-        lower = prediction.cumulative(given - 1.0) if is_discrete else upper
+        targets = y.mT
+        upper = prediction.cumulatives(targets)
+        lower = prediction.cumulatives(targets - 1.0) if is_discrete else upper
         if upper is None or lower is None:
-            ends = prediction.quantiles(INTERVAL)
-            is_covered, middle = (ends[..., 0] <= given) & (given <= ends[..., 1]), None
+            ends = prediction.quantiles(INTERVAL).reshape(*y.shape, 2)
+            is_covered, middle = (ends[..., 0] <= y) & (y <= ends[..., 1]), None
         else:
             # Of whole numbers, half of the probability of the target itself counts.
-            is_covered, middle = (upper >= INTERVAL[0]) & (lower <= INTERVAL[1]), 0.5 * (lower + upper)
+            is_covered, middle = ((upper >= INTERVAL[0]) & (lower <= INTERVAL[1])).mT, (0.5 * (lower + upper)).mT
         if log_densities is None:
             log_densities = prediction.log_densities(y.mT)
         score = self if is_discrete == self.is_discrete else replace(self, is_discrete=is_discrete)
@@ -121,8 +121,8 @@ class ValueScore:
             y,
             mean=prediction.mean.reshape(y.shape),
             negative_log_density=-prediction.mixed(log_densities),
-            is_covered=is_covered.reshape(y.shape),
-            cumulative=None if middle is None else middle.reshape(y.shape),
+            is_covered=is_covered,
+            cumulative=middle,
         )
 
     def seen(self, y: Float[Tensor, "n o"]) -> "ValueScore":
