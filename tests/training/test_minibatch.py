@@ -9,6 +9,7 @@ from torch.testing import assert_close
 import streamgp as sg
 from streamgp.errors import OptionError
 from streamgp.likelihoods import Bernoulli, Gaussian, Poisson
+from streamgp.testing.tolerances import tolerance
 from streamgp.training import Minibatches
 from streamgp.training.collapsed import collapsed_bound
 from streamgp.training.features import Observed, observed_features
@@ -70,8 +71,8 @@ def test_sums_over_batches_give_belief_and_bound_of_all_data(rng, beta):
         belief, bound, slack = summed_belief(setting, parts, beta=beta)
         m, R, _ = belief.moments()
     process = optimal_process(setting, data, beta=beta)
-    assert_close(m, process.whitened_mean, rtol=1e-8, atol=1e-8)
-    assert_close(R @ R.mT, process.whitened_root @ process.whitened_root.mT, rtol=1e-8, atol=1e-8)
+    assert_close(m, process.whitened_mean, **tolerance(torch.float64))
+    assert_close(R @ R.mT, process.whitened_root @ process.whitened_root.mT, **tolerance(torch.float64))
     assert bound == pytest.approx(collapsed_bound(setting, data, setting.likelihood.noise_variance, beta=beta).item())
     assert slack == pytest.approx(evaluate(setting, data, Options()).trace_slack)
 

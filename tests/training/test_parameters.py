@@ -9,6 +9,7 @@ from gpytorch.means import ConstantMean
 from torch.testing import assert_close
 
 from streamgp.likelihoods import Bernoulli, Gaussian, StudentT
+from streamgp.testing.tolerances import rounding
 from streamgp.training.parameters import Hyperparameters, hyperparameter_space
 
 
@@ -34,11 +35,11 @@ CONSTRAINTS = [
 def test_the_start_is_the_setting_itself(constraint):
     setting = setting_with(constraint)
     space = hyperparameter_space(setting, learn_inducing=True)
-    again = space.setting(space.start)
-    assert_close(again.kernel.base_kernel.lengthscale, setting.kernel.base_kernel.lengthscale, rtol=1e-12, atol=0)
-    assert_close(again.likelihood.noise_variance, setting.likelihood.noise_variance.double(), rtol=1e-12, atol=0)
+    again, limits = space.setting(space.start), rounding(torch.float64)
+    assert_close(again.kernel.base_kernel.lengthscale, setting.kernel.base_kernel.lengthscale, **limits)
+    assert_close(again.likelihood.noise_variance, setting.likelihood.noise_variance.double(), **limits)
     lengthscale = space.evaluate(space.start, lambda s: s.kernel.base_kernel.lengthscale)
-    assert_close(lengthscale, setting.kernel.base_kernel.lengthscale, rtol=1e-12, atol=0)
+    assert_close(lengthscale, setting.kernel.base_kernel.lengthscale, **limits)
 
 
 @pytest.mark.parametrize("constraint", CONSTRAINTS)

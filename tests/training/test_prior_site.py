@@ -85,7 +85,7 @@ def test_the_bound_is_that_of_pseudo_data_and_new_observations_together(rng, noi
     # A Gaussian in the pseudo-targets is the site times this constant.
     constant = 0.5 * np.linalg.slogdet(2 * math.pi * noise_hat)[1] + 0.5 * pull @ noise_hat @ pull
     expected = log_normal(np.concatenate([y_hat, y]) - mu(joint), covariance) - 0.5 * trace + constant
-    assert_close(collapsed_bound(setting, data, noise).item(), expected, rtol=1e-8, atol=1e-8)
+    assert_close(collapsed_bound(setting, data, noise).item(), expected, **tolerance(torch.float64))
 
 
 CASES = [
