@@ -94,3 +94,14 @@ def test_what_could_have_been_detected_is_said():
     # (2.776 + 0.941) standard errors, the quantiles of t with 4 degrees of freedom at 97.5 % and 80 %.
     evidence = weigh([is_larger("a above b", Difference(0.1, 0.1, 5))]).evidence
     assert evidence.endswith("(no difference detected; an effect of 0.37 would have been).")
+
+
+def test_what_is_said_of_an_open_difference_fits_its_interval():
+    corrected = weigh([is_larger("a", Difference(0.28, 0.075, 5)), *(is_larger("b", Difference(0.0, 0.1, 5)),) * 3])
+    assert "a: +0.28 [+0.072, +0.49] over 5 trials (not told from chance once corrected" in corrected.evidence
+    assert weigh([is_larger("a", Difference(0.0, 0.0, 5))]).evidence.endswith("(equal in all trials).")
+
+
+def test_a_claim_of_which_nothing_has_run_has_no_parts():
+    assert not weigh([is_missing("a"), is_missing("b")]).has_parts
+    assert weigh([is_missing("a"), is_larger("b", Difference(0.1, 0.1, 5))]).has_parts

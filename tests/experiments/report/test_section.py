@@ -54,6 +54,13 @@ def test_one_trial_is_shown_but_not_judged(figure, records):
     assert "a verdict needs at least two" in section.evidence
 
 
+def test_a_claim_of_which_nothing_has_run_is_not_judged(figure, records):
+    empty = replace(figure, judge=lambda found: Judgement("undetected", "a above b (not run).", has_parts=False))
+    section = make_section(empty, records, (), scale="quick")
+    assert section.verdict_words == "Not judged"
+    assert "lines that the claim compares" in section.evidence
+
+
 def test_one_trial_is_enough_for_a_figure_that_is_not_statistical(figure, records):
     section = make_section(replace(figure, is_statistical=False), first_trial(records), (), scale="quick")
     assert section.verdict_words == "Reproduced"

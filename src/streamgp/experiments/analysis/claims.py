@@ -46,10 +46,19 @@ def is_larger(what: str, difference: Difference) -> Check:
         f"{what}: {difference}",
         "holds" if difference.mean > 0.0 else "fails",
         difference.p_value(),
-        "too few trials to tell"
-        if math.isnan(difference.detectable)
-        else f"no difference detected; an effect of {difference.detectable:.2g} would have been",
+        _open_words(difference),
     )
+
+
+def _open_words(difference: Difference) -> str:
+    """What to say of a difference that is not told from chance."""
+    if math.isnan(difference.detectable):
+        return "too few trials to tell"
+    if difference.detectable == 0.0:
+        return "equal in all trials"
+    if difference.p_value() <= _ERROR_RATE:
+        return "not told from chance once corrected for the number of comparisons"
+    return f"no difference detected; an effect of {difference.detectable:.2g} would have been"
 
 
 def is_met(what: str, *, is_true: bool) -> Check:
@@ -125,4 +134,5 @@ def weigh(checks: Sequence[Check]) -> Judgement:
     if num_tested > 1:
         evidence += f" Intervals are of 95 % each; what holds or fails is corrected for {num_tested} comparisons."
     settled = decide(checks, error_rate=_ERROR_RATE_OF_LOOKS)
-    return Judgement(verdict, evidence, is_decided=not {"open", "missing"} & set(settled))
+    has_parts = any(check.status != "missing" for check in checks)
+    return Judgement(verdict, evidence, is_decided=not {"open", "missing"} & set(settled), has_parts=has_parts)

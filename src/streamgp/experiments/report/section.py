@@ -72,6 +72,8 @@ class Section:
             return "Not all that the figure needs has run with these settings; the command below runs what is missing."
         if self.failures:
             return "It could not be judged; see the error."
+        if self.trials.num_trials > 1:
+            return "A verdict needs lines that the claim compares, with two trials in common; these have not run yet."
         return "One trial has no error to compare a difference with: a verdict needs at least two."
 
     @property
@@ -115,6 +117,8 @@ def make_section(figure: Figure, records: Records, issues: Sequence[Issue], *, s
     description = attempt("Describing the picture", figure.describe, figure.title) if is_shown else ""
     tables = attempt("Making the tables", figure.tables, ()) if is_shown else ()
     judgement = attempt("Judging", figure.judge, None) if is_judged else None
+    if judgement is not None and not judgement.has_parts:
+        judgement = None
     return Section(
         figure=figure,
         scale=scale,

@@ -29,11 +29,13 @@ class Judgement:
         verdict: `"reproduced"`, `"partly"`, `"not"`, or `"undetected"` where the trials are too few to tell.
         evidence: The numbers that say so, in a sentence or two.
         is_decided: Whether all parts of the claim are told from chance, at 1 % to allow for many looks.
+        has_parts: Whether the lines of any part of the claim have run; if not, there is no verdict.
     """
 
     verdict: Verdict
     evidence: str
     is_decided: bool = True
+    has_parts: bool = True
 
 
 @final
