@@ -47,3 +47,20 @@ def test_quantiles_of_real_targets_are_where_the_cumulative_probability_is_their
     for column, level in enumerate(LEVELS):
         reached = prediction.cumulative(quantiles[:, column])
         assert_close(reached, torch.full_like(reached, level), rtol=0.0, atol=1e-7)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("is_scaled", [False, True])
+@pytest.mark.parametrize("gap", [0.0, 0.5, 400.0])
+def test_quantiles_of_experts_that_disagree_are_those_of_the_mixture(gap, is_scaled):
+    mixture = Mixture.even(2, 1, is_scaled=is_scaled).judged(torch.tensor([[0.0], [1.5]], dtype=torch.float64))
+    mean = torch.tensor([-gap, gap], dtype=torch.float64).reshape(2, 1, 1)
+    unit = torch.ones(1, 1, dtype=torch.float64)
+    prediction = StreamPrediction(
+        mean, torch.tensor([0.2, 3.0]).double().reshape(2, 1, 1), mixture, Gaussian(0.1), 0 * unit, unit
+    )
+    levels = [1e-4, 0.05, 0.18, 0.5, 0.95]
+    found = prediction.quantiles(levels)[0]
+    for value, level in zip(found, levels, strict=True):
+        assert float(prediction.cumulative(value.reshape(1))) == pytest.approx(level, abs=1e-9)
+    assert torch.equal(prediction.quantiles(levels[3:4])[0], found[3:4])

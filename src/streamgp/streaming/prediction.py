@@ -19,6 +19,8 @@ from streamgp.streaming.mixture import Mixture, student_log_density
 __all__ = ["StreamPrediction"]
 
 _NUM_BISECTIONS = 50
+# Quantiles stand still when they move by less, in standard deviations of the narrowest expert.
+_SMALLEST_STEP = 1e-10
 # A count whose cumulative probability reaches a level but for this has reached it.
 _ROUNDING = 3e-8
 
@@ -180,22 +182,33 @@ class StreamPrediction:
         return values.squeeze(-2) if self.is_flat else values.mT
 
     def _student_quantiles(self, levels: Float[Tensor, " k"]) -> Float[Tensor, "c n k"]:
-        """By bisection between the least and the largest of the experts' quantiles."""
+        """By Newton's steps, kept between the least and the largest of the experts' quantiles by bisection.
+
+        Each quantile is left alone once it stands still, so that none hangs on what else is asked for.
+        """
         degrees, weights = self.mixture.degrees, self.mixture.weights.numpy()[:, None, None, None]
         sd = np.sqrt(self._squared_scale)[..., None]
-        mean = self.latent_mean.unsqueeze(-1).numpy()
-        each = mean + sd * _student_quantile(degrees, levels.numpy())
+        mean, p = self.latent_mean.unsqueeze(-1).numpy(), levels.numpy()
+        each = mean + sd * _student_quantile(degrees, p)
         counts = weights > 1e-9
         lower = np.where(counts, each, np.inf).min(0)
         upper = np.where(counts, each, -np.inf).max(0)
-        if len(mean) > 1:
-            for _ in range(_NUM_BISECTIONS):
-                middle = 0.5 * (lower + upper)
-                # One expert after the other: NumPy's sums are of another order where there is one level than for two.
-                cumulative = sum(weights * _student_cumulative(degrees, (middle - mean) / sd))
-                is_below = cumulative < levels.numpy()
-                lower, upper = np.where(is_below, middle, lower), np.where(is_below, upper, middle)
-        return torch.from_numpy(np.array(upper))
+        x, smallest = 0.5 * (lower + upper), _SMALLEST_STEP * sd.min(0)
+        moves = upper - lower > smallest
+        for _ in range(_NUM_BISECTIONS):
+            if not moves.any():
+                break
+            z = (x - mean) / sd
+            # One expert after the other: NumPy's sums are of another order where there is one level than for two.
+            excess = sum(weights * _student_cumulative(degrees, z)) - p
+            density = sum(weights * _student_density(degrees, z) / sd)
+            is_below = excess < 0.0
+            lower, upper = np.where(moves & is_below, x, lower), np.where(moves & ~is_below, x, upper)
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # between experts that are far apart
+                new = x - excess / density
+            new = np.where((lower < new) & (new < upper), new, 0.5 * (lower + upper))
+            x, moves = np.where(moves, new, x), moves & (np.abs(new - x) > smallest)
+        return torch.from_numpy(np.array(x))
 
     def _searched_quantiles(self, levels: Float[Tensor, " k"]) -> Float[Tensor, "c n k"]:
         """Between the least and the largest of the experts' quantiles; counts one by one."""
@@ -226,6 +239,10 @@ class StreamPrediction:
 
 def _student_cumulative(degrees: float, t: np.ndarray) -> np.ndarray:
     return np.asarray(ndtr(t) if math.isinf(degrees) else stdtr(degrees, t))
+
+
+def _student_density(degrees: float, t: np.ndarray) -> np.ndarray:
+    return np.exp(student_log_density(t, np.ones(()), degrees))
 
 
 def _student_quantile(degrees: float, p: np.ndarray) -> np.ndarray:
