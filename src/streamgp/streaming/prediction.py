@@ -193,7 +193,8 @@ class StreamPrediction:
         counts = weights > 1e-9
         lower = np.where(counts, each, np.inf).min(0)
         upper = np.where(counts, each, -np.inf).max(0)
-        x, smallest = 0.5 * (lower + upper), _SMALLEST_STEP * sd.min(0)
+        # Close to the quantile where experts agree, and between the bounds in any case.
+        x, smallest = np.clip(sum(weights * each), lower, upper), _SMALLEST_STEP * sd.min(0)
         moves = upper - lower > smallest
         for _ in range(_NUM_BISECTIONS):
             if not moves.any():
