@@ -23,11 +23,11 @@ import numpy as np
 import torch
 from default_methods import METHODS, run_method
 from default_problems import HELD_OUT, PROBLEMS
-from development_problems import DEVELOPMENT
+from development_problems import DEVELOPMENT, TRADE_OFFS
 from scipy import stats
 
 BUDGETS = {1: 50, 4: 60}
-ALL = {**PROBLEMS, **DEVELOPMENT}
+ALL = {**PROBLEMS, **DEVELOPMENT, **TRADE_OFFS}
 Line = dict[str, Any]
 
 

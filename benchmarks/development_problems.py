@@ -12,7 +12,7 @@ from default_problems import Point, Problem, array, cube
 
 import streamgp as sg
 
-__all__ = ["DEVELOPMENT", "log_regret", "typical_value"]
+__all__ = ["DEVELOPMENT", "TRADE_OFFS", "log_regret", "typical_value"]
 
 # Regrets below this share of a typical value are good enough: their logarithms are not told apart.
 _GOOD_ENOUGH = 1e-3
@@ -159,6 +159,24 @@ DEVELOPMENT = {
         },
         cake,
     ),
+}
+
+
+def zdt1(point: Point) -> list[float]:
+    x = array(point)
+    g = 1 + 9 * x[1:].mean()
+    return [float(x[0]), float(g * (1 - (x[0] / g) ** 0.5))]
+
+
+def bowls(point: Point) -> list[float]:
+    x = array(point)
+    return [float(((x - 0.2) ** 2).sum()), float((np.array([1, 2, 1]) * (x - 0.8) ** 2).sum())]
+
+
+# With two objectives.
+TRADE_OFFS = {
+    "zdt1-3": Problem(cube(3, 0.0, 1.0), zdt1, num_objectives=2, reference=(1.1, 10.0)),
+    "bowls-3": Problem(cube(3, 0.0, 1.0), bowls, num_objectives=2, reference=(2.0, 3.0)),
 }
 
 

@@ -4,12 +4,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import torch
-from botorch.utils.multi_objective.hypervolume import infer_reference_point
-from botorch.utils.multi_objective.pareto import is_non_dominated
 
 from streamgp.acquisition.abstract_rule import AbstractFunctionRule
 from streamgp.acquisition.context import Context
 from streamgp.acquisition.noisy_hypervolume import NoisyHypervolume
+from streamgp.acquisition.reference_point import find_reference_point
 from streamgp.storage import register
 
 __all__ = ["NoisyHypervolumeImprovement"]
@@ -21,7 +20,8 @@ __all__ = ["NoisyHypervolumeImprovement"]
 class NoisyHypervolumeImprovement(AbstractFunctionRule):
     """The expected improvement of the hypervolume over all known points, whose values are uncertain; in logarithms.
 
-    The reference point is a tenth of the Pareto set's range below its worst values, by posterior means.
+    The reference point has the worst values that are known, by posterior means, but is at least a tenth of the Pareto
+    set's range below the set, and at most the whole range.
 
     Attributes:
         num_samples: Samples of the values of known points; given these, it is in closed form.
@@ -36,5 +36,4 @@ class NoisyHypervolumeImprovement(AbstractFunctionRule):
         with torch.no_grad():
             posterior: Any = context.model.posterior(context.baseline)
             scores = context.objective.scores(posterior.mean)
-        reference = infer_reference_point(scores[is_non_dominated(scores)], scale=0.1)
-        return NoisyHypervolume(context, reference, num_samples=self.num_samples, seed=seed)
+        return NoisyHypervolume(context, find_reference_point(scores), num_samples=self.num_samples, seed=seed)

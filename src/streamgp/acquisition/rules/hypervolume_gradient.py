@@ -6,13 +6,12 @@ from typing import Any, ClassVar, final
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.sampling.normal import SobolQMCNormalSampler
-from botorch.utils.multi_objective.hypervolume import infer_reference_point
-from botorch.utils.multi_objective.pareto import is_non_dominated
 from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.acquisition.abstract_rule import AbstractFunctionRule
 from streamgp.acquisition.context import Context
+from streamgp.acquisition.reference_point import find_reference_point
 from streamgp.errors import UnsupportedError
 from streamgp.models import OnlineGP
 from streamgp.seeds import derived_seed, seeded
@@ -62,8 +61,7 @@ class _ExpectedArea(AcquisitionFunction):
         self.sampler = SobolQMCNormalSampler(torch.Size([num_fantasies]), seed=derived_seed(seed, 0))
         with torch.no_grad():
             known, now = (self._scores(context.model, points) for points in (context.baseline, W))
-            # A tenth of the range of today's Pareto set below its worst values, as for hypervolume improvement.
-            self.reference = infer_reference_point(known[is_non_dominated(known)], scale=0.1)
+            self.reference = find_reference_point(known)
             self.area = dominated_area(now, self.reference)
         self.set_X_pending(context.pending_or_none)
 
