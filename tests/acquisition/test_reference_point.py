@@ -27,3 +27,10 @@ def test_it_is_a_range_below_the_set_at_most():
 def test_points_that_are_dominated_do_not_change_the_range():
     inner = find_reference_point(with_point(0.5, 0.5))
     assert_close(inner, find_reference_point(FRONT))
+
+
+def test_a_single_best_point_has_the_range_of_all_others():
+    scores = torch.tensor([[0.0, -1.0], [-0.5, -3.0], [-0.2, -2.0]], dtype=torch.float64)
+    assert_close(find_reference_point(scores), torch.tensor([-0.5, -3.0], dtype=torch.float64))
+    same = torch.zeros(2, 2, dtype=torch.float64)
+    assert_close(find_reference_point(same), torch.full((2,), -0.1, dtype=torch.float64))

@@ -1,7 +1,6 @@
 """From where the volume that a Pareto set dominates is measured."""
 
 import torch
-from botorch.utils.multi_objective.hypervolume import infer_reference_point
 from botorch.utils.multi_objective.pareto import is_non_dominated
 from jaxtyping import Float
 from torch import Tensor
@@ -15,11 +14,16 @@ _NEAREST, _FARTHEST = 0.1, 1.0
 def find_reference_point(scores: Float[Tensor, "n o"]) -> Float[Tensor, " o"]:
     """The worst values that are known, not too near to the Pareto set and not too far from it.
 
-    From a point near the set, its ends would enclose next to no volume, and would not be looked for.
+    From a point near the set, its ends would enclose next to no volume, and would not be looked for. Where the set has
+    no range, as a single point has none, that of all known points counts: from the point itself, nothing would be worth
+    anything.
 
     Args:
         scores: Of known points, to be maximised.
     """
     front = scores[is_non_dominated(scores)]
-    nearest, farthest = (infer_reference_point(front, scale=scale) for scale in (_NEAREST, _FARTHEST))
-    return torch.minimum(nearest, torch.maximum(farthest, scores.amin(0)))
+    worst, of_all = front.amin(0), scores.amin(0)
+    width = front.amax(0) - worst
+    width = torch.where(width > 0.0, width, scores.amax(0) - of_all)
+    width = torch.where(width > 0.0, width, 1.0)
+    return torch.minimum(worst - _NEAREST * width, torch.maximum(worst - _FARTHEST * width, of_all))
