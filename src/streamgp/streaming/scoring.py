@@ -105,22 +105,23 @@ class ValueScore:
             log_densities: Of these, by each expert, where they are known already.
         """
         is_discrete = prediction.likelihood.outcome_kind != "real"
-        targets = y.mT
-        upper = prediction.cumulatives(targets)
-        lower = prediction.cumulatives(targets - 1.0) if is_discrete else upper
+        if log_densities is None:
+            log_densities = prediction.log_densities(y.mT)
+        log_density = prediction.mixed(log_densities)
+        lower = upper = prediction.cumulatives(y.mT)
+        if upper is not None and is_discrete:
+            lower = (upper - log_density.exp()).clamp_min(0.0)  # what is below a count; these have one output
         if upper is None or lower is None:
             ends = prediction.quantiles(INTERVAL).reshape(*y.shape, 2)
             is_covered, middle = (ends[..., 0] <= y) & (y <= ends[..., 1]), None
         else:
             # Of whole numbers, half of the probability of the target itself counts.
             is_covered, middle = ((upper >= INTERVAL[0]) & (lower <= INTERVAL[1])).mT, (0.5 * (lower + upper)).mT
-        if log_densities is None:
-            log_densities = prediction.log_densities(y.mT)
         score = self if is_discrete == self.is_discrete else replace(self, is_discrete=is_discrete)
         return score.add(
             y,
             mean=prediction.mean.reshape(y.shape),
-            negative_log_density=-prediction.mixed(log_densities),
+            negative_log_density=-log_density,
             is_covered=is_covered,
             cumulative=middle,
         )
