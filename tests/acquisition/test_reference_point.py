@@ -32,5 +32,7 @@ def test_points_that_are_dominated_do_not_change_the_range():
 def test_a_single_best_point_has_the_range_of_all_others():
     scores = torch.tensor([[0.0, -1.0], [-0.5, -3.0], [-0.2, -2.0]], dtype=torch.float64)
     assert_close(find_reference_point(scores), torch.tensor([-0.5, -3.0], dtype=torch.float64))
+    nearly = torch.cat([scores, torch.tensor([[-1e-9, -1.0 + 1e-9]], dtype=torch.float64)])
+    assert_close(find_reference_point(nearly), torch.tensor([-0.5, -3.0], dtype=torch.float64))
     same = torch.zeros(2, 2, dtype=torch.float64)
     assert_close(find_reference_point(same), torch.full((2,), -0.1, dtype=torch.float64))

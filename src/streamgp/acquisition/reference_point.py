@@ -9,6 +9,8 @@ __all__ = ["find_reference_point"]
 
 # How far the reference point is below the worst values of the Pareto set, in ranges of the set: at least, and at most.
 _NEAREST, _FARTHEST = 0.1, 1.0
+# A set whose range is a smaller share of that of all known points is taken for a single one.
+_SINGLE = 1e-3
 
 
 def find_reference_point(scores: Float[Tensor, "n o"]) -> Float[Tensor, " o"]:
@@ -23,7 +25,7 @@ def find_reference_point(scores: Float[Tensor, "n o"]) -> Float[Tensor, " o"]:
     """
     front = scores[is_non_dominated(scores)]
     worst, of_all = front.amin(0), scores.amin(0)
-    width = front.amax(0) - worst
-    width = torch.where(width > 0.0, width, scores.amax(0) - of_all)
+    width, whole = front.amax(0) - worst, scores.amax(0) - of_all
+    width = torch.where(width > _SINGLE * whole, width, whole)
     width = torch.where(width > 0.0, width, 1.0)
     return torch.minimum(worst - _NEAREST * width, torch.maximum(worst - _FARTHEST * width, of_all))
