@@ -325,7 +325,8 @@ def test_retention_must_be_positive(rng):
 @pytest.mark.parametrize("likelihood", [None, Bernoulli(), Poisson()])
 def test_members_of_a_batch_exchange_points_as_each_alone_does(rng, likelihood, dtype):
     num_members, m = 3, 6
-    lengthscales = torch.tensor([0.3, 0.6, 1.2], dtype=dtype)
+    # Short enough for the dtype that no exchange hangs on rounding, which differs between a batch and one alone.
+    lengthscales = torch.tensor([0.3, 0.6, 1.2], dtype=dtype) / (4 if dtype == torch.float32 else 1)
 
     def kernel(lengthscale):
         made = ScaleKernel(RBFKernel(batch_shape=lengthscale.shape), batch_shape=lengthscale.shape).to(dtype)
@@ -348,8 +349,7 @@ def test_members_of_a_batch_exchange_points_as_each_alone_does(rng, likelihood, 
         assert info.lost_trace.shape == (num_members,)
         num_swapped += info.num_swapped
     prediction = batch.predict(X)
-    # In single precision, 19 steps with a lengthscale of 1.2 cost digits.
-    limits = approximation(1e-5 if dtype == torch.float64 else 0.02, "iteration")
+    limits = approximation(1e-5 if dtype == torch.float64 else 1e-3, "iteration")
     for j, single in enumerate(singles):
         assert_close(batch.inducing_points[j], single.inducing_points)
         assert_close(prediction.mean[j], single.predict(X).mean, **limits)

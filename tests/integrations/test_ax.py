@@ -103,6 +103,7 @@ def play(client, num_trials, function):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_a_client_minimises_branin_and_continues_from_a_file(tmp_path):
     client = client_for(FLOATS, "-branin", strategy(num_initial=6))
     play(client, 12, lambda **x: {"branin": branin(**x)})

@@ -14,6 +14,8 @@ from streamgp.loops.observations import Observations
 from streamgp.loops.outcomes import Units
 from streamgp.loops.state import LoopState
 from streamgp.loops.surrogate import SparseSurrogate
+from streamgp.optimizers.lamcts import LaMCTSSettings, LaMCTSState
+from streamgp.optimizers.space_partition import PartitionSettings
 from streamgp.storage import register, save
 from streamgp.storage.registry import registered
 
@@ -172,5 +174,6 @@ def test_every_registered_class_of_loops_and_rules_has_an_example():
     made |= {loops.Box, loops.PoolSpace, loops.ParameterSpace, loops.LoopSettings}  # of whole loops, as the rest
     made |= {LoopState, Observations, SparseSurrogate, ExactSurrogate, Units}
     made |= {sg.Optimizer, sg.TurboOptimizer, sg.PoolLearner}
+    made |= {sg.LaMCTSOptimizer, LaMCTSSettings, LaMCTSState, PartitionSettings}  # tests/optimizers/test_lamcts.py
     names = ("acquisition.", "loops.", "optimizers.", "pools.")
     assert {each.cls for each in registered() if each.name.startswith(names)} <= made

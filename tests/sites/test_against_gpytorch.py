@@ -32,8 +32,9 @@ def bound(model, likelihood, X, y):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", LIKELIHOODS)
-@pytest.mark.parametrize("num_inducing", [pytest.param(25, marks=pytest.mark.thorough), 10])
+@pytest.mark.parametrize("num_inducing", [25, 10])
 def test_one_batch_of_everything_reaches_the_full_variational_optimum(rng, name, num_inducing):
     likelihood, outcome = LIKELIHOODS[name]
     X = torch.rand(25, 2, generator=rng, dtype=torch.float64)

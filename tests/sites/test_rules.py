@@ -65,7 +65,9 @@ def negative_bound(parameters, belief, log_density, nodes=100):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", LIKELIHOODS)
+@pytest.mark.parametrize(
+    "name", [name if name == "probit" else pytest.param(name, marks=pytest.mark.thorough) for name in LIKELIHOODS]
+)
 def test_variational_sites_reach_the_optimum_of_the_bound(rng, name):
     likelihood, outcome = LIKELIHOODS[name]
     belief = random_belief(rng)

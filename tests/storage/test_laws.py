@@ -19,6 +19,7 @@ from streamgp import likelihoods
 from streamgp.conditioning import SparseGP
 from streamgp.gp import Prior, SparseProcess
 from streamgp.likelihoods import AbstractLikelihood
+from streamgp.optimizers import TurboOptimizer
 from streamgp.storage import load, register, save
 from streamgp.storage.registry import StoredClass, registered
 from streamgp.streaming.drift import DriftWatch
@@ -40,6 +41,10 @@ LIKELIHOODS = {
 }
 
 
+# The first is never stored; of whole loops, those of tests/loops/test_storage.py are.
+NOT_MADE = (DriftWatch, TurboOptimizer)
+
+
 class Contents:
     """Random contents for annotations; axes of the same letter have the same size."""
 
@@ -52,7 +57,7 @@ class Contents:
     def of(self, hint):
         origin, arguments = get_origin(hint), get_args(hint)
         if origin in (Union, types.UnionType):
-            return self.of(self.draw.choice([each for each in arguments if each is not DriftWatch]))  # never stored
+            return self.of(self.draw.choice([each for each in arguments if each not in NOT_MADE]))
         if origin is Literal:
             return self.draw.choice(arguments)
         if origin is tuple and arguments[-1] is Ellipsis:

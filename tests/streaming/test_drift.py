@@ -56,7 +56,7 @@ def errors_of(model, X, f, y, *, block):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("on_drift", ["reset", "rewarm"])
-@pytest.mark.parametrize(("make", "block"), [("ADWIN", 10), ("PageHinkley", 1)])
+@pytest.mark.parametrize(("make", "block"), [("ADWIN", 10), pytest.param("PageHinkley", 1, marks=pytest.mark.thorough)])
 def test_after_an_abrupt_change_the_errors_recover_much_faster(numbers, on_drift, make, block):
     X, f, y = changing(numbers, 400, change=240)
     detector = drift.ADWIN() if make == "ADWIN" else drift.PageHinkley(threshold=20.0)

@@ -129,8 +129,10 @@ def counts(numbers, name, n):
     "name",
     [
         "gaussian",
-        "poisson",
-        *(pytest.param(each, marks=pytest.mark.thorough) for each in ("student_t", "negative_binomial", "binomial")),
+        *(
+            pytest.param(each, marks=pytest.mark.thorough)
+            for each in ("student_t", "poisson", "negative_binomial", "binomial")
+        ),
     ],
 )
 def test_intervals_cover_what_they_promise(numbers, name):

@@ -70,6 +70,7 @@ def test_with_a_point_for_each_input_it_is_the_exact_gp_at_its_best(rng):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_the_bound_is_no_lower_than_that_of_gpytorchs_svgp_after_many_steps(rng):
     X, _, y = waves(rng, 100)
     result = sg.fit(X, y, num_inducing=10, priors=None)
@@ -265,6 +266,7 @@ def test_the_same_seed_gives_the_same_result(rng):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_more_starts_are_no_worse(rng):
     X, _, y = waves(rng, 40)
     one, three = (sg.fit(X, y, num_inducing=5, num_starts=num, max_iterations=40) for num in (1, 3))
@@ -273,6 +275,7 @@ def test_more_starts_are_no_worse(rng):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_the_predictive_objective_beats_the_bound_at_its_own_game(rng):
     X, _, y = waves(rng, 60)
     elbo, pll = (sg.fit(X, y, num_inducing=6, objective=name, max_iterations=60) for name in ("elbo", "pll"))
@@ -282,7 +285,7 @@ def test_the_predictive_objective_beats_the_bound_at_its_own_game(rng):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("likelihood", [None, Poisson()])
+@pytest.mark.parametrize("likelihood", [None, pytest.param(Poisson(), marks=pytest.mark.thorough)])
 def test_a_low_temperature_fits_more_closely(rng, likelihood):
     X, f, y = waves(rng, 50)
     y = y if likelihood is None else torch.poisson(f.exp(), generator=rng)

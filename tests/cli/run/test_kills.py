@@ -50,6 +50,7 @@ def units_of(session: int) -> list[int]:
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform != "linux", reason="looks through /proc")
 def test_a_killed_run_goes_on_to_the_same_results(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -21,6 +21,7 @@ TASKS = [
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_a_worker_that_is_killed_costs_no_unit(tmp_path):
     distributed = pytest.importorskip("distributed", reason="needs the extra streamgp[dask]")
     failed = []

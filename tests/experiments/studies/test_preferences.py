@@ -25,7 +25,7 @@ TINY = PreferenceSettings(
 @pytest.mark.parametrize(
     ("problem", "method"),
     [
-        ("within", "svgp-exact-kg"),
+        pytest.param("within", "svgp-exact-kg", marks=pytest.mark.thorough),
         ("incumbent", "svgp-qkg"),
         ("within", "laplace-qeubo"),
         pytest.param("incumbent", "random", marks=pytest.mark.thorough),

@@ -66,6 +66,7 @@ def test_columns_of_data_frames_keep_their_names(client, data):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_classes_are_told_apart(client, data):
     X = data[0][:30]
     # With errors, so that sites are found in few steps.
