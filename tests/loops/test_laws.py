@@ -83,6 +83,7 @@ def advance(loop, outcomes, num_steps):
     return torch.cat(suggested)
 
 
+@pytest.mark.thorough  # a saved loop that goes on repeats it, too
 def test_the_same_seed_and_calls_give_the_same_suggestions(loop):
     make, outcomes = loop
     first = advance(make(3), outcomes, 2)

@@ -70,7 +70,7 @@ def test_small_outcomes_can_be_wanted_and_failures_told():
     assert optimizer.num_runs >= 1
 
 
-@pytest.mark.parametrize("num_told", [3, 10, 18])
+@pytest.mark.parametrize("num_told", [3, 10, pytest.param(18, marks=pytest.mark.thorough)])
 def test_a_saved_search_goes_on_as_it_would_have(tmp_path, num_told):
     """In the initial design, in that of a run, and in a trust region with a model."""
     optimizer = make(num_initial=6)

@@ -211,7 +211,7 @@ def test_inducing_points_are_in_the_units_of_the_user(numbers):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", [1, 64])
+@pytest.mark.parametrize("block", [pytest.param(1, marks=pytest.mark.thorough), 64])
 def test_memory_is_bounded(numbers, block):
     X, f, y = waves(numbers, 320)
     model = small(buffer_size=80, refit=120)

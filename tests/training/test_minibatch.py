@@ -78,6 +78,7 @@ def test_sums_over_batches_give_belief_and_bound_of_all_data(rng, beta):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_minibatches_come_near_the_bound_of_all_data_at_once(rng):
     X, _, y = waves(rng, 2000)
     whole = sg.fit(X, y, num_inducing=20)

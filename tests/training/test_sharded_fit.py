@@ -39,6 +39,7 @@ def test_two_classes_are_one_fit_of_the_second(data):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_several_classes_share_hyperparameters_however_rows_are_divided(data):
     labels = np.digitize(data[1], [-1.0, 1.0])
     whole, apart = (shards(data[0], labels, cut=cut) for cut in (None, 13))

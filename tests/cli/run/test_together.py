@@ -22,6 +22,7 @@ label = "x"
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_three_runs_do_every_unit_once(tmp_path):
     (tmp_path / "mine.toml").write_text(TEXT)
     runs = [

@@ -102,7 +102,7 @@ def test_settings_can_be_read(scale):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["svgp-qkg", "exact-qnei"])
+@pytest.mark.parametrize("method", [pytest.param("svgp-qkg", marks=pytest.mark.thorough), "exact-qnei"])
 def test_a_unit_repeats_bit_for_bit_on_the_same_machine(method):
     task = UnitTask(Unit("hartmann", "tiny", "noise0.5-q3", method, 3), STUDY, TINY)
     first, second = (execute_apart(task).outcome for _ in range(2))

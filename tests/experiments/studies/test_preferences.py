@@ -26,7 +26,7 @@ TINY = PreferenceSettings(
     ("problem", "method"),
     [
         pytest.param("within", "svgp-exact-kg", marks=pytest.mark.thorough),
-        ("incumbent", "svgp-qkg"),
+        pytest.param("incumbent", "svgp-qkg", marks=pytest.mark.thorough),
         ("within", "laplace-qeubo"),
         pytest.param("incumbent", "random", marks=pytest.mark.thorough),
     ],

@@ -126,6 +126,7 @@ def constrained_corner(trial):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_suggestions_keep_to_constraints():
     study = run(constrained_corner, 10, n_startup_trials=6, search=FAIR)
     # Without the constraint zero would be found at once.

@@ -47,7 +47,7 @@ def test_value_and_gradient_are_those_of_all_rows_at_once(rng, beta):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", [pytest.param(torch.float32, marks=pytest.mark.thorough), torch.float64])
 def test_a_fit_over_shards_is_the_fit_of_all_rows(rng, dtype):
     X = torch.rand(40, 2, generator=rng, dtype=torch.float64).to(dtype)
     y = torch.sin(5.0 * X[:, 0]) + X[:, 1] + 0.1 * torch.randn(40, generator=rng).to(dtype)
