@@ -11,7 +11,7 @@ from torch import Tensor
 from streamgp.checks import check_count, to_double
 from streamgp.errors import StreamGPWarning
 
-__all__ = ["run_loop"]
+__all__ = ["BatchRuns", "run_loop"]
 
 
 @runtime_checkable
@@ -63,6 +63,30 @@ def run_loop(
                 bar.advance(task)
             if is_batch:
                 loop.tell(X, torch.cat(rows).squeeze(-1))
+
+
+class BatchRuns:
+    """A loop whose batches are told together, and which can be run by itself."""
+
+    def run(
+        self: Any, function: Callable[[Tensor], Any], num_evaluations: int, *, q: int = 10, progress: bool = True
+    ) -> Any:
+        """Evaluate a function again and again where the optimizer suggests it.
+
+        A function that raises an exception, or returns a number that is not finite, has failed there: that is told, and
+        the loop goes on. Exceptions are shown as warnings.
+
+        Args:
+            function: Of one point `(d,)`, in the user's units; returns the outcome.
+            num_evaluations: Number of calls, failed ones included.
+            q: How many points to ask for, and to tell, at a time.
+            progress: Show a progress bar.
+
+        Returns:
+            The best point.
+        """
+        run_loop(self, function, num_evaluations, q=q, progress=progress, is_batch=True)
+        return self.best()
 
 
 def _evaluate(function: Callable[[Any], Any], point: Any, num_outcomes: int) -> Float[Tensor, "1 o"]:

@@ -3,7 +3,7 @@
 import math
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
 
@@ -17,7 +17,7 @@ from streamgp.acquisition import AbstractRule, RegionRules
 from streamgp.checks import check_count
 from streamgp.errors import DTypeError, ShapeError, UnsupportedError
 from streamgp.loops import Best, Box
-from streamgp.loops.running import run_loop
+from streamgp.loops.running import BatchRuns
 from streamgp.optimizers.space_partition import PartitionNode, PartitionSettings, choose_leaf, grow_tree, sample_leaf
 from streamgp.optimizers.turbo import TurboOptimizer
 from streamgp.storage import load, register, save
@@ -73,7 +73,7 @@ class LaMCTSState:
 
 
 @final
-class LaMCTSOptimizer:
+class LaMCTSOptimizer(BatchRuns):
     """Bayesian optimisation in trust regions, each of which starts in the most promising part of the box.
 
     After an initial design, a tree cuts the box into good and bad parts by all outcomes so far, an upper confidence
@@ -201,26 +201,6 @@ class LaMCTSOptimizer:
         outcome = float(values[index]) * (1.0 if self._settings.maximize else -1.0)
         point = self._settings.box.show(torch.from_numpy(X[index : index + 1]))[0]
         return Best(point, mean=outcome, std=math.nan, probability_feasible=1.0, observed=outcome)
-
-    def run(
-        self, function: Callable[[Tensor], Any], num_evaluations: int, *, q: int = 10, progress: bool = True
-    ) -> Best:
-        """Evaluate a function again and again where the optimizer suggests it.
-
-        A function that raises an exception, or returns a number that is not finite, has failed there: that is told, and
-        the loop goes on. Exceptions are shown as warnings.
-
-        Args:
-            function: Of one point `(d,)`, in the user's units; returns the outcome.
-            num_evaluations: Number of calls, failed ones included.
-            q: How many points to ask for, and to tell, at a time.
-            progress: Show a progress bar.
-
-        Returns:
-            The best point.
-        """
-        run_loop(self, function, num_evaluations, q=q, progress=progress, is_batch=True)
-        return self.best()
 
     @property
     def X(self) -> Tensor:  # noqa: N802 # as BoTorch calls it

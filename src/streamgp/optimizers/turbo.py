@@ -1,6 +1,6 @@
 """The trust-region optimizer that users hold."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, final
 
 from torch import Tensor
@@ -14,7 +14,7 @@ from streamgp.errors import DTypeError, OptionError, UnsupportedError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.loops import AbstractLoop, Box, LoopSettings, Objective, SurrogateSettings, Training
 from streamgp.loops.plots import draw_region
-from streamgp.loops.running import run_loop
+from streamgp.loops.running import BatchRuns
 from streamgp.storage import register
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _MODELS = ("sparse", "exact")
 
 
 @final
-class TurboOptimizer(AbstractLoop):
+class TurboOptimizer(BatchRuns, AbstractLoop):
     """Bayesian optimisation in a trust region, for many dimensions, large batches and thousands of evaluations.
 
     A box around the best point is searched by Thompson sampling from a sparse GP. It grows with success, shrinks with
@@ -128,26 +128,6 @@ class TurboOptimizer(AbstractLoop):
     def num_runs(self) -> int:
         """How often the search has begun."""
         return self._memory.num_runs
-
-    def run(
-        self, function: Callable[[Tensor], Any], num_evaluations: int, *, q: int = 10, progress: bool = True
-    ) -> Any:
-        """Evaluate a function again and again where the optimizer suggests it.
-
-        A function that raises an exception, or returns a number that is not finite, has failed there: that is told, and
-        the loop goes on. Exceptions are shown as warnings.
-
-        Args:
-            function: Of one point `(d,)`, in the user's units; returns the outcome.
-            num_evaluations: Number of calls, failed ones included.
-            q: How many points to ask for, and to tell, at a time.
-            progress: Show a progress bar.
-
-        Returns:
-            The best point.
-        """
-        run_loop(self, function, num_evaluations, q=q, progress=progress, is_batch=True)
-        return self.best()
 
     def plot_trust_region(self, axes: "Axes | None" = None) -> "Axes":
         """Draw the length of the trust region against evaluations.
