@@ -1,3 +1,4 @@
+import operator
 import os
 import signal
 import time
@@ -51,6 +52,15 @@ def test_steps_keep_on_the_workers_what_they_are_given(client):
     assert shards.run(lambda index, shard, kept: (kept, kept), is_first=True) == [None, None, None]
 
 
+def test_answers_are_added_on_the_workers_in_the_order_of_the_shards(client):
+    shards = put(client, 19)
+    assert shards.ask(lambda index, shard, kept: [index], plus=operator.add) == [list(range(19))]
+    assert shards.run(lambda index, shard, kept: (index, [-index]), is_first=True, plus=operator.add) == [
+        [-index for index in range(19)]
+    ]
+    assert shards.ask(lambda index, shard, kept: kept) == list(range(19))
+
+
 def test_a_step_that_fails_leaves_what_was_kept(client):
     shards = put(client, 2)
     shards.run(lambda index, shard, kept: (index, None), is_first=True)
@@ -84,10 +94,10 @@ def before_slopes(shards, function):
     """Call a function once sites were found and kept, before the first evaluation that needs them."""
     called = []
 
-    def ask(question):
+    def ask(question, **options):
         if type(question).__name__ == "_Slope" and not called:
             called.append(function())
-        return DaskShards.ask(shards, question)
+        return DaskShards.ask(shards, question, **options)
 
     shards.ask = ask
     return called

@@ -1,3 +1,5 @@
+import math
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -6,6 +8,7 @@ from gpytorch.kernels import RBFKernel, ScaleKernel
 
 import streamgp as sg
 from streamgp.errors import DatasetError, DTypeError, ShapeError, UnsupportedError, ValueRangeError
+from streamgp.training.data import Rows
 from streamgp.training.sharding import MappedShards, overview_of, sample_of
 
 
@@ -37,6 +40,38 @@ def test_a_sample_does_not_depend_on_how_rows_are_divided(data):
     for sample in samples[1:]:
         torch.testing.assert_close(sample.inputs, samples[0].inputs, rtol=0, atol=0)
         torch.testing.assert_close(sample.targets, samples[0].targets, rtol=0, atol=0)
+
+
+def test_a_sample_of_very_many_rows_needs_no_list_of_all_of_them(data, monkeypatch):
+    shards = MappedShards([data], map)
+    overview = overview_of(shards, None)._replace(counts=(10**12,))
+    asked = []
+    monkeypatch.setattr(MappedShards, "ask", lambda self, question: asked.append(question) or [Rows(*data)])
+    sample_of(shards, overview, 2000, likelihood=None, generator=torch.Generator().manual_seed(0))
+    (rows,) = asked[0].rows
+    assert len(torch.unique(rows)) == 2000
+    # Uniform on all of them: the mean of 2000 is within six standard errors of one half.
+    assert abs(float(rows.double().mean()) / 10**12 - 0.5) < 6.0 / math.sqrt(12 * 2000)
+
+
+def test_what_is_added_up_is_not_kept_until_the_end(data):
+    """Of many shards, whose answers are large, only the sum so far is there."""
+    most, alive = [], []
+
+    class Answer:
+        def __init__(self, value):
+            self.value = value
+            alive.append(weakref.ref(self))
+
+    def ask(index, shard, kept):
+        most.append(sum(each() is not None for each in alive))
+        return Answer(len(shard[1]))
+
+    shards = MappedShards(cut(*data, [3] * 20), map)
+    (total,) = shards.ask(ask, plus=lambda a, b: Answer(a.value + b.value))
+    assert total.value == 60
+    assert max(most) <= 3
+    assert [each.value for each in shards.ask(ask)] == [3] * 20
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
+from functools import reduce
 from typing import Any, final
 
 import dask
@@ -15,13 +16,15 @@ import numpy as np
 
 from streamgp.errors import ClusterError, DTypeError, ShapeError, StreamGPError, ValueRangeError
 from streamgp.training.sharding import AbstractShards
-from streamgp.training.sharding.shards import Question, Step, own_copy, viewed
+from streamgp.training.sharding.shards import Plus, Question, Step, own_copy, viewed
 
 __all__ = ["DaskShards", "cluster_errors", "from_collections", "gather_within", "read_client", "send"]
 
 
 # How often a step is tried: a worker that dies while results are handed over may take a part of the graph with it.
 _ATTEMPTS = 3
+# Answers that one task adds up.
+_GROUP = 8
 # Seconds after which a scheduler that does not answer is given up, and between looks at it.
 PATIENCE, _LOOK = 30.0, 0.5
 
@@ -54,17 +57,18 @@ class DaskShards(AbstractShards):
         self.client, self.pairs, self.time_limit, self._view = client, list(pairs), time_limit, view
         self._kept: list[Any] = [None] * len(self.pairs)
 
-    def ask(self, question: Question) -> list[Any]:
-        return self._gathered(lambda: (self._submitted(question, self._kept), []))
+    def ask(self, question: Question, *, plus: Plus | None = None) -> list[Any]:
+        return self._gathered(lambda: (self._summed(self._submitted(question, self._kept), plus), []))
 
-    def run(self, step: Step, *, is_first: bool = False) -> list[Any]:
+    def run(self, step: Step, *, is_first: bool = False, plus: Plus | None = None) -> list[Any]:
         before = [None] * len(self.pairs) if is_first else self._kept
         after: list[Any] = []
 
         def begin() -> tuple[list[Any], list[Any]]:
             ends = self._submitted(step, before)
             after[:] = [self.client.submit(_first, end, pure=False, priority=1) for end in ends]
-            return [self.client.submit(_second, end, pure=False, priority=1) for end in ends], after
+            sent = [self.client.submit(_second, end, pure=False, priority=1) for end in ends]
+            return self._summed(sent, plus), after
 
         results = self._gathered(begin)
         self._kept = after
@@ -76,6 +80,13 @@ class DaskShards(AbstractShards):
             self.client.submit(_call, sent, index, pair, each, pure=False)
             for index, (pair, each) in enumerate(zip(self.pairs, kept, strict=True))
         ]
+
+    def _summed(self, futures: list[Any], plus: Plus | None) -> list[Any]:
+        """All futures, or that of their sum only, which workers add in a tree."""
+        while plus is not None and len(futures) > 1:
+            groups = [futures[start : start + _GROUP] for start in range(0, len(futures), _GROUP)]
+            futures = [self.client.submit(reduce, plus, group, pure=False, priority=1) for group in groups]
+        return futures
 
     def _gathered(self, begin: Callable[[], tuple[list[Any], list[Any]]]) -> list[Any]:
         """Submit tasks, and bring their results, before the time is up; other tasks only have to end."""

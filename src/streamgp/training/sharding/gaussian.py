@@ -49,11 +49,8 @@ class GaussianTotals(NamedTuple):
 
 
 def gaussian_totals(shards: AbstractShards, place: Place, jitter: float) -> GaussianTotals:
-    """The first pass: sums at given hyperparameters, added in the order of the shards."""
-    parts = shards.ask(_Sum(place, jitter))
-    total = parts[0]
-    for part in parts[1:]:
-        total = total.plus(part)
+    """The first pass: sums at given hyperparameters."""
+    (total,) = shards.ask(_Sum(place, jitter), plus=GaussianTotals.plus)
     return total
 
 
@@ -133,9 +130,8 @@ class _SummedBound(torch.autograd.Function):
         with torch.enable_grad():
             (gradient,) = torch.autograd.grad(place.space.evaluate(leaf, here), leaf)
         adjoint = _Adjoint(solve_lower_transpose(L, M), solve_vector(L, a, is_transposed=True), a, float(t * scale))
-        for part in ctx.shards.ask(_Differentiate(place, ctx.jitter, adjoint)):
-            gradient = gradient + part
-        return g * gradient, None, None, None, None
+        (elsewhere,) = ctx.shards.ask(_Differentiate(place, ctx.jitter, adjoint), plus=torch.add)
+        return g * (gradient + elsewhere), None, None, None, None
 
 
 @final

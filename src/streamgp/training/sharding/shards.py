@@ -2,11 +2,13 @@
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any, NamedTuple, final
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,6 +22,7 @@ __all__ = [
     "AbstractShards",
     "MappedShards",
     "Overview",
+    "Plus",
     "Question",
     "Step",
     "blocks_of",
@@ -37,22 +40,30 @@ _ROWS_OF_BLOCK = 16_384
 # step what to keep, too: first what to keep, then what to send back.
 Question = Callable[[int, Any, Any], Any]
 Step = Callable[[int, Any, Any], tuple[Any, Any]]
+# Adds what two shards, or groups of shards, send back.
+Plus = Callable[[Any, Any], Any]
 
 
 class AbstractShards(ABC):
     """Shards, wherever they are: steps run beside them, and what they keep stays there."""
 
     @abstractmethod
-    def ask(self, question: Question) -> list[Any]:
-        """Ask every shard something; returns what they send back, in the order of the shards."""
+    def ask(self, question: Question, *, plus: Plus | None = None) -> list[Any]:
+        """Ask every shard something; returns what they send back, in the order of the shards.
+
+        Args:
+            question: The question.
+            plus: Add up the answers on the way; returns a list with their sum, so that nobody holds all of them.
+        """
 
     @abstractmethod
-    def run(self, step: Step, *, is_first: bool = False) -> list[Any]:
+    def run(self, step: Step, *, is_first: bool = False, plus: Plus | None = None) -> list[Any]:
         """Run a step that changes what shards keep; returns what they send back, in the order of the shards.
 
         Args:
             step: The step.
             is_first: The step does not look at what was kept, so that what was before need not be remembered.
+            plus: As for `ask`.
         """
 
     @abstractmethod
@@ -77,21 +88,33 @@ class MappedShards(AbstractShards):
     kept: list[Any] = field(default_factory=list)
     view: Callable[[Any], Any] | None = None
 
-    def ask(self, question: Question) -> list[Any]:
-        return self._each(question, self.kept)
+    def ask(self, question: Question, *, plus: Plus | None = None) -> list[Any]:
+        return _listed(self._each(question, self.kept), plus)
 
-    def run(self, step: Step, *, is_first: bool = False) -> list[Any]:
-        ends = self._each(step, [] if is_first else self.kept)
-        self.kept[:] = [each for each, _ in ends]
-        return [result for _, result in ends]
+    def run(self, step: Step, *, is_first: bool = False, plus: Plus | None = None) -> list[Any]:
+        kept: list[Any] = []
+
+        def sent() -> Iterator[Any]:
+            for each, result in self._each(step, [] if is_first else self.kept):
+                kept.append(each)
+                yield result
+
+        results = _listed(sent(), plus)
+        self.kept[:] = kept
+        return results
 
     def mapped(self, function: Callable[[Any], Any]) -> "MappedShards":
         return replace(self, kept=[], view=function)
 
-    def _each(self, function: Question, kept: list[Any]) -> list[Any]:
+    def _each(self, function: Question, kept: list[Any]) -> Iterable[Any]:
         kept = kept or [None] * len(self.shards)
         function = viewed(function, self.view)
-        return list(self.map(_Call(function), list(zip(range(len(kept)), self.shards, kept, strict=True))))
+        return self.map(_Call(function), list(zip(range(len(kept)), self.shards, kept, strict=True)))
+
+
+def _listed(results: Iterable[Any], plus: Plus | None) -> list[Any]:
+    """All results, or their sum only, added as they come."""
+    return list(results) if plus is None else [reduce(plus, results)]
 
 
 @final
@@ -292,8 +315,10 @@ def sample_of(
     shards: AbstractShards, overview: Overview, num_rows: int, *, likelihood: Any, generator: torch.Generator
 ) -> Rows:
     """Random rows of all shards; which ones does not depend on how the rows are divided."""
-    n = overview.num_data
-    chosen = torch.randperm(n, generator=generator)[:num_rows].sort().values
+    n, seed = overview.num_data, int(torch.randint(2**31, (), generator=generator))
+    # Without a list of all rows, which may be billions.
+    drawn = np.random.default_rng(seed).choice(n, min(num_rows, n), replace=False, shuffle=False)
+    chosen = torch.from_numpy(drawn).sort().values
     ends = torch.tensor(overview.counts).cumsum(0)
     rows: list[Tensor] = []
     for end, count in zip(ends.tolist(), overview.counts, strict=True):

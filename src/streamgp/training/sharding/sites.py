@@ -96,7 +96,7 @@ def find_sites_over_shards(
         Their totals, and the bound.
     """
     # Those of an earlier search would save few steps, and would have to be remembered for as long as there is a fit.
-    totals: SiteTotals = _added(shards.run(_Begin(place), is_first=True))
+    (totals,) = shards.run(_Begin(place), is_first=True, plus=SiteTotals.plus)
     value, report = _look(shards, place, totals, _Move(None, 0.0))
     length, move = 1.0, _Move(True, 0.0)
     for _ in range(max_iterations):
@@ -131,7 +131,7 @@ class _Move(NamedTuple):
 def _look(shards: AbstractShards, place: Place, totals: SiteTotals, move: _Move) -> tuple[float, _Report]:
     """The bound at sites of given totals, after shards have moved theirs there."""
     m, R, divergence = totals.belief().moments()
-    report: _Report = _added(shards.run(_Improve(place, m, R, move)))
+    (report,) = shards.run(_Improve(place, m, R, move), plus=_Report.plus)
     value = float(report.fit - divergence)
     return (value if torch.isfinite(report.fit) else -torch.inf), report
 
@@ -226,7 +226,8 @@ def _totals(features: Features, sites: Tensor) -> SiteTotals:
 
 def site_totals(shards: AbstractShards, place: Place) -> SiteTotals:
     """The sums over the sites that shards keep, at given hyperparameters."""
-    return _added(shards.ask(_SumSites(place)))
+    (totals,) = shards.ask(_SumSites(place), plus=SiteTotals.plus)
+    return totals
 
 
 @final
@@ -263,7 +264,7 @@ class _SummedSitesBound(torch.autograd.Function):
         place = Place(layout, x.detach())
         totals = site_totals(shards, place)
         m, R, divergence = totals.belief().moments()
-        look: _Slopes = _added(shards.ask(_Slope(place, m, R)))
+        (look,) = shards.ask(_Slope(place, m, R), plus=_Slopes.plus)
         ctx.shards, ctx.place, ctx.totals, ctx.look, ctx.moments = shards, place, totals, look, (m, R)
         return look.fit - divergence
 
@@ -282,9 +283,7 @@ class _SummedSitesBound(torch.autograd.Function):
             by_A, by_b = torch.autograd.grad(value, (A, b))
         mean, root = ctx.moments
         question = _DifferentiateSites(ctx.place, mean, root, 0.5 * (by_A + by_A.mT), by_b)
-        gradient = torch.zeros_like(ctx.place.x)
-        for part in ctx.shards.ask(question):
-            gradient = gradient + part
+        (gradient,) = ctx.shards.ask(question, plus=torch.add)
         return g * gradient, None, None
 
 
