@@ -26,15 +26,14 @@ __all__ = [
 GP = SparseGP | ConditionedGP
 
 
-def read_gps(gp: GP | Sequence[GP]) -> tuple[GP, ...]:
+def read_gps(gp: Any) -> tuple[GP, ...]:
     """One GP for each output, all for the same inputs."""
     gps = tuple(gp) if isinstance(gp, Sequence) else (gp,)
     for one in gps:
         if not isinstance(one, SparseGP | ConditionedGP):
             raise DTypeError(
                 f"gp must be a SparseGP or ConditionedGP, or one for each output, but has a {type(one).__name__}. "
-                "Read a trained GPyTorch model with streamgp.from_gpytorch, or fit one with streamgp.fit. For a "
-                "MultiOutputGP use streamgp.models.OnlineMultiOutputGP."
+                "Read a trained GPyTorch model with streamgp.from_gpytorch, or fit one with streamgp.fit."
             )
     if not gps:
         raise OptionError("gp must have at least one GP, but is empty. Pass one for each output.")

@@ -1,5 +1,6 @@
 """Several correlated outputs as a BoTorch model."""
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, final
 
@@ -18,9 +19,10 @@ from streamgp.conditioning import ConditionedMultiOutputGP, MultiOutputGP
 from streamgp.conditioning.absorb import AbsorbInfo
 from streamgp.errors import DTypeError, OptionError, ShapeError, UnsupportedError
 from streamgp.likelihoods import AbstractLikelihood, Gaussian
-from streamgp.models.arguments import read_indices
+from streamgp.models.arguments import read_indices, read_likelihoods
 from streamgp.models.site_noise import expected_noise_variance
 from streamgp.shapes import broadcast_shapes
+from streamgp.storage import register, save
 from streamgp.training import fit
 
 __all__ = ["OnlineMultiOutputGP", "check_sparse", "read_multi_output_gp", "read_output_likelihoods"]
@@ -30,15 +32,17 @@ __all__ = ["OnlineMultiOutputGP", "check_sparse", "read_multi_output_gp", "read_
 class OnlineMultiOutputGP(ModelList):
     """A `MultiOutputGP` behind BoTorch's interface: a correlated posterior, fantasies and look-ahead.
 
-    Outcomes have a column for each output, and NaN where one was not observed. Each output has a likelihood of its own;
-    the posterior is that of the latent functions. There are no transforms: `MultiOutputGP` has the units of the data.
+    `OnlineGP` makes one of a `MultiOutputGP`. Outcomes have a column for each output, and NaN where one was not
+    observed. Each output has a likelihood of its own; the posterior is that of the latent functions. There are no
+    transforms: `MultiOutputGP` has the units of the data.
 
     To BoTorch it is a list of models, since acquisition functions that look at some of the outputs only ask for one;
     the list is empty, as outputs that are correlated cannot be taken apart.
 
     Attributes:
         gp: The GP.
-        likelihoods: One for each output.
+        likelihoods: One for each output of the GP.
+        outputs: Which outputs of the GP are those of the model; all, except for what `subset_output` returns.
         absorb_info: Diagnostics of the last `absorb`; None before.
     """
 
@@ -48,11 +52,12 @@ class OnlineMultiOutputGP(ModelList):
         Args:
             gp: A `MultiOutputGP`, or one that was conditioned, in the units of inputs and outcomes.
             noise_variance: Variance of the Gaussian noise of each output `(o,)`, or a number for all.
-            likelihood: Instead, a list with a likelihood for each output.
+            likelihood: Instead, a list with a likelihood or its name for each output, or one for all.
         """
         super().__init__()
         self.gp = read_multi_output_gp(gp)
         self.likelihoods = read_output_likelihoods(gp, noise_variance, likelihood)
+        self.outputs = tuple(range(gp.num_outputs))
         self.absorb_info: AbsorbInfo | None = None
         torch.nn.Module.train(self, False)
 
@@ -72,7 +77,7 @@ class OnlineMultiOutputGP(ModelList):
     @property
     def num_outputs(self) -> int:
         """Number of outputs."""
-        return self.gp.num_outputs
+        return len(self.outputs)
 
     @property
     def batch_shape(self) -> torch.Size:
@@ -105,7 +110,7 @@ class OnlineMultiOutputGP(ModelList):
             A `GPyTorchPosterior` of all inputs and outputs jointly.
         """
         indices = read_indices(output_indices, self.num_outputs)
-        prediction = self.gp.predict(X, output=indices, covariance=True)
+        prediction = self.gp.predict(X, output=[self.outputs[j] for j in indices], covariance=True)
         mean, covariance = prediction.mean, prediction.covariance
         batch = broadcast_shapes(mean.shape[:-2], covariance.shape[:-2])
         if observation_noise is not False:
@@ -134,8 +139,8 @@ class OnlineMultiOutputGP(ModelList):
             noise: Variances of Gaussian noise `(*b, n, o)`, instead of the model's likelihoods.
             propagate_grads: For BoTorch, which passes it; gradients always reach inputs and outcomes.
         """
-        seen = self._seen() if noise is None else {"noise_variance": noise}
-        return OnlineMultiOutputGP(self.gp.condition(X, Y, **seen), likelihood=self.likelihoods)
+        seen = self._seen() if noise is None else {"noise_variance": self._spread(noise, 1.0)}
+        return self._with(self.gp.condition(X, self._spread(Y, torch.nan), **seen))
 
     def fantasize(  # type: ignore[override]
         self,
@@ -174,10 +179,37 @@ class OnlineMultiOutputGP(ModelList):
 
     def absorb(self, X: Tensor, Y: Tensor, **options: Any) -> "OnlineMultiOutputGP":
         """Learn from outcomes in constant size; options of `MultiOutputGP.absorb`."""
-        absorbed, info = check_sparse(self.gp).absorb(X, Y, **self._seen(), **options)
-        model = OnlineMultiOutputGP(absorbed, likelihood=self.likelihoods)
+        absorbed, info = check_sparse(self.gp).absorb(X, self._spread(Y, torch.nan), **self._seen(), **options)
+        model = self._with(absorbed)
         model.absorb_info = info
         return model
+
+    def subset_output(self, idcs: Sequence[int]) -> "OnlineMultiOutputGP":
+        """The model of some of the outputs; what is learned of them still tells of the others."""
+        subset = self._with(self.gp)
+        subset.outputs = tuple(self.outputs[j] for j in read_indices(idcs, self.num_outputs))
+        return subset
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to a file that `streamgp.load` reads."""
+        save(self, path)
+
+    def _with(self, gp: MultiOutputGP | ConditionedMultiOutputGP) -> "OnlineMultiOutputGP":
+        """The same model of another belief."""
+        return _rebuild(gp, self.likelihoods, self.outputs)
+
+    def _spread(self, columns: Tensor, rest: float) -> Tensor:
+        """Columns of the model's outputs among those of all outputs of the GP."""
+        if self.outputs == tuple(range(self.gp.num_outputs)):
+            return columns
+        if columns.shape[-1:] != (self.num_outputs,):
+            raise ShapeError(
+                f"There must be one column for each of the {self.num_outputs} outputs of the model, but the shape is "
+                f"{tuple(columns.shape)}."
+            )
+        whole = columns.new_full((*columns.shape[:-1], self.gp.num_outputs), rest)
+        whole[..., list(self.outputs)] = columns
+        return whole
 
     def _seen(self) -> dict[str, Any]:
         """How outcomes are seen, as the GP takes it."""
@@ -193,11 +225,8 @@ class OnlineMultiOutputGP(ModelList):
     def _expected_noise(self, X: Tensor) -> Tensor:
         """The noise with which outcomes to come would tell of the latent functions, `(o,)` or `(*b, q, o)`."""
         if self.is_gaussian:
-            return self._gaussian_noise()
-        each = [
-            expected_noise_variance(likelihood, self.gp.predict(X, output=j).rows)
-            for j, likelihood in enumerate(self.likelihoods)
-        ]
+            return self._gaussian_noise()[list(self.outputs)]
+        each = [expected_noise_variance(self.likelihoods[j], self.gp.predict(X, output=j).rows) for j in self.outputs]
         return torch.stack(torch.broadcast_tensors(*each), dim=-1)
 
 
@@ -229,12 +258,10 @@ def read_output_likelihoods(
     if (noise_variance is None) == (likelihood is None):
         raise OptionError("Pass either noise_variance or likelihood: a variance or a likelihood for each output.")
     if likelihood is not None:
-        given = list(likelihood) if isinstance(likelihood, list | tuple) else [likelihood] * o
-        if len(given) != o or not all(isinstance(each, AbstractLikelihood) for each in given):
-            raise OptionError(
-                f"likelihood must be one of streamgp.likelihoods for each of the {o} outputs, but is {likelihood!r}."
-            )
-        return tuple(given)
+        given = read_likelihoods(likelihood, o)
+        if None in given:
+            raise OptionError(f"Each of the {o} outputs needs a likelihood, but output {given.index(None)} has None.")
+        return tuple(each for each in given if each is not None)
     noise = check_float(noise_variance, "noise_variance", like=reference).to(reference)
     if noise.dim() > 1 or (noise.dim() == 1 and len(noise) != o):
         raise ShapeError(
@@ -242,3 +269,19 @@ def read_output_likelihoods(
             f"{tuple(noise.shape)}."
         )
     return tuple(Gaussian(each) for each in noise.detach().expand(o))
+
+
+def _rebuild(
+    gp: MultiOutputGP | ConditionedMultiOutputGP, likelihoods: tuple[AbstractLikelihood, ...], outputs: tuple[int, ...]
+) -> OnlineMultiOutputGP:
+    """A model from its parts."""
+    model = OnlineMultiOutputGP(gp, likelihood=likelihoods)
+    model.outputs = tuple(outputs)
+    return model
+
+
+register(
+    OnlineMultiOutputGP,
+    to_fields=lambda model: {"gp": model.gp, "likelihoods": model.likelihoods, "outputs": model.outputs},
+    from_fields=_rebuild,
+)

@@ -1,5 +1,6 @@
 """Tasks that inform each other as a BoTorch model: inputs have a column that says which task is looked at."""
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, final
 
@@ -17,6 +18,7 @@ from streamgp.errors import OptionError, ShapeError, ValueRangeError
 from streamgp.gp import Prediction
 from streamgp.models.multi_output import check_sparse, read_multi_output_gp, read_output_likelihoods
 from streamgp.shapes import broadcast_shapes
+from streamgp.storage import register, save
 from streamgp.training import fit
 
 __all__ = ["OnlineMultiTaskGP"]
@@ -168,6 +170,10 @@ class OnlineMultiTaskGP(Model):
         )
         return self._of(MultiOutputGP(absorbed))
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to a file that `streamgp.load` reads."""
+        save(self, path)
+
     def _of(self, gp: MultiOutputGP | ConditionedMultiOutputGP) -> "OnlineMultiTaskGP":
         return OnlineMultiTaskGP(gp, self.noise_variance, task_feature=self.task_feature, output_task=self.output_task)
 
@@ -202,3 +208,20 @@ def _read_tasks(values: Tensor, num_tasks: int | None) -> Tensor:
             f"{float(values.detach()[~is_good].reshape(-1)[0]):g}."
         )
     return tasks
+
+
+def _rebuild(gp: Any, noise_variance: Tensor, task_feature: int, output_task: int) -> OnlineMultiTaskGP:
+    """A model from its parts."""
+    return OnlineMultiTaskGP(gp, noise_variance, task_feature=task_feature, output_task=output_task)
+
+
+register(
+    OnlineMultiTaskGP,
+    to_fields=lambda model: {
+        "gp": model.gp,
+        "noise_variance": model.noise_variance,
+        "task_feature": model.task_feature,
+        "output_task": model.output_task,
+    },
+    from_fields=_rebuild,
+)

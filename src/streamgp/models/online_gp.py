@@ -14,8 +14,8 @@ from gpytorch.means import Mean
 from torch import Tensor
 
 from streamgp.checks import ArrayLike, check_choice, to_tensor
-from streamgp.conditioning import SparseGP
-from streamgp.errors import UnsupportedError
+from streamgp.conditioning import ConditionedMultiOutputGP, MultiOutputGP, SparseGP
+from streamgp.errors import OptionError, UnsupportedError
 from streamgp.gp import Prior, SparseProcess
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.models.arguments import (
@@ -28,6 +28,7 @@ from streamgp.models.arguments import (
 from streamgp.models.fantasies import Fantasies, check_fantasy_noise
 from streamgp.models.fitting import fit_outputs
 from streamgp.models.frozen_model import SCALES, AbstractFrozenModel
+from streamgp.models.multi_output import OnlineMultiOutputGP
 from streamgp.models.observation_model import ObservationModel
 from streamgp.models.saving import model_fields
 from streamgp.models.transforms import check_keeps_outcomes, freeze_input_transform, freeze_outcome_transform
@@ -41,8 +42,10 @@ __all__ = ["OnlineGP"]
 class OnlineGP(AbstractFrozenModel):
     r"""Sparse GPs as a BoTorch model that can be conditioned, fantasised, and fed with a stream.
 
-    Outputs are independent; each has its own sparse GP and likelihood. The model is a frozen value: every method that
-    learns returns a new one. Shapes are BoTorch's, inputs `(*b, q, d)` and outcomes `(*f, *b, q, o)`.
+    Outputs are independent; each has its own sparse GP and likelihood. Of a `MultiOutputGP`, whose outputs are
+    correlated, `OnlineGP(gp, likelihood)` and `OnlineGP.fit(X, Y, outputs=...)` make an `OnlineMultiOutputGP`. The
+    model is a frozen value: every method that learns returns a new one. Shapes are BoTorch's, inputs `(*b, q, d)` and
+    outcomes `(*f, *b, q, o)`.
 
     ```python
     import torch
@@ -62,9 +65,24 @@ class OnlineGP(AbstractFrozenModel):
         fit_info: What `OnlineGP.fit` tells of each output; None where the model was made from GPs.
     """
 
+    def __new__(
+        cls,
+        gp: Any = None,
+        likelihood: Any = None,
+        *,
+        input_transform: torch.nn.Module | None = None,
+        outcome_transform: torch.nn.Module | None = None,
+        scale: str = "latent",
+    ) -> Any:
+        """Make the model, or that of correlated outputs."""
+        if not isinstance(gp, MultiOutputGP | ConditionedMultiOutputGP):
+            return super().__new__(cls)
+        _check_plain(input_transform=input_transform, outcome_transform=outcome_transform, scale=scale)
+        return OnlineMultiOutputGP(gp, likelihood=likelihood)
+
     def __init__(
         self,
-        gp: GP | Sequence[GP],
+        gp: GP | Sequence[GP] | MultiOutputGP | ConditionedMultiOutputGP,
         likelihood: str | AbstractLikelihood | Sequence[str | AbstractLikelihood | None] | None = None,
         *,
         input_transform: torch.nn.Module | None = None,
@@ -74,7 +92,8 @@ class OnlineGP(AbstractFrozenModel):
         """Make a model of GPs that are trained.
 
         Args:
-            gp: A `SparseGP` or `ConditionedGP`, or one for each output, in the units of the transforms.
+            gp: A `SparseGP` or `ConditionedGP`, or one for each output, in the units of the transforms; or a
+                `MultiOutputGP` in the units of the data, without transforms.
             likelihood: One of `streamgp.likelihoods` or its name, for all outputs, or one for each. None if noise will
                 always be passed.
             input_transform: A fitted input transform of BoTorch, copied; applied to every input.
@@ -107,9 +126,10 @@ class OnlineGP(AbstractFrozenModel):
         outcome_transform: torch.nn.Module | str | None = "default",
         scale: str = "latent",
         start: "OnlineGP | None" = None,
+        outputs: str | None = None,
         **options: Any,
     ) -> "OnlineGP":
-        """Fit a sparse GP to each output.
+        """Fit a sparse GP to each output, or one to all of them.
 
         Args:
             train_X: Inputs `(n, d)`.
@@ -124,11 +144,25 @@ class OnlineGP(AbstractFrozenModel):
             scale: As in the constructor.
             start: A model that was fitted before: its hyperparameters and inducing points are the start, and its
                 transforms take the place of the default ones.
+            outputs: `"icm"`, `"lmc"` or `"independent"` for an `OnlineMultiOutputGP`, without transforms, whose outcomes
+                may be missing (NaN).
             **options: Of `streamgp.fit`, the same for all outputs.
 
         Returns:
             The fitted model, with `fit_info`.
         """
+        if outputs is not None:
+            _check_plain(
+                input_transform=None if input_transform == "default" else input_transform,
+                outcome_transform=None if outcome_transform == "default" else outcome_transform,
+                scale=scale,
+                start=start,
+                train_Yvar=train_Yvar,
+            )
+            correlated: Any = OnlineMultiOutputGP.fit(
+                train_X, train_Y, outputs=outputs, likelihood=likelihood, num_inducing=num_inducing, **options
+            )
+            return correlated
         fitted = fit_outputs(
             train_X,
             train_Y,
@@ -285,6 +319,16 @@ class OnlineGP(AbstractFrozenModel):
             noise = to_tensor(noise, "noise", like=self._reference)
             return {"noise_variance": known_noise(noise, j, self.num_outputs, y=y, inputs=inputs)}
         return observation_by(self.likelihoods[j], j, like=self._reference)
+
+
+def _check_plain(*, scale: str, **given: object) -> None:
+    """Refuse what a model of correlated outputs does not have."""
+    names = [name for name, value in given.items() if value is not None] + ["scale"] * (scale != "latent")
+    if names:
+        raise OptionError(
+            f"A model of correlated outputs is in the units of the data and of the latent functions, and takes no "
+            f"{', '.join(names)}. Leave it out, or give each output a SparseGP of its own."
+        )
 
 
 def _rebuild(
