@@ -144,7 +144,7 @@ class OnlineGP(AbstractFrozenModel):
             scale: As in the constructor.
             start: A model that was fitted before: its hyperparameters and inducing points are the start, and its
                 transforms take the place of the default ones.
-            outputs: `"icm"`, `"lmc"` or `"independent"` for an `OnlineMultiOutputGP`, without transforms, whose outcomes
+            outputs: `"icm"`, `"lmc"` or `"independent"` for an `OnlineMultiOutputGP`, without transforms; outcomes
                 may be missing (NaN).
             **options: Of `streamgp.fit`, the same for all outputs.
 
