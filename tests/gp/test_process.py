@@ -4,6 +4,7 @@ import torch
 
 import streamgp as sg
 from streamgp.errors import NumericalError
+from streamgp.gp import row_by_row
 from streamgp.testing.problems import random_sparse_gp
 
 
@@ -29,3 +30,19 @@ def test_moments_are_computed_once_and_only_when_asked_for(rng):
 def test_the_variance_is_read_off_a_covariance_that_is_there(rng):
     prediction = random_sparse_gp(rng).gp.predict(torch.rand(3, 2, generator=rng, dtype=torch.float64), covariance=True)
     assert prediction.variance.equal(prediction.covariance.diagonal())
+
+
+@pytest.mark.parametrize("batch_shape", [(), (3,), (2, 3)])
+def test_leading_axes_of_inputs_alone_are_evaluated_as_rows(rng, batch_shape):
+    X = torch.randn(4, 1, 5, *batch_shape, 6, 2, generator=rng, dtype=torch.float64)
+    weights = torch.randn(*batch_shape, 1, 2, generator=rng, dtype=torch.float64)
+    seen = []
+
+    def function(rows):
+        seen.append(rows.shape)
+        return (weights * rows).sum(-1)
+
+    values = row_by_row(function, X, len(batch_shape))
+    assert seen == [(*batch_shape, 4 * 5 * 6, 2)]
+    assert values.equal((weights * X).sum(-1))
+    assert row_by_row(function, X[:0], len(batch_shape)).shape == (0, *X.shape[1:-1])

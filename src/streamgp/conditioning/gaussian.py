@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.conditioning.noise import Noise
-from streamgp.gp import AbstractProcess, SparseProcess
+from streamgp.gp import AbstractProcess, SparseProcess, row_by_row
 from streamgp.linalg import apply, cholesky, extend_cholesky, solve_lower, solve_vector
 from streamgp.shapes import broadcast_shapes
 from streamgp.storage import register
@@ -76,6 +76,11 @@ class ConditionedProcess(AbstractProcess):
         return prior.mean(X) + from_inducing + apply(prior.covariance(X, self.inputs), input_weights)
 
     def variance(self, X: Tensor) -> Tensor:
+        # Fantasies, the leading axes of the residual, share their variances.
+        num_batch = max(self.factor.dim() - 2, self.reduction_features.dim() - 2, len(self.base.batch_shape))
+        return row_by_row(self._variance, X, num_batch)
+
+    def _variance(self, X: Tensor) -> Tensor:
         phi = self.base.features(X)
         V = self.whitened_cross(X, phi)
         before = self.base.prior.variance(X) - (phi * (self.base.variance_reduction @ phi)).sum(-2)

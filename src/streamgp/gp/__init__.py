@@ -4,7 +4,7 @@ from streamgp.gp.kernel_function import AbstractKernelFunction, AbstractSpectral
 from streamgp.gp.kernels import ModuleKernel, read_kernel
 from streamgp.gp.paths import SamplePaths, sample_paths
 from streamgp.gp.prior import Prior
-from streamgp.gp.process import AbstractProcess, Prediction
+from streamgp.gp.process import AbstractProcess, Prediction, row_by_row
 from streamgp.gp.pseudo_data import PseudoData, pseudo_data
 from streamgp.gp.reading import read_gpytorch
 from streamgp.gp.sparse import InducingFactor, SparseProcess
@@ -25,5 +25,6 @@ __all__ = [
     "pseudo_data",
     "read_gpytorch",
     "read_kernel",
+    "row_by_row",
     "sample_paths",
 ]

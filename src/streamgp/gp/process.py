@@ -2,6 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
@@ -15,7 +16,7 @@ from streamgp.errors import NumericalError
 from streamgp.linalg import cholesky
 from streamgp.shapes import broadcast_shapes
 
-__all__ = ["AbstractProcess", "Prediction"]
+__all__ = ["AbstractProcess", "Prediction", "row_by_row"]
 
 
 class AbstractProcess(ABC):
@@ -107,6 +108,27 @@ class Prediction:
 
     def _shown(self, moment: Tensor) -> Any:
         return to_form(moment, is_numpy=self.is_numpy)
+
+
+def row_by_row(
+    function: Callable[[Tensor], Tensor], X: Float[Tensor, "*s n d"], num_batch: int
+) -> Float[Tensor, "*t n"]:
+    """Evaluate a function of single inputs, where leading axes of theirs alone are taken as more rows.
+
+    Matrices that all these inputs share then enter into one large product, and not into many products of one column.
+
+    Args:
+        function: From inputs to a value for each.
+        X: Inputs.
+        num_batch: How many of the last leading axes inputs have in common with the function.
+    """
+    num_own = X.dim() - 2 - num_batch
+    if num_own <= 0:
+        return function(X)
+    own, n = X.shape[:num_own], X.shape[-2]
+    rows = X.reshape(math.prod(own), *X.shape[num_own:]).movedim(0, -3).flatten(-3, -2)
+    values = function(rows)
+    return values.unflatten(-1, (math.prod(own), n)).movedim(-2, 0).reshape(*own, *values.shape[:-1], n)
 
 
 def _finite(values: Tensor, name: str) -> Tensor:

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from streamgp.gp.prior import Prior
-from streamgp.gp.process import AbstractProcess
+from streamgp.gp.process import AbstractProcess, row_by_row
 from streamgp.linalg import apply, cholesky, solve_lower, solve_lower_transpose, solve_vector
 from streamgp.shapes import broadcast_shapes
 
@@ -186,6 +186,9 @@ class SparseProcess(AbstractProcess):
         return self.prior.mean(X) + apply(self.prior.covariance(X, self.inducing_points), self.mean_weights)
 
     def variance(self, X: Tensor) -> Tensor:
+        return row_by_row(self._variance, X, len(self.batch_shape))
+
+    def _variance(self, X: Tensor) -> Tensor:
         phi = self.features(X)
         # Through the root and not through D, which takes O(m^3) to form.
         return self.prior.variance(X) - phi.square().sum(-2) + (self.whitened_root.mT @ phi).square().sum(-2)

@@ -187,9 +187,10 @@ def knowledge_gradient_on(
     """
     sampler = SobolQMCNormalSampler(torch.Size([num_fantasies]), seed=derived_seed(seed, 0))
     fantasies = _fantasies(context, X, sampler)
-    choices = torch.cat([W.expand(*X.shape[:-2], *W.shape), X], dim=-2)
-    best = context.objective.value(fantasies.posterior(choices)).max(-1)
-    index = best.indices
+    # Apart, as what is known of W before the evaluation is the same for all X.
+    values = [context.objective.value(fantasies.posterior(points)) for points in (W, X)]
+    best = torch.cat(values, dim=-1).max(-1)
+    index, choices = best.indices, torch.cat([W.expand(*X.shape[:-2], *W.shape), X], dim=-2)
     chosen = choices.expand(num_fantasies, *choices.shape).gather(
         -2, index[..., None, None].expand(*index.shape, 1, choices.shape[-1])
     )
