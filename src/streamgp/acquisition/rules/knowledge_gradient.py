@@ -21,7 +21,6 @@ from streamgp.acquisition.feasible_objective import FeasibleMean
 from streamgp.acquisition.rules.improvement import ExpectedUtilityOfBest
 from streamgp.acquisition.search import Search
 from streamgp.errors import UnsupportedError
-from streamgp.models import OnlineGP
 from streamgp.seeds import derived_seed, seeded
 from streamgp.storage import register
 from streamgp.threads import few_threads
@@ -197,10 +196,9 @@ def knowledge_gradient_on(
     return best.values.mean(0), chosen.squeeze(-2)
 
 
-def _fantasies(context: Context, X: Float[Tensor, "*b q d"], sampler: SobolQMCNormalSampler) -> OnlineGP:
+def _fantasies(context: Context, X: Float[Tensor, "*b q d"], sampler: SobolQMCNormalSampler) -> Any:
     pending = context.pending.expand(*X.shape[:-2], *context.pending.shape)
-    model = context.model
-    assert isinstance(model, OnlineGP)
+    model: Any = context.model  # any that fantasizes
     return model.fantasize(torch.cat([X, pending], dim=-2), sampler)
 
 

@@ -1,6 +1,7 @@
 """The acquisition functions of the paper's optimisation problems, with a study's effort."""
 
 from streamgp.acquisition import AbstractRule, ExpectedImprovement, KnowledgeGradient, NoisyExpectedImprovement
+from streamgp.experiments.baselines.uncentered_knowledge_gradient import UncenteredKnowledgeGradient
 
 __all__ = ["paper_rule"]
 
@@ -9,12 +10,13 @@ def paper_rule(name: str, num_fantasies: int, num_samples: int) -> str | Abstrac
     """The rule of a name, for `Optimizer`.
 
     Args:
-        name: `"qkg"`, `"qnei"`, `"qei"`, or any that an optimizer knows.
-        num_fantasies: Of knowledge gradient.
-        num_samples: Of the other two.
+        name: `"qkg"`, `"uncentered"`, `"qnei"`, `"qei"`, or any that an optimizer knows.
+        num_fantasies: Of knowledge gradient, and of that with uncentered pseudo-data.
+        num_samples: Of the others.
     """
     rules = {
         "qkg": KnowledgeGradient(num_fantasies),
+        "uncentered": UncenteredKnowledgeGradient(num_fantasies),
         "qnei": NoisyExpectedImprovement(num_samples),
         "qei": ExpectedImprovement(num_samples),
     }

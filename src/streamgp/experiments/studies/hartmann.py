@@ -114,7 +114,8 @@ def make_optimizer(task: HartmannTask, method: str, seed: int, *, settings: Hart
 
     Args:
         task: What is optimised.
-        method: Model and acquisition function, such as `"svgp-qkg"`; or `"random"`.
+        method: Model and acquisition function, such as `"svgp-qkg"`; `"svgp-uncentered"` for the paper's mistake in it;
+            or `"random"`.
         seed: Of everything random in it.
         settings: Settings of the loop.
     """
@@ -166,6 +167,7 @@ STUDY = Study(
         "svgp-qnei": "SVGP, qNEI",
         "svgp-qkg": "SVGP, qKG",
         "svgp-qei": "SVGP, qEI",
+        "svgp-uncentered": "SVGP, qKG with uncentered pseudo-data",
         "random": "random",
     },
     settings=HartmannSettings,
