@@ -9,7 +9,11 @@ from streamgp.training.options import Minibatches, Options
     [
         ({"num_inducing": 0}, ValueRangeError, "num_inducing must be a whole number of at least 1, but is 0"),
         ({"num_inducing": "many"}, OptionError, "num_inducing must be a whole number or 'auto', but is 'many'"),
-        ({"inducing": "random"}, OptionError, "inducing must be one of 'pivoted', 'kmeans', but is 'random'"),
+        (
+            {"inducing": "random"},
+            OptionError,
+            "inducing must be one of 'pivoted', 'kmeans', 'distributed_kmeans', 'features', but is 'random'",
+        ),
         ({"objective": "mll"}, OptionError, "objective must be one of 'elbo', 'pll', but is 'mll'"),
         ({"beta": 0.0}, ValueRangeError, "beta must be a positive, finite number, but is 0.0"),
         ({"tolerance": -1.0}, ValueRangeError, "tolerance must be a positive, finite number, but is -1.0"),

@@ -123,7 +123,7 @@ def sample_by_features(
     paths = sample_paths(process, num_samples, generator, num_features=num_features)
     X = torch.cat([points, candidates])
     # Functions and covariances share the kernel matrix between inputs and inducing points, which is what costs.
-    Kxz = prior.covariance(X, process.inducing_points)
+    Kxz = process.inducing.crossed(X)
     values = prior.mean(X) + paths.feature_weights @ paths.features(X).mT + paths.update_weights @ Kxz.mT
     B = process.cross_weights(process.variance_reduction @ process.features(points))
     covariance = prior.covariance(X, points) - Kxz @ B

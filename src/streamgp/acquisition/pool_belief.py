@@ -35,32 +35,35 @@ def blocks(members: Int[Tensor, " k"], row_numbers: int) -> Iterator[tuple[slice
 @final
 @dataclass(frozen=True, eq=False)
 class Columns:
-    r"""Covariances of any members with fixed ones: $k(x, w) = k_0(x, w) - k_0(x, S) C_w - r(x)^\top r(w)$.
+    r"""Covariances of any members with fixed ones: $k(x, w) = k_0(x, w) - k_0(x, s) C_w - r(x)^\top r(w)$.
 
     Attributes:
         process: Whose prior covariance $k_0$ is.
         inputs: The fixed members $w$.
-        support: Inducing points and inputs of observations, $S$.
+        held: Inputs of observations, whose values and the inducing variables of the process are $s$.
         weights: $C$.
         roots: $r(w)$.
     """
 
     process: SparseProcess
     inputs: Float[Tensor, "t d"]
-    support: Float[Tensor, "s d"]
+    held: Float[Tensor, "h d"] | None
     weights: Float[Tensor, "s t"]
     roots: Float[Tensor, "r t"]
 
     @property
     def row_numbers(self) -> int:
         """Numbers that one row takes, temporaries included."""
-        return 4 * (len(self.inputs) + len(self.support))
+        return 4 * (len(self.inputs) + len(self.weights))
 
     def cross(self, inputs: Float[Tensor, "c d"], roots: Float[Tensor, "r c"]) -> Float[Tensor, "c t"]:
         """Covariances of other members, given by their inputs and roots."""
         prior = self.process.prior
         covariance = torch.addmm(
-            prior.covariance(inputs, self.inputs), prior.covariance(inputs, self.support), self.weights, alpha=-1.0
+            prior.covariance(inputs, self.inputs),
+            self.process.inducing.crossed(inputs, self.held),
+            self.weights,
+            alpha=-1.0,
         )
         return torch.addmm(covariance, roots.mT, self.roots, alpha=-1.0) if len(roots) else covariance
 
@@ -93,7 +96,7 @@ class PoolBelief:
         process = gp.process
         mean, variance = inputs.new_empty(len(inputs)), inputs.new_empty(len(inputs))
         with torch.no_grad():
-            for part, members in blocks(torch.arange(len(inputs)), 4 * process.reference.shape[-2]):
+            for part, members in blocks(torch.arange(len(inputs)), 4 * process.num_inducing):
                 mean[part] = process.mean(inputs[members])
                 variance[part] = process.variance(inputs[members])
         return cls(process, inputs, mean, variance.clamp_min(0.0), inputs.new_empty(0, len(inputs)))
@@ -103,13 +106,13 @@ class PoolBelief:
         X, process = self.inputs[members], self.process
         base = process if isinstance(process, SparseProcess) else process.base
         phi = base.features(X)
-        support, weights = base.inducing_points, base.cross_weights(base.variance_reduction @ phi)
+        held, weights = None, base.cross_weights(base.variance_reduction @ phi)
         if isinstance(process, ConditionedProcess):
             G = solve_lower_transpose(process.factor, process.whitened_cross(X, phi))
             weights = weights - base.cross_weights(process.reduction_features @ G)
-            held = G if process.projection is None else process.projection.mT @ G
-            support, weights = torch.cat([support, process.inputs]), torch.cat([weights, held])
-        return Columns(base, X, support, weights, self.roots[:, members])
+            observed = G if process.projection is None else process.projection.mT @ G
+            held, weights = process.inputs, torch.cat([weights, observed])
+        return Columns(base, X, held, weights, self.roots[:, members])
 
     def await_observation(self, member: int, precision: Float[Tensor, ""]) -> "PoolBelief":
         r"""The belief with one more observation awaited, with Gaussian noise of some precision.

@@ -49,7 +49,7 @@ class SampledProcess:
         whitening = process.inducing_factor.whitening.mT.to(P)
         empty = P.new_zeros(len(P), whitening.shape[-1])
         self.values = process.mean(P) + base @ factor.mT
-        self.prior, self.places = prior, torch.cat([process.inducing_points, P])
+        self.prior, self.inducing, self.points = prior, process.inducing, P
         self.mean_weights = to_known @ base.mT
         self.mean_weights[: -len(P)] += process.mean_weights.unsqueeze(-1)
         less = torch.cat([torch.cat([whitening, empty]), to_known], dim=-1)
@@ -58,7 +58,7 @@ class SampledProcess:
 
     def moments(self, X: Float[Tensor, "n d"]) -> tuple[Float[Tensor, "n s"], Float[Tensor, "n 1"]]:
         """Mean of each sample, and the standard deviation, which they share."""
-        K, scale = self.prior.covariance(X, self.places), self.prior.variance(X)
+        K, scale = self.inducing.crossed(X, self.points), self.prior.variance(X)
         mean = self.prior.mean(X).unsqueeze(-1) + K @ self.mean_weights
         squares = (K @ self.squared).square()
         variance = scale - squares[:, : self.num_less].sum(-1) + squares[:, self.num_less :].sum(-1)

@@ -96,7 +96,8 @@ class AbstractGP(ABC):
                 f"A GP is drawn over a single input, but this one has {Z.shape[-1]}, and leading axes "
                 f"{tuple(self.process.batch_shape)}. Draw what predict returns along a line of your own."
             )
-        low, high = float(Z.min()), float(Z.max())
+        # A belief about weights has no points to show where the data is.
+        low, high = (float(Z.min()), float(Z.max())) if len(Z) else (-1.0, 1.0)
         margin = 0.1 * ((high - low) or 1.0)
         low, high = low - margin if lower is None else lower, high + margin if upper is None else upper
         if not low < high:
@@ -108,9 +109,10 @@ class AbstractGP(ABC):
         return prediction.mean, prediction.variance
 
     def _repr_html_(self) -> str:
-        m, d = self.process.reference.shape[-2:]
+        num_points, d = self.process.reference.shape[-2:]
         dtype = str(self.process.reference.dtype).removeprefix("torch.")
-        facts = {"inducing points": m, "inputs": d, "leading axes": tuple(self.process.batch_shape), "type": dtype}
+        held = {"inducing points": num_points} if num_points else {"features": self.process.num_inducing}
+        facts = held | {"inputs": d, "leading axes": tuple(self.process.batch_shape), "type": dtype}
         line: list[float] = []
         if d == 1 and not self.process.batch_shape:
             line = self._moments(self._line(None, None, _NUM_SKETCHED))[0].detach().flatten().tolist()
@@ -118,9 +120,10 @@ class AbstractGP(ABC):
 
     def _describe(self) -> str:
         """What a reader of a notebook wants to know, instead of all tensors."""
-        m, d = self.process.reference.shape[-2:]
+        num_points, d = self.process.reference.shape[-2:]
         dtype = str(self.process.reference.dtype).removeprefix("torch.")
-        return f"num_inducing={m}, num_dims={d}, batch_shape={tuple(self.process.batch_shape)}, dtype={dtype}"
+        held = f"num_inducing={num_points}" if num_points else f"num_features={self.process.num_inducing}"
+        return f"{held}, num_dims={d}, batch_shape={tuple(self.process.batch_shape)}, dtype={dtype}"
 
     def _checked(self, X: ArrayLike) -> Tensor:
         reference = self.process.reference

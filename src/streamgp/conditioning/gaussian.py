@@ -59,6 +59,10 @@ class ConditionedProcess(AbstractProcess):
         return self.base.inducing_points
 
     @property
+    def num_inducing(self) -> int:
+        return self.base.num_inducing
+
+    @property
     def batch_shape(self) -> torch.Size:
         return broadcast_shapes(self.whitened_residual.shape[:-1], self.factor.shape[:-2], self.base.batch_shape)
 
@@ -72,7 +76,7 @@ class ConditionedProcess(AbstractProcess):
     def mean(self, X: Tensor) -> Tensor:
         inducing_weights, input_weights = self._weights
         prior = self.base.prior
-        from_inducing = apply(prior.covariance(X, self.base.inducing_points), inducing_weights)
+        from_inducing = apply(self.base.inducing.crossed(X), inducing_weights)
         return prior.mean(X) + from_inducing + apply(prior.covariance(X, self.inputs), input_weights)
 
     def variance(self, X: Tensor) -> Tensor:

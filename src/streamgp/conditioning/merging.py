@@ -85,6 +85,11 @@ def merge_processes(processes: Sequence[SparseProcess]) -> SparseProcess:
         The merged belief. The algebra runs in double precision whatever the dtype.
     """
     first = processes[0]
+    if len({process.inducing.is_movable for process in processes}) > 1:
+        raise OptionError(
+            "Some of the beliefs are about values at inducing points and others about the weights of features. Start "
+            "all of them from one prior."
+        )
     for other in processes[1:]:
         check_same_prior(first, other)
     if len(processes) == 1:

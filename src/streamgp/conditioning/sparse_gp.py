@@ -31,7 +31,7 @@ from streamgp.conditioning.observation import Observation
 from streamgp.conditioning.selection import choose_inducing_points
 from streamgp.conditioning.transport import TransportInfo, transport
 from streamgp.conditioning.unlearning import LeaveOneOut, UnlearnInfo, leave_one_out, unlearn
-from streamgp.errors import ShapeError
+from streamgp.errors import OptionError, ShapeError
 from streamgp.gp import Prior, PseudoData, SamplePaths, SparseProcess, pseudo_data, sample_paths
 from streamgp.gp.exporting import write_gpytorch
 from streamgp.likelihoods import AbstractLikelihood
@@ -54,8 +54,8 @@ _DEFAULT_JITTER = {torch.float64: 1e-8, torch.float32: 1e-5}
 class SparseGP(AbstractGP):
     """A sparse variational GP as a frozen value: kernel, mean, inducing points and whitened belief.
 
-    Make one from a trained GPyTorch model with `from_gpytorch`, from the prior with `SparseGP.from_prior`, or from a
-    file with `load`. No method changes the object; each returns a new one.
+    Make one from a trained GPyTorch model with `from_gpytorch`, from the prior with `SparseGP.from_prior` or
+    `SparseGP.from_features`, or from a file with `load`. No method changes the object; each returns a new one.
 
     ```python
     import torch
@@ -86,6 +86,24 @@ class SparseGP(AbstractGP):
         jitter = _DEFAULT_JITTER[Z.dtype] * _typical_variance(prior, Z)
         return cls(SparseProcess.from_prior(prior, Z, jitter=jitter))
 
+    @classmethod
+    def from_features(cls, kernel: Kernel, X: ArrayLike, *, mean: Mean | None = None) -> "SparseGP":
+        r"""Start from a prior of finitely many features, $k(x, x') = \phi(x)^\top \phi(x')$, without inducing points.
+
+        The belief is then about the weights of the features: nothing is lost, and `absorb` is exact Bayesian linear
+        regression however the data is divided.
+
+        Args:
+            kernel: GPyTorch's `LinearKernel`, `PolynomialKernel`, `ConstantKernel` or `RFFKernel` (made with
+                `num_dims`), the spherical-linear kernel, or scales, sums and products of these; copied.
+            X: Inputs `(*b, n, d)`, for their dimension, dtype and device alone.
+            mean: GPyTorch mean; zero by default.
+        """
+        none = _check_points(X, "X").detach()[..., :0, :].clone()
+        prior = Prior.snapshot(kernel, ZeroMean() if mean is None else mean, like=none)
+        none = none.expand(*broadcast_shapes(none.shape[:-2], prior.batch_shape), *none.shape[-2:])
+        return cls(SparseProcess.from_prior(prior, none, jitter=0.0))
+
     @property
     def process(self) -> SparseProcess:
         """The process behind the object."""
@@ -103,13 +121,13 @@ class SparseGP(AbstractGP):
 
     @property
     def inducing_points(self) -> Tensor:
-        """Inputs `(*b, m, d)` at which the belief is held."""
+        """Inputs `(*b, m, d)` at which the belief is held; `(*b, 0, d)` where it is about weights of features."""
         return self.process.inducing_points
 
     @property
     def num_inducing(self) -> int:
-        """Number of inducing points."""
-        return self.inducing_points.shape[-2]
+        """Number of inducing points, or of features."""
+        return self.process.num_inducing
 
     @property
     def whitened_mean(self) -> Tensor:
@@ -169,7 +187,7 @@ class SparseGP(AbstractGP):
             sites: How those become Gaussian, as in `condition`.
             inducing: `"pivoted"` chooses among the old inducing points and the new inputs, by pivoted Cholesky or, if
                 there is a single new input, by letting it compete with the weakest old point. `"keep"` keeps them, a
-                tensor `(*b, m, d)` sets them.
+                tensor `(*b, m, d)` sets them. Weights of features stay unless a tensor is given.
             num_inducing: How many inducing points to choose; as many as before by default.
             retention: How much more old inducing points count than by what is known at them. Above 1 they are exchanged
                 less readily, which suits points that were learned.
@@ -308,8 +326,14 @@ class SparseGP(AbstractGP):
             points = points.expand(*X.shape[:-2], *points.shape[-2:])
         else:
             check_positive(retention, "retention")
+            if num_inducing is not None and not process.inducing.is_movable:
+                raise OptionError(
+                    f"num_inducing={num_inducing} was asked for, but the belief is about the weights of "
+                    f"{self.num_inducing} features. Leave it out."
+                )
             size = self.num_inducing if num_inducing is None else check_count(num_inducing, "num_inducing")
-            if check_choice(inducing, ("pivoted", "keep"), "inducing") == "pivoted" and X.shape[-2]:
+            is_asked = check_choice(inducing, ("pivoted", "keep"), "inducing") == "pivoted"
+            if is_asked and X.shape[-2] and process.inducing.is_movable:
                 if prior is None and size >= self.num_inducing and is_single(process, observation):
                     return exchange(process, observation, num_inducing=size, retention=retention)
                 points = choose_inducing_points(

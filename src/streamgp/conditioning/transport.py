@@ -33,17 +33,17 @@ class TransportInfo(NamedTuple):
 
 
 def transport(
-    process: SparseProcess, inducing_points: Float[Tensor, "*b m d"], prior: Prior
+    process: SparseProcess, inducing_points: Float[Tensor, "*b k d"], prior: Prior
 ) -> tuple[SparseProcess, TransportInfo]:
     r"""Express the belief of a sparse posterior at new inducing points $Z$, under a new prior $\theta$.
 
     The belief is the prior times a Gaussian site. With the whitened site $\bar\Lambda' = \bar S'^{-1} - I$,
-    $\bar\lambda' = \bar S'^{-1} \bar m'$ and $T = L^{-1} k_\theta(Z, Z') L'^{-\top}$,
+    $\bar\lambda' = \bar S'^{-1} \bar m'$ and $T = L^{-1} \operatorname{cov}_\theta(u, u') L'^{-\top}$,
 
     $$
     \bar S^{-1} = I + T \bar\Lambda' T^\top, \qquad
     \bar S^{-1} \bar m = T (\bar\lambda' - \bar\Lambda' \bar\delta), \qquad
-    \bar\delta = L'^{-1} (\mu_\theta(Z') - \mu_{\theta'}(Z')) .
+    \bar\delta = L'^{-1} (\operatorname{E}_\theta u' - \operatorname{E}_{\theta'} u') .
     $$
 
     For an unchanged kernel $T$ is a contraction, so the precision stays positive definite even where $\bar\Lambda'$ has
@@ -51,16 +51,18 @@ def transport(
 
     Args:
         process: Belief before; not modified.
-        inducing_points: New inducing points $Z$. Those equal to old ones keep their value exactly.
+        inducing_points: New inducing points $Z$, none for weights of features. Variables that are equal to old ones
+            keep their value exactly.
         prior: New prior; the old one for no change.
 
     Returns:
         The belief at the new inducing points, and diagnostics.
     """
-    Z, is_same = inducing_points, _is_same(inducing_points, process.inducing_points)
-    before_data = SparseProcess.from_prior(prior, Z, jitter=process.jitter)
+    Z = inducing_points
+    before_data = SparseProcess.from_prior(prior, Z, jitter=process.jitter if Z.shape[-2] else 0.0)
+    equal = before_data.inducing.matches(process.inducing)
     L, L_old, R_old = before_data.factor.double(), process.factor.double(), process.whitened_root.double()
-    T = solve_lower(L, _projected(process, Z, prior, is_same).double())
+    T = solve_lower(L, _projected(process, before_data, equal))
     R_inverse = inverse_root(R_old)
     G = R_inverse @ T.mT
     eye = torch.eye(L.shape[-1], dtype=L.dtype, device=L.device)
@@ -69,9 +71,8 @@ def transport(
     if prior is not process.prior:
         site, num_clipped = _bounded_below(site)
     L_P, _ = cholesky(eye + site, name="the precision of the carried belief")
-    delta = solve_vector(
-        L_old, (prior.mean(process.inducing_points) - process.prior.mean(process.inducing_points)).double()
-    )
+    change = process.inducing.apply(lambda X: (prior.mean(X) - process.prior.mean(X)).unsqueeze(-2)).squeeze(-2)
+    delta = solve_vector(L_old, change.double())
     precision_mean = apply(G.mT, apply(R_inverse, process.whitened_mean.double() - delta))
     precision_mean = precision_mean + apply(T, delta)
     mean = solve_vector(L_P, solve_vector(L_P, precision_mean), is_transposed=True)
@@ -79,25 +80,19 @@ def transport(
     # The trace of the old site times I - T'T: what it says of directions that the new points cannot express.
     lost = _squared_norm(R_inverse) - _squared_norm(G) - (R_old.shape[-1] - _squared_norm(T))
     moved = before_data.with_belief(mean.to(Z.dtype), root.to(Z.dtype).contiguous())
-    num_swapped = int((~(Z.unsqueeze(-2) == process.inducing_points.unsqueeze(-3)).all(-1).any(-1)).sum())
-    return moved, TransportInfo(num_clipped, lost.to(Z.dtype), num_swapped)
+    return moved, TransportInfo(num_clipped, lost.to(Z.dtype), int((~equal.any(-1)).sum()))
 
 
-def _projected(process: SparseProcess, Z: Tensor, prior: Prior, is_same: Tensor) -> Tensor:
-    r"""The matrix $k_\theta(Z, Z') L'^{-\top}$, exact for points that stay."""
-    L_old, Z_old = process.factor, process.inducing_points
-    jitter = process.jitter * is_same.to(Z.dtype)
-    projected = solve_lower(L_old.double(), (prior.covariance(Z_old, Z) + jitter.mT).double()).mT
-    if prior is not process.prior:
+def _projected(process: SparseProcess, before_data: SparseProcess, equal: Bool[Tensor, "*b m k"]) -> Tensor:
+    r"""The matrix $\operatorname{cov}_\theta(u, u') L'^{-\top}$, exact for variables that stay."""
+    L_old = process.factor.double()
+    is_same = equal & (equal.cumsum(-1) == 1) & (equal.cumsum(-2) == 1)  # a repeated point counts once
+    covariance = before_data.inducing.between(process.inducing)
+    projected = solve_lower(L_old, (covariance + process.jitter * is_same.to(covariance)).mT.double()).mT
+    if before_data.prior is not process.prior:
         return projected
-    # Row i of L' is what the solve above tends to for a point that stays; take it without rounding.
-    return torch.where(is_same.any(-1, keepdim=True), is_same.double() @ L_old.double(), projected)
-
-
-def _is_same(Z: Tensor, Z_old: Tensor) -> Bool[Tensor, "*b m k"]:
-    """Which new point equals which old one; a repeated point counts once."""
-    equal = (Z.unsqueeze(-2) == Z_old.unsqueeze(-3)).all(-1)
-    return equal & (equal.cumsum(-1) == 1) & (equal.cumsum(-2) == 1)
+    # Row i of L' is what the solve above tends to for a variable that stays; take it without rounding.
+    return torch.where(is_same.any(-1, keepdim=True), is_same.double() @ L_old, projected)
 
 
 def inverse_root(root: Float[Tensor, "*b m m"]) -> Float[Tensor, "*b m m"]:

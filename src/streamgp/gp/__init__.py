@@ -1,6 +1,7 @@
 """Gaussian processes: priors, sparse posteriors, and what they predict."""
 
-from streamgp.gp.kernel_function import AbstractKernelFunction, AbstractSpectralKernel
+from streamgp.gp.inducing import AbstractInducing, inducing_variables
+from streamgp.gp.kernel_function import AbstractFeatureKernel, AbstractKernelFunction, AbstractSpectralKernel
 from streamgp.gp.kernels import ModuleKernel, read_kernel
 from streamgp.gp.paths import SamplePaths, sample_paths
 from streamgp.gp.prior import Prior
@@ -11,6 +12,8 @@ from streamgp.gp.sparse import InducingFactor, SparseProcess
 from streamgp.gp.stationary import StationaryKernel
 
 __all__ = [
+    "AbstractFeatureKernel",
+    "AbstractInducing",
     "AbstractKernelFunction",
     "AbstractProcess",
     "AbstractSpectralKernel",
@@ -22,6 +25,7 @@ __all__ = [
     "SamplePaths",
     "SparseProcess",
     "StationaryKernel",
+    "inducing_variables",
     "pseudo_data",
     "read_gpytorch",
     "read_kernel",

@@ -9,9 +9,16 @@ from gpytorch.means import Mean
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.gp.kernel_function import AbstractKernelFunction
+from streamgp.gp.kernel_function import AbstractFeatureKernel, AbstractKernelFunction
 
-__all__ = ["CoregionalizationKernel", "CoregionalizedFunction", "OutputMean", "latent_column", "output_rows"]
+__all__ = [
+    "CoregionalizationKernel",
+    "CoregionalizedFeatures",
+    "CoregionalizedFunction",
+    "OutputMean",
+    "latent_column",
+    "output_rows",
+]
 
 
 @final
@@ -80,6 +87,27 @@ class CoregionalizedFunction(AbstractKernelFunction):
         if len(self.parts) == 1:
             return self.parts[0].diagonal(x) * w.square().sum(-1)
         return torch.stack([part.diagonal(x) * w[..., j].square() for j, part in enumerate(self.parts)]).sum(0)
+
+
+@final
+@dataclass(frozen=True)
+class CoregionalizedFeatures(AbstractFeatureKernel):
+    r"""A `CoregionalizationKernel` of latent functions with finitely many features.
+
+    Outputs are $f_o = \sum_l a_{ol} \phi_l^\top w_l$, with all weights $w$ independent.
+
+    Attributes:
+        parts: Kernels of the latent functions, or a single one for all.
+        mixing: The matrix $a$.
+    """
+
+    parts: tuple[AbstractFeatureKernel, ...]
+    mixing: Float[Tensor, "o l"]
+
+    def features(self, inputs: Tensor) -> Tensor:
+        x, w = _split(inputs, self.mixing)
+        latent = [part.features(x) for part in self.parts] * (w.shape[-1] // len(self.parts))
+        return torch.cat([w[..., j : j + 1] * values for j, values in enumerate(latent)], dim=-1)
 
 
 @final

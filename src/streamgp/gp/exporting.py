@@ -9,6 +9,7 @@ from gpytorch.models import ApproximateGP
 from gpytorch.variational import CholeskyVariationalDistribution, VariationalStrategy
 from torch import Tensor
 
+from streamgp.errors import UnsupportedError
 from streamgp.gp.sparse import SparseProcess
 
 __all__ = ["ExportedGP", "write_gpytorch"]
@@ -38,6 +39,12 @@ class ExportedGP(ApproximateGP):  # type: ignore[misc] # GPyTorch's models have 
 
 def write_gpytorch(process: SparseProcess) -> ExportedGP:
     """Write a sparse posterior as a whitened `ApproximateGP` in evaluation mode, with the same jitter."""
+    if not process.inducing_points.shape[-2]:
+        raise UnsupportedError(
+            "GPyTorch's variational strategies have inducing points, but this belief is about the weights of features. "
+            "Carry it to points first, as many as there are features: "
+            "gp.absorb(X[:0], y[:0], noise_variance=1.0, inducing=points)."
+        )
     return ExportedGP(process).eval()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from jaxtyping import Float
 from torch import Tensor
 
-__all__ = ["AbstractKernelFunction", "AbstractSpectralKernel", "Normal", "origin_of"]
+__all__ = ["AbstractFeatureKernel", "AbstractKernelFunction", "AbstractSpectralKernel", "Normal", "origin_of"]
 
 # Standard normal numbers of a shape.
 Normal = Callable[..., Tensor]
@@ -22,6 +22,22 @@ class AbstractKernelFunction(ABC):
     @abstractmethod
     def diagonal(self, inputs: Float[Tensor, "*b n d"]) -> Float[Tensor, "*e n"]:
         """Evaluate each row with itself."""
+
+
+class AbstractFeatureKernel(AbstractKernelFunction):
+    r"""A kernel of finite rank, $k(x, x') = \phi(x)^\top \phi(x')$."""
+
+    @abstractmethod
+    def features(self, inputs: Float[Tensor, "*b n d"]) -> Float[Tensor, "*e n r"]:
+        r"""The features $\phi$ of each row."""
+
+    def matrix(self, first: Float[Tensor, "*b n d"], second: Float[Tensor, "*c m d"]) -> Float[Tensor, "*e n m"]:
+        """Evaluate all pairs of rows."""
+        return self.features(first) @ self.features(second).mT
+
+    def diagonal(self, inputs: Float[Tensor, "*b n d"]) -> Float[Tensor, "*e n"]:
+        """Evaluate each row with itself."""
+        return self.features(inputs).square().sum(-1)
 
 
 class AbstractSpectralKernel(AbstractKernelFunction):

@@ -9,20 +9,34 @@ from typing import final
 import torch
 from gpytorch.kernels import (
     AdditiveKernel,
+    ConstantKernel,
     CosineKernel,
     Kernel,
+    LinearKernel,
     PeriodicKernel,
     PiecewisePolynomialKernel,
+    PolynomialKernel,
     ProductKernel,
+    RFFKernel,
     RQKernel,
     ScaleKernel,
 )
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from streamgp.gp.coregionalization import CoregionalizationKernel, CoregionalizedFunction
+from streamgp.gp.coregionalization import CoregionalizationKernel, CoregionalizedFeatures, CoregionalizedFunction
+from streamgp.gp.finite_features import (
+    ConstantFeatures,
+    FourierFeatures,
+    JoinedFeatures,
+    LinearFeatures,
+    MultipliedFeatures,
+    PolynomialFeatures,
+    ScaledFeatures,
+    SelectedFeatures,
+)
 from streamgp.gp.interactions import InteractionKernel
-from streamgp.gp.kernel_function import AbstractKernelFunction, origin_of
+from streamgp.gp.kernel_function import AbstractFeatureKernel, AbstractKernelFunction, origin_of
 from streamgp.gp.spherical_linear import SphericalLinearKernel
 from streamgp.gp.stationary import read_stationary
 
@@ -142,7 +156,11 @@ def read_kernel(kernel: Kernel) -> AbstractKernelFunction:
     function = _read_known(kernel)
     if function is None:
         return ModuleKernel(kernel)
-    return function if kernel.active_dims is None else SelectedKernel(function, kernel.active_dims)
+    if kernel.active_dims is None:
+        return function
+    if isinstance(function, AbstractFeatureKernel):
+        return SelectedFeatures(function, kernel.active_dims)
+    return SelectedKernel(function, kernel.active_dims)
 
 
 def _read_known(kernel: Kernel) -> AbstractKernelFunction | None:
@@ -155,11 +173,44 @@ def _read_known(kernel: Kernel) -> AbstractKernelFunction | None:
         base = _read_known(kernel.base_kernel)
         if base is None and kernel.base_kernel.active_dims is None:
             base = ModuleKernel(kernel.base_kernel)
+        if isinstance(base, AbstractFeatureKernel):
+            return ScaledFeatures(base, kernel.outputscale)
         return None if base is None else ScaledKernel(base, kernel.outputscale)
     if type(kernel) in (AdditiveKernel, ProductKernel):
-        return CombinedKernel(tuple(map(read_kernel, kernel.kernels)), type(kernel) is ProductKernel)
+        return _combined(tuple(map(read_kernel, kernel.kernels)), is_product=type(kernel) is ProductKernel)
     if type(kernel) is CoregionalizationKernel:
-        return CoregionalizedFunction(tuple(map(read_kernel, kernel.kernels)), kernel.mixing)
+        parts = tuple(map(read_kernel, kernel.kernels))
+        features = _all_features(parts)
+        if features is not None:
+            return CoregionalizedFeatures(features, kernel.mixing)
+        return CoregionalizedFunction(parts, kernel.mixing)
     if type(kernel) in (InteractionKernel, SphericalLinearKernel):
         return kernel.function()
-    return read_stationary(kernel, None)
+    return _read_features(kernel) or read_stationary(kernel, None)
+
+
+def _read_features(kernel: Kernel) -> AbstractFeatureKernel | None:
+    """Read a kernel of GPyTorch that has finite rank."""
+    if type(kernel) is LinearKernel:
+        return LinearFeatures(kernel.variance)
+    if type(kernel) is ConstantKernel:
+        return ConstantFeatures(kernel.constant.squeeze(-1))
+    if type(kernel) is PolynomialKernel and kernel.power == int(kernel.power) and kernel.power >= 1:
+        return PolynomialFeatures(kernel.offset.squeeze(-1), int(kernel.power))
+    if type(kernel) is RFFKernel and "randn_weights" in kernel._buffers:  # else drawn at the first call, by GPyTorch
+        return FourierFeatures(kernel.randn_weights / kernel.lengthscale.mT)
+    return None
+
+
+def _combined(parts: tuple[AbstractKernelFunction, ...], *, is_product: bool) -> AbstractKernelFunction:
+    """The sum or the product of kernels, of finite rank if all of them are."""
+    features = _all_features(parts)
+    if features is None:
+        return CombinedKernel(parts, is_product)
+    return MultipliedFeatures(features) if is_product else JoinedFeatures(features)
+
+
+def _all_features(parts: tuple[AbstractKernelFunction, ...]) -> tuple[AbstractFeatureKernel, ...] | None:
+    """The same kernels, if all of them have finite rank."""
+    features = tuple(part for part in parts if isinstance(part, AbstractFeatureKernel))
+    return features if len(features) == len(parts) else None

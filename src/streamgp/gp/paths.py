@@ -1,6 +1,7 @@
 """Functions drawn from a sparse posterior, which can be evaluated and differentiated anywhere."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import final
 
 import torch
@@ -9,7 +10,8 @@ from torch import Tensor
 
 from streamgp.checks import check_inputs
 from streamgp.errors import UnsupportedError
-from streamgp.gp.kernel_function import AbstractSpectralKernel, origin_of
+from streamgp.gp.inducing import AbstractInducing
+from streamgp.gp.kernel_function import AbstractFeatureKernel, AbstractSpectralKernel, origin_of
 from streamgp.gp.prior import Prior
 from streamgp.gp.sparse import SparseProcess
 from streamgp.linalg import apply, solve_vector
@@ -24,7 +26,8 @@ class SamplePaths:
 
     $h_s$ is a draw of the prior by random Fourier features, $v_s = K^{-1}(u_s - \mu(Z) - h_s(Z))$ corrects it so that
     the path meets its draw $u_s$ of the belief at the inducing points. Calling the object with inputs `(*b, n, d)`
-    gives values `(s, *b, n)`, differentiable in the inputs.
+    gives values `(s, *b, n)`, differentiable in the inputs. With features instead of inducing points, $v_s$ is a draw
+    of their weights, which is all there is: there are no frequencies.
 
     Attributes:
         prior: Kernel and mean.
@@ -35,7 +38,7 @@ class SamplePaths:
     """
 
     prior: Prior
-    inducing_points: Float[Tensor, "*b m d"]
+    inducing_points: Float[Tensor, "*b k d"]
     frequencies: Float[Tensor, "*b f d"]
     feature_weights: Float[Tensor, "s *b g"]
     update_weights: Float[Tensor, "s *b m"]
@@ -43,8 +46,13 @@ class SamplePaths:
     def __call__(self, X: Tensor) -> Tensor:
         """Evaluate all paths."""
         X = check_inputs(X, num_dims=self.inducing_points.shape[-1], like=self.inducing_points)
-        update = _dot(self.prior.covariance(X, self.inducing_points), self.update_weights, X.dim())
+        update = _dot(self.inducing.crossed(X), self.update_weights, X.dim())
         return self.prior.mean(X) + _dot(self.features(X), self.feature_weights, X.dim()) + update
+
+    @cached_property
+    def inducing(self) -> AbstractInducing:
+        """The inducing variables."""
+        return self.prior.inducing(self.inducing_points)
 
     def features(self, X: Tensor) -> Tensor:
         """Cosines and sines of the prior part, `(*b, n, g)`."""
@@ -66,23 +74,31 @@ def sample_paths(
         Wilson, Borovitskiy, Terenin, Mostowsky, Deisenroth (2020), Efficiently sampling functions from Gaussian
         process posteriors.
     """
-    Z, batch = process.inducing_points, process.batch_shape
+    Z, batch, m = process.inducing_points, process.batch_shape, process.num_inducing
     kernel = process.prior.kernel_function
-    if not isinstance(kernel, AbstractSpectralKernel):
-        raise UnsupportedError(
-            f"Sample paths need a kernel with known frequencies: RBFKernel or MaternKernel, plain or in a ScaleKernel, "
-            f"without active_dims. The kernel is a {type(process.prior.kernel).__name__}. "
-            "Use sample, which draws from the joint distribution at given inputs for any kernel."
-        )
 
     def normal(*shape: int) -> Tensor:
         return torch.randn(*shape, generator=generator, dtype=Z.dtype, device=Z.device)
 
+    def draw() -> Tensor:
+        return process.whitened_mean + apply(process.whitened_root, normal(num_samples, *batch, m))
+
+    if isinstance(kernel, AbstractFeatureKernel) and not Z.shape[-2]:
+        none = Z.new_zeros(*batch, 0, Z.shape[-1])
+        weights = solve_vector(process.factor, draw(), is_transposed=True)
+        return SamplePaths(process.prior, Z, none, Z.new_zeros(num_samples, *batch, 0), weights)
+    if not isinstance(kernel, AbstractSpectralKernel):
+        raise UnsupportedError(
+            f"Sample paths need a kernel with known frequencies: RBFKernel or MaternKernel, plain or in a ScaleKernel, "
+            f"without active_dims, or with finitely many features (SparseGP.from_features). The kernel is a "
+            f"{type(process.prior.kernel).__name__}. "
+            "Use sample, which draws from the joint distribution at given inputs for any kernel."
+        )
+
     frequencies = kernel.frequencies((*batch, num_features, Z.shape[-1]), normal)
     amplitude = (kernel.outputscale / num_features).sqrt().unsqueeze(-1)
     feature_weights = normal(num_samples, *batch, 2 * num_features) * amplitude
-    m = Z.shape[-2]
-    belief = process.whitened_mean + apply(process.whitened_root, normal(num_samples, *batch, m))
+    belief = draw()
     at_inducing = _dot(_features(Z - origin_of(Z), frequencies), feature_weights, Z.dim())
     whitened_prior = solve_vector(process.factor, at_inducing)
     update = solve_vector(process.factor, belief - whitened_prior, is_transposed=True)

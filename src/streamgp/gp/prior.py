@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.errors import DTypeError
+from streamgp.gp.inducing import AbstractInducing, inducing_variables
 from streamgp.gp.kernel_dims import check_num_dims
 from streamgp.gp.kernel_function import AbstractKernelFunction
 from streamgp.gp.kernels import read_kernel
@@ -100,6 +101,10 @@ class Prior:
                 flat = self.kernel_function.matrix(first, second.flatten(0, -2))
                 return flat.unflatten(-1, second.shape[:-1]).movedim(0, -2)
         return self.kernel_function.matrix(first, second)
+
+    def inducing(self, points: Float[Tensor, "*b m d"]) -> AbstractInducing:
+        """The inducing variables at points; the weights of the kernel's features where there are none."""
+        return inducing_variables(points, self.kernel_function, self.covariance)
 
 
 def _check_module(module: object, kind: type, name: str) -> None:

@@ -29,6 +29,11 @@ class AbstractProcess(ABC):
 
     @property
     @abstractmethod
+    def num_inducing(self) -> int:
+        """Number of inducing variables."""
+
+    @property
+    @abstractmethod
     def batch_shape(self) -> torch.Size:
         """Leading axes of the process."""
 

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.errors import NumericalError
+from streamgp.errors import NumericalError, UnsupportedError
 from streamgp.gp.sparse import SparseProcess
 from streamgp.linalg import apply, solve_lower_transpose, solve_vector, symmetric_eigen
 
@@ -41,6 +41,11 @@ def pseudo_data(process: SparseProcess) -> PseudoData:
 
     Whitened, $L^\top \hat\Sigma^{-1} L = \bar S^{-1} - I$ and $\hat y - \mu(Z) = L (I - \bar S)^{-1} \bar m$.
     """
+    if not process.inducing_points.shape[-2]:
+        raise UnsupportedError(
+            "The belief is about the weights of features, and pseudo-data are observations at inducing points. Read "
+            "whitened_mean and whitened_covariance, the moments of the weights, instead."
+        )
     Z, L, D = process.inducing_points, process.factor, process.variance_reduction
     # Eigenvalues of D within rounding of zero are directions without information.
     values, vectors = symmetric_eigen(D, name="the variance reduction of the belief")

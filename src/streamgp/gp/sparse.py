@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from streamgp.gp.inducing import AbstractInducing
 from streamgp.gp.prior import Prior
 from streamgp.gp.process import AbstractProcess, row_by_row
 from streamgp.linalg import apply, cholesky, solve_lower, solve_lower_transpose, solve_vector
@@ -19,7 +20,9 @@ __all__ = ["InducingFactor", "SparseProcess"]
 @final
 @dataclass(frozen=True, eq=False)
 class InducingFactor:
-    r"""The factor of $K = k(Z, Z) + jI = L L^\top$, and what follows from it alone; shared while the points stay.
+    r"""The factor of $K = \operatorname{cov}(u) + jI = L L^\top$, and what follows from it alone.
+
+    Shared while the inducing variables stay.
 
     Attributes:
         factor: $L$, in the dtype of the process.
@@ -93,9 +96,10 @@ class InducingFactor:
 @final
 @dataclass(frozen=True, eq=False)
 class SparseProcess(AbstractProcess):
-    r"""A prior and a whitened belief about its values at inducing points.
+    r"""A prior and a whitened belief about its inducing variables $u$.
 
-    With $K = k(Z, Z) + jI = L L^\top$ and features $\phi(x) = L^{-1} k(Z, x)$,
+    With $K = \operatorname{cov}(u) + jI = L L^\top$ and features $\phi(x) = L^{-1} \operatorname{cov}(u, f(x))$, which
+    are $L^{-1} k(Z, x)$ for values $u = f(Z)$ at inducing points,
 
     $$
     \mu_q(x) = \mu(x) + \phi(x)^\top \bar m, \qquad
@@ -106,8 +110,8 @@ class SparseProcess(AbstractProcess):
 
     Attributes:
         prior: Kernel and mean.
-        inducing_points: Inputs $Z$.
-        whitened_mean: $\bar m$, the mean of $L^{-1}(u - \mu(Z))$.
+        inducing_points: Inputs $Z$, $u = f(Z)$; none for $u$ the weights of the features of a kernel of finite rank.
+        whitened_mean: $\bar m$, the mean of $L^{-1}(u - \operatorname{E} u)$.
         whitened_root: Any square root $R$ of its covariance, $\bar S = R R^\top$.
         jitter: $j$, part of the definition of $u$.
         information: The diagonal of the site $\Lambda = S^{-1} - K^{-1}$ at the inducing points, where it was carried
@@ -115,7 +119,7 @@ class SparseProcess(AbstractProcess):
     """
 
     prior: Prior
-    inducing_points: Float[Tensor, "*b m d"]
+    inducing_points: Float[Tensor, "*b k d"]
     whitened_mean: Float[Tensor, "*b m"]
     whitened_root: Float[Tensor, "*b m m"]
     jitter: float = 0.0
@@ -124,9 +128,9 @@ class SparseProcess(AbstractProcess):
     @classmethod
     def from_prior(cls, prior: Prior, inducing_points: Float[Tensor, "*b m d"], *, jitter: float) -> "SparseProcess":
         """The prior itself, before any data."""
-        Z, m = inducing_points, inducing_points.shape[-2]
-        eye = torch.eye(m, dtype=Z.dtype, device=Z.device).expand(*Z.shape[:-1], m)
-        return cls(prior, Z, Z.new_zeros(Z.shape[:-1]), eye, jitter)
+        Z, m = inducing_points, prior.inducing(inducing_points).num_variables
+        eye = torch.eye(m, dtype=Z.dtype, device=Z.device).expand(*Z.shape[:-2], m, m)
+        return cls(prior, Z, Z.new_zeros(*Z.shape[:-2], m), eye, jitter)
 
     @property
     def reference(self) -> Tensor:
@@ -137,10 +141,18 @@ class SparseProcess(AbstractProcess):
         return broadcast_shapes(self.whitened_mean.shape[:-1], self.prior.batch_shape)
 
     @cached_property
+    def inducing(self) -> AbstractInducing:
+        """The inducing variables $u$."""
+        return self.prior.inducing(self.inducing_points)
+
+    @cached_property
     def inducing_factor(self) -> InducingFactor:
         """The factor $L$ and what follows from it."""
-        Z = self.inducing_points
-        return InducingFactor.of(self.prior.covariance(Z, Z), self.jitter)
+        return InducingFactor.of(self.inducing.covariance(), self.jitter)
+
+    @property
+    def num_inducing(self) -> int:
+        return self.whitened_mean.shape[-1]
 
     @property
     def factor(self) -> Float[Tensor, "*b m m"]:
@@ -160,7 +172,7 @@ class SparseProcess(AbstractProcess):
 
     @cached_property
     def mean_weights(self) -> Float[Tensor, "*b m"]:
-        r"""The weights $a = L^{-\top} \bar m$ of $k(x, Z)$ in the mean."""
+        r"""The weights $a = L^{-\top} \bar m$ of $\operatorname{cov}(f(x), u)$ in the mean."""
         return solve_vector(self.factor, self.whitened_mean, is_transposed=True)
 
     def with_belief(
@@ -169,21 +181,21 @@ class SparseProcess(AbstractProcess):
         whitened_root: Float[Tensor, "*b m m"],
         information: Float[Tensor, "*b m"] | None = None,
     ) -> "SparseProcess":
-        """Another belief about the same inducing points, sharing their factor."""
+        """Another belief about the same inducing variables, sharing their factor."""
         other = SparseProcess(self.prior, self.inducing_points, whitened_mean, whitened_root, self.jitter, information)
-        other.__dict__["inducing_factor"] = self.inducing_factor
+        other.__dict__["inducing"], other.__dict__["inducing_factor"] = self.inducing, self.inducing_factor
         return other
 
     def features(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*c m n"]:
         r"""The features $\phi(X)$."""
-        return solve_lower(self.factor, self.prior.covariance(self.inducing_points, X))
+        return solve_lower(self.factor, self.inducing.cross(X))
 
     def cross_weights(self, reduction_features: Float[Tensor, "*c m n"]) -> Float[Tensor, "*c m n"]:
-        r"""The matrix $B = L^{-\top} D \phi(X)$, with which $k_q(w, X) = k(w, X) - k(w, Z) B$."""
+        r"""The matrix $B = L^{-\top} D \phi(X)$, with which $k_q(w, X) = k(w, X) - \operatorname{cov}(f(w), u) B$."""
         return solve_lower_transpose(self.factor, reduction_features)
 
     def mean(self, X: Tensor) -> Tensor:
-        return self.prior.mean(X) + apply(self.prior.covariance(X, self.inducing_points), self.mean_weights)
+        return self.prior.mean(X) + apply(self.inducing.crossed(X), self.mean_weights)
 
     def variance(self, X: Tensor) -> Tensor:
         return row_by_row(self._variance, X, len(self.batch_shape))

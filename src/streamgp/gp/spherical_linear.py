@@ -8,7 +8,7 @@ from gpytorch.kernels import Kernel
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.gp.kernel_function import AbstractKernelFunction
+from streamgp.gp.kernel_function import AbstractFeatureKernel
 
 __all__ = ["SphericalLinearFunction", "SphericalLinearKernel"]
 
@@ -26,7 +26,8 @@ class SphericalLinearKernel(Kernel):  # type: ignore[misc] # GPyTorch's kernels 
     $$
 
     $P$ is the inverse stereographic projection: unlike a linear function of $x$, one of $P(z)$ need not be largest in a
-    corner of the box. There are $d + 2$ features, so that as many inducing points in general position lose nothing.
+    corner of the box. There are $d + 2$ features: a belief about their weights loses nothing
+    (`SparseGP.from_features`).
 
     References:
         Doumont, Fan, Maus, Gardner, Moss, Pleiss (2025), We still don't understand high-dimensional Bayesian
@@ -76,7 +77,7 @@ class SphericalLinearKernel(Kernel):  # type: ignore[misc] # GPyTorch's kernels 
 
 @final
 @dataclass(frozen=True)
-class SphericalLinearFunction(AbstractKernelFunction):
+class SphericalLinearFunction(AbstractFeatureKernel):
     """A `SphericalLinearKernel`, ready to be evaluated.
 
     Attributes:
@@ -96,6 +97,11 @@ class SphericalLinearFunction(AbstractKernelFunction):
     def diagonal(self, inputs: Tensor) -> Tensor:
         shape = torch.broadcast_shapes(inputs.shape[:-1], (*self.shares.shape[:-1], 1))
         return self.shares.sum(-1).unsqueeze(-1).expand(shape)
+
+    def features(self, inputs: Tensor) -> Tensor:
+        constant, linear = (share.sqrt()[..., None, None] for share in self.shares.unbind(-1))
+        P = self.on_sphere(inputs)
+        return torch.cat([constant.expand(*P.shape[:-1], 1), linear * P], dim=-1)
 
     def on_sphere(self, inputs: Float[Tensor, "*b n d"]) -> Float[Tensor, "*c n e"]:
         """Unit vectors of inputs, with one dimension more."""

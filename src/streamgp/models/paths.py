@@ -75,5 +75,5 @@ def _evaluate(paths: SamplePaths, inputs: Tensor, sample_shape: torch.Size) -> T
         weights.reshape(*sample_shape, weights.shape[-1], 1)
         for weights in (paths.feature_weights, paths.update_weights)
     )
-    update = paths.prior.covariance(inputs, paths.inducing_points) @ update_weights
+    update = paths.inducing.crossed(inputs) @ update_weights
     return paths.prior.mean(inputs) + (features @ feature_weights + update).squeeze(-1)

@@ -10,7 +10,7 @@ from gpytorch.means import Mean
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.errors import FileFormatError
+from streamgp.errors import FileFormatError, UnsupportedError
 from streamgp.gp import Prior, SparseProcess
 from streamgp.gp.interactions import InteractionKernel
 from streamgp.gp.spherical_linear import SphericalLinearKernel
@@ -35,12 +35,21 @@ def check_process(process: SparseProcess) -> None:
             raise FileFormatError(f"The file's {name} is {value.dtype}, and its inducing points are {Z.dtype}.")
         if not bool(torch.isfinite(value).all()):
             raise FileFormatError(f"The file's {name} holds values that are NaN or infinite. It is damaged.")
-    if not is_broadcastable(process.prior.batch_shape, Z.shape[:-2]) or 0 in Z.shape[-2:]:
+    if not is_broadcastable(process.prior.batch_shape, Z.shape[:-2]) or not Z.shape[-1]:
         raise FileFormatError(
             f"The file's inducing points have shape {tuple(Z.shape)}, and its kernel the leading axes "
             f"{tuple(process.prior.batch_shape)}. They do not fit together; the file is damaged."
         )
-    few = Z[..., :2, :]
+    try:
+        num_variables = process.inducing.num_variables
+    except (UnsupportedError, RuntimeError) as error:
+        raise FileFormatError(f"The file's kernel does not go with its inducing points: {error}") from error
+    if num_variables != m.shape[-1]:
+        raise FileFormatError(
+            f"The file's belief is about {m.shape[-1]} values, but has {num_variables} inducing points or features. It "
+            "is damaged."
+        )
+    few = Z[..., :2, :] if Z.shape[-2] else Z.new_zeros(*Z.shape[:-2], 1, Z.shape[-1])
     prior, mean, covariance = process.prior.variance(few), process.prior.mean(few), process.prior.covariance(few, few)
     if not all(bool(torch.isfinite(each).all()) for each in (prior, mean, covariance)):
         raise FileFormatError("The file's kernel or mean is not finite at its inducing points. It is damaged.")
@@ -69,7 +78,7 @@ def _cast_prior(kernel: Kernel, mean: Mean, zero: Tensor) -> Prior:
 
 def _rebuild_process(
     prior: Prior,
-    inducing_points: Float[Tensor, "*b m d"],
+    inducing_points: Float[Tensor, "*b k d"],
     whitened_mean: Float[Tensor, "*b m"],
     whitened_root: Float[Tensor, "*b m m"],
     jitter: float = 0.0,

@@ -308,6 +308,12 @@ def _attribute(name: str) -> Callable[[Any], Any]:
     return read
 
 
+def _num_frequency_dims(kernel: Any) -> int | None:
+    """Dimensions of the frequencies of random features; None before GPyTorch has drawn them."""
+    weights = kernel._buffers.get("randn_weights")
+    return None if weights is None else weights.shape[-2]
+
+
 for _kernel in (kernels.RBFKernel, kernels.RQKernel, kernels.PeriodicKernel, kernels.LinearKernel):
     register_module(_kernel, sizes=("ard_num_dims",))
 register_module(kernels.MaternKernel, options=("nu",), sizes=("ard_num_dims",))
@@ -316,6 +322,11 @@ register_module(kernels.CosineKernel)
 register_module(kernels.ConstantKernel)
 register_module(kernels.PolynomialKernel, options=("power",))
 register_module(kernels.SpectralMixtureKernel, sizes=("num_mixtures", "ard_num_dims"))
+register_module(
+    kernels.RFFKernel,
+    options={"num_dims": _num_frequency_dims, "ard_num_dims": _attribute("ard_num_dims")},
+    sizes=("num_samples", "num_dims"),
+)
 register_module(
     kernels.IndexKernel,
     options={

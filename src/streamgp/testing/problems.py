@@ -1,5 +1,6 @@
 """Random sparse GPs and observations for tests, batched ones with a way to take out one member."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, final
@@ -7,21 +8,47 @@ from weakref import WeakKeyDictionary
 
 import gpytorch
 import torch
-from gpytorch.kernels import Kernel, MaternKernel, ScaleKernel
+from gpytorch.kernels import ConstantKernel, Kernel, LinearKernel, MaternKernel, ScaleKernel
 from torch import Tensor
 
 from streamgp.conditioning import SparseGP
 from streamgp.conditioning.observation import Observation
 from streamgp.gp import Prior, SparseProcess
 
-__all__ = ["Observations", "SparseProblem", "random_observations", "random_sparse_gp"]
+__all__ = [
+    "AbstractProblem",
+    "FeatureProblem",
+    "Observations",
+    "SparseProblem",
+    "random_feature_gp",
+    "random_observations",
+    "random_sparse_gp",
+]
 
 Index = tuple[int, ...]
 
 
+class AbstractProblem(ABC):
+    """The numbers of a sparse GP, of which single members of a batch can be taken."""
+
+    @property
+    @abstractmethod
+    def gp(self) -> SparseGP:
+        """The GP itself."""
+
+    @property
+    @abstractmethod
+    def scale(self) -> float:
+        """The largest variance before any data in the unit cube."""
+
+    @abstractmethod
+    def member(self, index: Index) -> "AbstractProblem":
+        """One member of the batch, without leading axes."""
+
+
 @final
 @dataclass(frozen=True, eq=False)
-class SparseProblem:
+class SparseProblem(AbstractProblem):
     """The numbers of a sparse GP with a scaled Matérn-5/2 kernel and a constant mean.
 
     Attributes:
@@ -51,12 +78,61 @@ class SparseProblem:
             _built[self] = _build(self)
         return _built[self]
 
+    @property
+    def scale(self) -> float:
+        return float(self.outputscale.max())
+
     def member(self, index: Index) -> "SparseProblem":
         """One member of the batch, without leading axes."""
-        members: dict[str, Any] = {
-            name: value[index] for name, value in vars(self).items() if isinstance(value, Tensor)
-        }
-        return replace(self, **members)
+        return replace(self, **_members(self, index))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class FeatureProblem(AbstractProblem):
+    """The numbers of a GP of linear functions with a constant, and of a belief about their weights.
+
+    Attributes:
+        variance: Of the slopes, `(*b, 1, d)`.
+        outputscale: What these are multiplied with, `(*b)`.
+        offset: Variance of the constant, `(*b)`.
+        constant: Mean, `(*b)`.
+        whitened_mean: `(*b, d + 1)`.
+        whitened_root: `(*b, d + 1, d + 1)`.
+    """
+
+    variance: Tensor
+    outputscale: Tensor
+    offset: Tensor
+    constant: Tensor
+    whitened_mean: Tensor
+    whitened_root: Tensor
+
+    @property
+    def gp(self) -> SparseGP:
+        """The GP itself."""
+        shape, d = self.outputscale.shape, self.variance.shape[-1]
+        linear = LinearKernel(ard_num_dims=d, batch_shape=shape).to(self.constant.dtype)
+        scaled = ScaleKernel(linear, batch_shape=shape).to(self.constant.dtype)
+        constant = ConstantKernel(batch_shape=shape).to(self.constant.dtype)
+        linear.variance, scaled.outputscale, constant.constant = self.variance, self.outputscale, self.offset[..., None]
+        mean = gpytorch.means.ConstantMean(batch_shape=shape).to(self.constant.dtype)
+        mean.initialize(constant=self.constant)
+        like = self.constant.new_zeros(*shape, 1, d)
+        start = SparseGP.from_features(scaled + constant, like, mean=mean).process
+        return SparseGP(start.with_belief(self.whitened_mean, self.whitened_root))
+
+    @property
+    def scale(self) -> float:
+        return float((self.outputscale * self.variance.sum((-2, -1)) + self.offset).max())
+
+    def member(self, index: Index) -> "FeatureProblem":
+        """One member of the batch, without leading axes."""
+        return replace(self, **_members(self, index))
+
+
+def _members(problem: Any, index: Index) -> dict[str, Any]:
+    return {name: value[index] for name, value in vars(problem).items() if isinstance(value, Tensor)}
 
 
 # A GP is built once for its problem, as building takes longer than predicting.
@@ -149,6 +225,33 @@ def random_sparse_gp(
         name: value.to(dtype) for name, value in vars(problem).items() if isinstance(value, Tensor)
     }
     return replace(problem, **tensors)
+
+
+def random_feature_gp(
+    rng: torch.Generator,
+    *,
+    batch_shape: Index = (),
+    dtype: torch.dtype = torch.float64,
+    num_dims: int = 2,
+    width: float = 0.9,
+) -> FeatureProblem:
+    """Draw a GP of linear functions; arguments as of `random_sparse_gp`."""
+
+    def uniform(*shape: int) -> Tensor:
+        return torch.rand((*batch_shape, *shape), generator=rng, dtype=torch.float64)
+
+    root = torch.randn(*batch_shape, num_dims + 1, num_dims + 1, generator=rng, dtype=torch.float64)
+    root = root * (width / torch.linalg.matrix_norm(root @ root.mT, ord=2)[..., None, None]).sqrt()
+    numbers = FeatureProblem(
+        variance=0.5 + uniform(1, num_dims),
+        outputscale=0.5 + uniform(),
+        offset=0.5 + uniform(),
+        constant=2.0 * uniform() - 1.0,
+        whitened_mean=2.0 * uniform(num_dims + 1) - 1.0,
+        whitened_root=root,
+    )
+    tensors: dict[str, Any] = {name: value.to(dtype) for name, value in vars(numbers).items()}
+    return replace(numbers, **tensors)
 
 
 def random_observations(

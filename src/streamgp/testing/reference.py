@@ -278,6 +278,14 @@ def _features(joint: _Joint, m: int, jitter: Any) -> _Features:
 
 def _sparse(gp: SparseGP, inputs: Array, *, is_derived: bool = False) -> _Joint:
     """The distribution of a sparse GP whose belief was given, or else derived from observations."""
+    if not gp.inducing_points.shape[-2]:
+        return _belief(
+            _linear_features(gp, inputs),
+            _array(gp.whitened_mean),
+            S := _array(gp.whitened_covariance),
+            np.zeros_like(S),
+            np.zeros_like(S[..., 0]),
+        )
     Z = _array(gp.inducing_points)
     batch = np.broadcast_shapes(Z.shape[:-2], inputs.shape[:-2])
     both = np.concatenate([np.broadcast_to(part, (*batch, *part.shape[-2:])) for part in (Z, inputs)], axis=-2)
@@ -289,6 +297,17 @@ def _sparse(gp: SparseGP, inputs: Array, *, is_derived: bool = False) -> _Joint:
     precision, pull = np.abs(inverse_S - np.eye(S.shape[-1])), np.abs(_apply(inverse_S, m))
     half = features.half @ precision
     return _belief(features, m, S, half + _t(half) + precision, _apply(features.half, pull) + pull)
+
+
+def _linear_features(gp: SparseGP, inputs: Array) -> _Features:
+    """The features of linear functions with a constant, as `random_feature_gp` draws them, by their definition."""
+    kernel: Any = gp.kernel
+    linear, constant = kernel.kernels
+    scale = _array(linear.outputscale)[..., None, None] * _array(linear.base_kernel.variance)
+    offset = np.broadcast_to(_array(constant.constant)[..., None], (*inputs.shape[:-1], 1))
+    phi = _t(square_root(np.concatenate([scale + 0 * inputs, offset], axis=-1)))
+    phi = phi * _t(np.concatenate([inputs, np.ones_like(offset)], axis=-1))
+    return _Features(_prior(gp.kernel, gp.mean, inputs), phi, np.abs(phi), np.zeros_like(phi @ _t(phi)))
 
 
 def _belief(features: _Features, m: Array, S: Array, precision_condition: Array, pull_condition: Array) -> _Joint:

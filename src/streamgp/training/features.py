@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.gp import read_kernel
+from streamgp.gp import AbstractInducing, inducing_variables, read_kernel
 from streamgp.linalg import cholesky, solve_lower
 from streamgp.training.parameters import Hyperparameters
 from streamgp.training.prior_site import InformedPrior, PriorSite
@@ -125,21 +125,26 @@ class Features:
 def inducing_covariance(
     setting: Hyperparameters, relative: float, absolute: float | None = None
 ) -> Float[Tensor, "m m"]:
-    """The kernel matrix of the inducing points with jitter, relative to its diagonal or absolute."""
-    kernel, Z = read_kernel(setting.kernel), setting.inducing_points
-    jitter = relative * kernel.diagonal(Z).mean() if absolute is None else absolute
-    return kernel.matrix(Z, Z) + jitter * torch.eye(len(Z), dtype=Z.dtype, device=Z.device)
+    """The covariance of the inducing variables with jitter, relative to its diagonal or absolute."""
+    return _with_jitter(inducing_variables(setting.inducing_points, read_kernel(setting.kernel)), relative, absolute)
+
+
+def _with_jitter(inducing: AbstractInducing, relative: float, absolute: float | None) -> Float[Tensor, "m m"]:
+    K = inducing.covariance()
+    jitter = inducing.jitter(relative) if absolute is None or not inducing.is_movable else absolute
+    return K + jitter * torch.eye(len(K), dtype=K.dtype, device=K.device)
 
 
 def prior_moments(setting: Hyperparameters, data: Observed) -> Moments:
-    """Evaluate the prior at inducing points and observed values; one kernel matrix between the two."""
-    kernel, Z, X = read_kernel(setting.kernel), setting.inducing_points, data.inputs
-    Kzz = inducing_covariance(setting, data.jitter, None if data.carried is None else data.carried.jitter)
-    Kzx, variance, mean = kernel.matrix(Z, X), kernel.diagonal(X).expand(len(X)), setting.mean(X)
+    """Evaluate the prior of inducing variables and observed values; one kernel matrix between the two."""
+    kernel, X = read_kernel(setting.kernel), data.inputs
+    inducing = inducing_variables(setting.inducing_points, kernel)
+    Kzz = _with_jitter(inducing, data.jitter, None if data.carried is None else data.carried.jitter)
+    Kzx, variance, mean = inducing.cross(X), kernel.diagonal(X).expand(len(X)), setting.mean(X)
     if data.others is not None:
         other = data.others
         between = kernel.matrix(X.unsqueeze(-2), other.unsqueeze(-2)).reshape(-1)
-        Kzx, mean = Kzx - kernel.matrix(Z, other), mean - setting.mean(other)
+        Kzx, mean = Kzx - inducing.cross(other), mean - setting.mean(other)
         variance = variance + kernel.diagonal(other) - 2.0 * between
     return Moments(Kzz, Kzx, variance, mean)
 

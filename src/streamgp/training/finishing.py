@@ -27,7 +27,7 @@ def prior_process(setting: Hyperparameters, jitter: float) -> SparseProcess:
     """The prior of a setting as a process, with jitter relative to its variance."""
     Z = setting.inducing_points.detach()
     prior = Prior.snapshot(setting.kernel, setting.mean, like=Z)
-    return SparseProcess.from_prior(prior, Z, jitter=jitter * float(prior.variance(Z).mean()))
+    return SparseProcess.from_prior(prior, Z, jitter=float(prior.inducing(Z).jitter(jitter)))
 
 
 def optimal_process(
@@ -68,7 +68,7 @@ def learn_belief(trained: Trained, task: Task) -> tuple[Trained, SparseProcess]:
     free = {BELIEF_MEAN: (-float("inf"), float("inf")), BELIEF_ROOT: (-float("inf"), float("inf"))}
     space = hyperparameter_space(
         setting,
-        learn_inducing=options.learn_inducing and len(setting.inducing_points) < len(data.all_inputs),
+        learn_inducing=options.learn_inducing and 0 < len(setting.inducing_points) < len(data.all_inputs),
         extra={**prior.bounds, **free},
         likelihood_bounds=likelihood_bounds(setting, data),
     )

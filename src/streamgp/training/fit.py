@@ -15,7 +15,7 @@ from torch import Tensor
 
 from streamgp.checks import check_count
 from streamgp.conditioning import SparseGP
-from streamgp.errors import DTypeError, StreamGPWarning, UnsupportedError
+from streamgp.errors import DTypeError, OptionError, StreamGPWarning, UnsupportedError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.threads import few_threads
 from streamgp.training.batches import AbstractSource, read_source
@@ -109,7 +109,10 @@ def fit(  # type: ignore[misc] # the options of both are named here
             32 until the trace slack is below `slack_tolerance`.
         inducing: `"kmeans"` takes centres of clusters of the inputs, in units of the lengthscales, `"pivoted"` chooses
             among the inputs by pivoted Cholesky, both again as the kernel changes; a tensor `(m, d)` gives them (in
-            standardised units, if those are asked for).
+            standardised units, if those are asked for). Over shards both look at a sample of the rows;
+            `"distributed_kmeans"` then finds clusters of all of them. `"features"` does without points for a kernel
+            with finitely many features, such as a linear, polynomial or spherical-linear one: nothing is lost then, and
+            the other options that concern points do not count.
         learn_inducing: Whether they are learned at the end.
         objective: `"elbo"`, or `"pll"` for the predictive log likelihood.
         beta: Weight of the divergence of the belief from the prior.
@@ -248,6 +251,10 @@ def _check_supported(request: Request, options: Options, *, is_in_parts: bool) -
 def _shards(X: Any, y: Any, map: Any, request: Request, options: Options) -> AbstractShards | None:
     """The shards of a user, if that is what was given."""
     if map is None and not isinstance(X, AbstractShards):
+        if options.inducing == "distributed_kmeans":
+            raise OptionError(
+                "inducing='distributed_kmeans' is for rows that lie in shards, with map. Pass inducing='kmeans'."
+            )
         return None
     if y is not None or not isinstance(X, AbstractShards | Iterable) or isinstance(X, Tensor | np.ndarray | str):
         raise DTypeError(

@@ -105,9 +105,13 @@ def train(setting: Hyperparameters, task: Task) -> Hyperparameters:
     """Find hyperparameters and inducing points.
 
     Points are chosen, hyperparameters learned for a few iterations, and again under the new kernel; then both are
-    learned together until there is no more to gain. A warm start goes to the last part at once.
+    learned together until there is no more to gain. A warm start goes to the last part at once, and so do kernels with
+    finitely many features, whose weights need no points.
     """
     data, options = task.data, task.options
+    if options.inducing == "features" or (options.is_warm and not len(setting.inducing_points)):
+        setting = replace(setting, inducing_points=setting.inducing_points[:0])
+        return climb(setting, task, max_iterations=options.most_iterations)
     num_inducing = min(options.num_inducing, data.most_inducing) if isinstance(options.num_inducing, int) else None
     if num_inducing is None:
         return _train_auto(setting, task)
@@ -170,7 +174,7 @@ def _choose_points(setting: Hyperparameters, task: Task, num_inducing: int) -> H
     inputs, options = task.data.candidates, task.options
     if isinstance(options.inducing, Tensor):
         return replace(setting, inducing_points=options.inducing.to(setting.inducing_points))
-    if options.inducing == "kmeans":
+    if options.inducing != "pivoted":  # over shards, on a sample of them
         Z = kmeans_points(setting.kernel, inputs, num_inducing, generator=options.generator)
     else:
         Z = pivoted_points(setting.kernel, inputs, num_inducing, generator=options.generator)

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.errors import NumericalError, OptionError, ValueRangeError
-from streamgp.gp import SparseProcess
+from streamgp.gp import SparseProcess, inducing_variables, read_kernel
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.linalg import apply, cholesky, solve_lower, solve_vector
 from streamgp.training.batches import AbstractSource
@@ -156,7 +156,7 @@ class _Run:
             bounds |= dict.fromkeys((BELIEF_MEAN, BELIEF_ROOT), (-math.inf, math.inf))
         self.space = hyperparameter_space(
             replace(setting, extra=extra),
-            learn_inducing=options.learn_inducing,
+            learn_inducing=options.learn_inducing and bool(len(setting.inducing_points)),
             extra=bounds,
             likelihood_bounds=likelihood_bounds(setting, sample),
         )
@@ -248,8 +248,8 @@ def summed_belief(
     Z, likelihood = setting.inducing_points, setting.likelihood
     assert likelihood.gaussian_noise_variance is not None
     noise = likelihood.gaussian_noise_variance.detach().to(Z)
-    precision = torch.eye(len(Z), dtype=Z.dtype, device=Z.device)
-    pull = Z.new_zeros(len(Z))
+    m = inducing_variables(Z, read_kernel(setting.kernel)).num_variables
+    precision, pull = torch.eye(m, dtype=Z.dtype, device=Z.device), Z.new_zeros(m)
     squares = slack = 0.0
     num_data = 0
     for data in batches:

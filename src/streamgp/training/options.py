@@ -78,10 +78,11 @@ class Options:
                 raise OptionError(f"num_inducing must be a whole number or 'auto', but is {self.num_inducing!r}.")
             check_count(self.num_inducing, "num_inducing")
         if isinstance(self.inducing, str):
-            check_choice(self.inducing, ("pivoted", "kmeans"), "inducing")
+            check_choice(self.inducing, ("pivoted", "kmeans", "distributed_kmeans", "features"), "inducing")
         elif not isinstance(self.inducing, Tensor):
             raise DTypeError(
-                f"inducing must be 'pivoted', 'kmeans' or a tensor of points, but is a {type(self.inducing).__name__}."
+                f"inducing must be 'pivoted', 'kmeans', 'features' or a tensor of points, but is a "
+                f"{type(self.inducing).__name__}."
             )
         if self.max_iterations is not None:
             check_count(self.max_iterations, "max_iterations")

@@ -10,7 +10,7 @@ from torch import Tensor
 from streamgp.conditioning import SparseGP
 from streamgp.conditioning.transport import transport
 from streamgp.errors import DTypeError, NumericalError, ShapeError, UnsupportedError
-from streamgp.gp import Prior, SparseProcess, read_kernel
+from streamgp.gp import Prior, SparseProcess, inducing_variables, read_kernel
 from streamgp.linalg import apply, solve_lower, solve_vector, symmetric_eigenvalues
 from streamgp.training.parameters import Hyperparameters
 
@@ -96,9 +96,10 @@ class PriorSite:
         Raises:
             NumericalError: If $S_0$ is not a covariance, or too wide a one.
         """
-        kernel, Z, Z_old = read_kernel(setting.kernel), setting.inducing_points, self.inducing_points
+        kernel, Z_old = read_kernel(setting.kernel), self.inducing_points
         L_old, site = self.process.factor, self.precision
-        T = solve_lower(factor, solve_lower(L_old, kernel.matrix(Z_old, Z)).mT)
+        inducing = inducing_variables(setting.inducing_points, kernel)
+        T = solve_lower(factor, solve_lower(L_old, inducing.crossed(Z_old)).mT)
         K = solve_lower(L_old, solve_lower(L_old, kernel.matrix(Z_old, Z_old)).mT)
         delta = solve_vector(L_old, setting.mean(Z_old) - self.process.prior.mean(Z_old))
         explained = T @ site @ T.mT
@@ -149,6 +150,11 @@ def read_prior_site(carried: object, *, like: Tensor) -> PriorSite:
         raise UnsupportedError(
             f"carried has leading axes {tuple(carried.process.batch_shape)}, but fit trains one model. "
             "Fit one for each."
+        )
+    if not Z.shape[-2]:
+        raise UnsupportedError(
+            "carried is a belief about the weights of features, which another kernel would not have. Absorb the new "
+            "observations instead, or fit all of them again."
         )
     if Z.shape[-1] != like.shape[-1]:
         raise ShapeError(

@@ -130,7 +130,7 @@ def make_result(
         num_rejected=log.num_rejected,
         is_converged=log.is_converged,
         reason=log.reason,
-        num_inducing=len(setting.inducing_points),
+        num_inducing=process.num_inducing,
         trace_slack=trained.trace_slack,
         warnings=tuple(log.warnings),
     )

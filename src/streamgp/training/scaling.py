@@ -68,6 +68,10 @@ class RescaledProcess(AbstractProcess):
         return self.process.reference
 
     @property
+    def num_inducing(self) -> int:
+        return self.process.num_inducing
+
+    @property
     def batch_shape(self) -> torch.Size:
         return self.process.batch_shape
 

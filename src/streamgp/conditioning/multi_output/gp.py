@@ -74,32 +74,37 @@ class MultiOutputGP(AbstractMultiOutputGP):
             mean: Constant means of the outputs `(o,)`; zero by default.
         """
         points = _read_points(inducing_points)
-        mixing = check_float(mixing, "mixing", like=points[0])
-        if mixing.dim() != 2 or 0 in mixing.shape:
+        kernel, means = _prior_modules(kernels, points[0], mixing=mixing, mean=mean)
+        num_latents = kernel.num_latents
+        if len(points) not in (1, num_latents):
             raise ShapeError(
-                f"mixing must have shape (o, l), one row for each output and one column for each latent function, but "
-                f"has shape {tuple(mixing.shape)}."
+                f"There must be one set of inducing points for all {num_latents} latent functions (columns of mixing), "
+                f"or one for each, but there are {len(points)}."
             )
-        o, num_latents = mixing.shape
-        parts = [kernels] if isinstance(kernels, Kernel) else list(kernels)
-        if len(parts) not in (1, num_latents) or len(points) not in (1, num_latents):
-            raise ShapeError(
-                f"There must be one kernel and one set of inducing points for all {num_latents} latent functions "
-                f"(columns of mixing), or one for each, but there are {len(parts)} kernels and {len(points)} sets."
-            )
-        for kernel in parts:
-            check_num_dims(kernel, points[0].shape[-1])
-        kernel = CoregionalizationKernel(*parts, num_outputs=o, num_latents=num_latents).to(points[0])
-        kernel.mixing.data = mixing.detach().clone()
-        means = OutputMean(num_outputs=o).to(points[0])
-        if mean is not None:
-            constants = check_float(mean, "mean", like=points[0])
-            if constants.shape != (o,):
-                raise ShapeError(f"mean must have shape ({o},), one for each output, but has {tuple(constants.shape)}.")
-            means.constants.data = constants.detach().clone()
         sets = points * num_latents if len(points) == 1 else points
         Z = torch.cat([latent_column(each, j) for j, each in enumerate(sets)], dim=-2)
         return cls(SparseGP.from_prior(kernel, Z, mean=means))
+
+    @classmethod
+    def from_features(
+        cls,
+        kernels: Kernel | Sequence[Kernel],
+        X: ArrayLike,
+        *,
+        mixing: ArrayLike,
+        mean: ArrayLike | None = None,
+    ) -> "MultiOutputGP":
+        """Start from latent functions of finitely many features, without inducing points.
+
+        Args:
+            kernels: As in `from_prior`, each with finitely many features, as in `SparseGP.from_features`.
+            X: Inputs `(n, d)`, for their dimension, dtype and device alone.
+            mixing: As in `from_prior`.
+            mean: As in `from_prior`.
+        """
+        (points,) = _read_points(check_float(X, "X"))
+        kernel, means = _prior_modules(kernels, points, mixing=mixing, mean=mean)
+        return cls(SparseGP.from_features(kernel, latent_column(points, 0), mean=means))
 
     @property
     def row_gp(self) -> SparseGP:
@@ -229,6 +234,36 @@ class MultiOutputGP(AbstractMultiOutputGP):
 
     def __repr__(self) -> str:
         return f"MultiOutputGP({self._describe()})"
+
+
+def _prior_modules(
+    kernels: Kernel | Sequence[Kernel], like: Tensor, *, mixing: ArrayLike, mean: ArrayLike | None
+) -> tuple[CoregionalizationKernel, OutputMean]:
+    """Kernel and mean of inputs with a column for the output, checked, for inputs of a kind."""
+    mixing = check_float(mixing, "mixing", like=like)
+    if mixing.dim() != 2 or 0 in mixing.shape:
+        raise ShapeError(
+            f"mixing must have shape (o, l), one row for each output and one column for each latent function, but "
+            f"has shape {tuple(mixing.shape)}."
+        )
+    o, num_latents = mixing.shape
+    parts = [kernels] if isinstance(kernels, Kernel) else list(kernels)
+    if len(parts) not in (1, num_latents):
+        raise ShapeError(
+            f"There must be one kernel for all {num_latents} latent functions (columns of mixing), or one for each, "
+            f"but there are {len(parts)} kernels."
+        )
+    for part in parts:
+        check_num_dims(part, like.shape[-1])
+    kernel = CoregionalizationKernel(*parts, num_outputs=o, num_latents=num_latents).to(like)
+    kernel.mixing.data = mixing.detach().clone()
+    means = OutputMean(num_outputs=o).to(like)
+    if mean is not None:
+        constants = check_float(mean, "mean", like=like)
+        if constants.shape != (o,):
+            raise ShapeError(f"mean must have shape ({o},), one for each output, but has {tuple(constants.shape)}.")
+        means.constants.data = constants.detach().clone()
+    return kernel, means
 
 
 def _read_points(inducing_points: Any) -> list[Tensor]:

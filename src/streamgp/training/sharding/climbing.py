@@ -102,7 +102,8 @@ def _layout(
     prior = hyper_prior(setting, task.data, task.options)
     setting = replace(setting, extra={**prior.start, **setting.extra})
     bounds = likelihood_bounds(setting, task.data)
-    return Layout(setting, task.options.learn_inducing, dict(prior.bounds), bounds, likelihood, scaling)
+    learn_inducing = task.options.learn_inducing and bool(len(setting.inducing_points))
+    return Layout(setting, learn_inducing, dict(prior.bounds), bounds, likelihood, scaling)
 
 
 def _total(objectives: Sequence[Callable[[Tensor], Tensor]]) -> Callable[[Tensor], Tensor]:
