@@ -13,7 +13,7 @@ from torch import Tensor
 from streamgp.gp import AbstractSpectralKernel, read_kernel
 from streamgp.linalg import pivoted_cholesky
 
-__all__ = ["extend_points", "kmeans_points", "pivoted_points"]
+__all__ = ["extend_points", "kernel_units", "kmeans_points", "pivoted_points"]
 
 # Candidates of the greedy choice, which takes a pass over them for each point; more are drawn at random.
 _MOST_CANDIDATES = 20_000
@@ -94,14 +94,19 @@ def kmeans_points(
     distinct = torch.unique(candidates, dim=0)
     if len(distinct) <= num_inducing:
         return distinct
-    function = read_kernel(kernel)
-    scale = function.lengthscale.detach() if isinstance(function, AbstractSpectralKernel) else inputs.new_ones(1)
+    scale = kernel_units(kernel, like=inputs)
     rng = np.random.default_rng(int(torch.randint(2**31, (), generator=generator)))
     points = (distinct / scale).cpu().numpy()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of clusters that became empty, which are left out
         centres, labels = kmeans2(points, num_inducing, minit="++", seed=rng, iter=_NUM_LLOYD_STEPS)
     return torch.from_numpy(centres[np.unique(labels)]).to(inputs) * scale
+
+
+def kernel_units(kernel: Kernel, *, like: Tensor) -> Float[Tensor, "*u d"]:
+    """In what units a kernel sees distances: its lengthscales where it is a stationary one, else one."""
+    function = read_kernel(kernel)
+    return function.lengthscale.detach() if isinstance(function, AbstractSpectralKernel) else like.new_ones(1)
 
 
 def _candidates(

@@ -11,17 +11,22 @@ import torch
 from gpytorch.kernels import Kernel
 
 from streamgp.errors import ValueRangeError
-from streamgp.likelihoods import Bernoulli
+from streamgp.likelihoods import AbstractLikelihood, Bernoulli
 from streamgp.threads import few_threads
 from streamgp.training.finishing import rounded_points
+from streamgp.training.full_batch import Task
+from streamgp.training.inducing import kernel_units, kmeans_points
 from streamgp.training.options import Options
+from streamgp.training.parameters import Hyperparameters
 from streamgp.training.progress import progress_bar
 from streamgp.training.requests import Request, best_start, make_result, prepare
 from streamgp.training.result import FitResult
+from streamgp.training.scaling import Scaling
 from streamgp.training.sharding import (
     AbstractShards,
     climb_over_shards,
     evaluate_over_shards,
+    kmeans_over_shards,
     overview_of,
     sample_of,
 )
@@ -57,6 +62,8 @@ def _fit_together(questions: Sequence[AbstractShards], request: Request, options
         trained, _ = best_start(setting, task, num_starts=request.num_starts, dtype=dtype)
         task.log.history.clear()  # of another objective, that of the sample
         setting = trained.setting
+        if options.inducing == "distributed_kmeans":
+            setting = _clustered(setting, first, task, likelihood=likelihood, scaling=scaling)
     if options.on_stage is not None:
         options.on_stage(options.most_iterations)
     common: dict[str, Any] = {"likelihood": likelihood, "scaling": scaling}
@@ -64,6 +71,22 @@ def _fit_together(questions: Sequence[AbstractShards], request: Request, options
     setting = rounded_points(setting, dtype)
     ends = [evaluate_over_shards(setting, each, task, **common) for each in questions]
     return tuple(make_result(trained, process, task.log, scaling=scaling, dtype=dtype) for trained, process in ends)
+
+
+def _clustered(
+    setting: Hyperparameters,
+    shards: AbstractShards,
+    task: Task,
+    *,
+    likelihood: AbstractLikelihood | None,
+    scaling: Scaling | None,
+) -> Hyperparameters:
+    """The same with centres of clusters of all inputs as inducing points, in the units of the kernel at hand."""
+    Z, sample = setting.inducing_points, task.data.candidates
+    start = kmeans_points(setting.kernel, sample, len(Z), generator=task.options.generator)
+    units = kernel_units(setting.kernel, like=sample)
+    found = kmeans_over_shards(shards, start, units=units, likelihood=likelihood, scaling=scaling)
+    return replace(setting, inducing_points=found.centres)
 
 
 @few_threads(math.inf)
@@ -74,6 +97,7 @@ def fit_classes(
     link: str = "probit",
     kernel: Kernel | None = None,
     num_inducing: int | str = 100,
+    inducing: str = "kmeans",
     max_iterations: int | None = None,
     generator: torch.Generator | None = None,
     progress: bool = False,
@@ -90,6 +114,7 @@ def fit_classes(
         link: As of `streamgp.likelihoods.Bernoulli`.
         kernel: As for `streamgp.fit`, as are the options that follow.
         num_inducing: Number of inducing points.
+        inducing: How they are chosen first.
         max_iterations: Most iterations of L-BFGS.
         generator: Source of randomness.
         progress: Show a progress bar.
@@ -106,6 +131,7 @@ def fit_classes(
     with progress_bar(is_shown=progress, callback=callback) as reports:
         options = Options(
             num_inducing=num_inducing,
+            inducing=inducing,
             max_iterations=max_iterations,
             on_iteration=reports.on_iteration,
             on_stage=reports.on_stage,

@@ -35,6 +35,16 @@ def test_the_fit_is_that_of_one_process(regressor, data):
     assert mean[:5] == pytest.approx(one.predict(one.gp.inducing_points.new_tensor(X[:5])).mean.numpy(), rel=1e-6)
 
 
+@pytest.mark.slow
+def test_clusters_of_all_chunks_are_those_of_one_process(client, data):
+    X, y = (dask_array.from_array(each, chunks=(50, 2)[: each.ndim]) for each in data)
+    options = {"num_inducing": 8, "max_iterations": 3, "inducing": "distributed_kmeans"}
+    model = DaskGPRegressor(**options).fit(X, y)
+    one = sg.fit([data], map=map, standardize=True, **options)
+    assert model.info_[0].bound == pytest.approx(one.info.bound, rel=1e-8)
+    np.testing.assert_allclose(model.to_local().predict(data[0]), one.predict(data[0]).mean, rtol=1e-6)
+
+
 def test_predictions_are_lazy_and_those_of_the_local_estimator(regressor, data):
     X, y = (dask_array.from_array(each, chunks=(37, 1)[: each.ndim]) for each in data)
     mean, std, quantiles = regressor.predict(X, return_std=True, quantiles=[0.1, 0.9])

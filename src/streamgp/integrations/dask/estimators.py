@@ -31,6 +31,7 @@ class _AbstractDaskEstimator(BaseEstimator):
         client: Any = None,
         kernel: Any = None,
         num_inducing: Any = 200,
+        inducing: Any = "kmeans",
         max_iterations: Any = None,
         time_limit: Any = 600.0,
         random_state: Any = 0,
@@ -39,6 +40,7 @@ class _AbstractDaskEstimator(BaseEstimator):
         self.client = client
         self.kernel = kernel
         self.num_inducing = num_inducing
+        self.inducing = inducing
         self.max_iterations = max_iterations
         self.time_limit = time_limit
         self.random_state = random_state
@@ -49,6 +51,7 @@ class _AbstractDaskEstimator(BaseEstimator):
         return {
             "kernel": self.kernel,
             "num_inducing": self.num_inducing,
+            "inducing": self.inducing,
             "max_iterations": self.max_iterations,
             "generator": torch.Generator().manual_seed(int(self.random_state)),
             "progress": self.progress,
@@ -127,6 +130,7 @@ class DaskGPRegressor(RegressorMixin, _AbstractDaskEstimator):
         client: Client of the cluster; the current one by default.
         kernel: As for `streamgp.fit`.
         num_inducing: Number of inducing points.
+        inducing: Where they start: `"kmeans"` or `"pivoted"` on a sample of the rows, or `"distributed_kmeans"` on all.
         max_iterations: Most iterations of L-BFGS; 200 by default.
         time_limit: Seconds after which a step over all chunks that has not ended is an error.
         random_state: Seed.
@@ -145,6 +149,7 @@ class DaskGPRegressor(RegressorMixin, _AbstractDaskEstimator):
         client: Any = None,
         kernel: Any = None,
         num_inducing: Any = 200,
+        inducing: Any = "kmeans",
         max_iterations: Any = None,
         time_limit: Any = 600.0,
         random_state: Any = 0,
@@ -154,6 +159,7 @@ class DaskGPRegressor(RegressorMixin, _AbstractDaskEstimator):
             client=client,
             kernel=kernel,
             num_inducing=num_inducing,
+            inducing=inducing,
             max_iterations=max_iterations,
             time_limit=time_limit,
             random_state=random_state,
@@ -217,6 +223,7 @@ class DaskGPClassifier(ClassifierMixin, _AbstractDaskEstimator):
         client: Client of the cluster; the current one by default.
         kernel: As for `streamgp.fit`.
         num_inducing: Number of inducing points.
+        inducing: Where they start: `"kmeans"` or `"pivoted"` on a sample of the rows, or `"distributed_kmeans"` on all.
         max_iterations: Most iterations of L-BFGS; 200 by default.
         time_limit: Seconds after which a step over all chunks that has not ended is an error.
         random_state: Seed.
