@@ -39,7 +39,7 @@ test-slow: export STREAMGP_TEST_ANNOTATIONS = all
 test-slow: $(INSTALLED) ## repeat thousands of times what the other tests do a few times: hostile problems, kills
 	$(BIN)/pytest -n $(NUM_WORKERS) --dist worksteal -m thorough
 
-test-arithmetic: $(INSTALLED) ## run the numerical tests as other processors would compute them; hours, or one with ARGS=1
+test-arithmetic: $(INSTALLED) ## run the numerical tests as other processors would compute them; an hour, or one with ARGS=1
 	bash .ci/arithmetic $(BIN)/pytest $(ARGS)
 
 check: $(INSTALLED) ## check format, lint, types and layers
