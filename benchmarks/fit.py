@@ -121,6 +121,61 @@ def uci(name: str, n: int, p: int) -> Problem:
     return Problem(rows[:n, :-1], rows[:n, -1], rest[:, :-1], rest[:, -1], p, **gaussian())
 
 
+def borehole(u: Tensor) -> Tensor:
+    """Flow of water through a borehole, from eight quantities."""
+    low = torch.tensor([0.05, 100.0, 63_070.0, 990.0, 63.1, 700.0, 1120.0, 9855.0])
+    high = torch.tensor([0.15, 50_000.0, 115_600.0, 1110.0, 116.0, 820.0, 1680.0, 12_045.0])
+    rw, r, Tu, Hu, Tl, Hl, L, Kw = (low + (high - low) * u).unbind(-1)
+    span = (r / rw).log()
+    return 2.0 * math.pi * Tu * (Hu - Hl) / (span * (1.0 + 2.0 * L * Tu / (span * rw.square() * Kw) + Tu / Tl))
+
+
+def piston(u: Tensor) -> Tensor:
+    """Seconds of one cycle of a piston, from seven quantities."""
+    low = torch.tensor([30.0, 0.005, 0.002, 1000.0, 90_000.0, 290.0, 340.0])
+    high = torch.tensor([60.0, 0.020, 0.010, 5000.0, 110_000.0, 296.0, 360.0])
+    M, S, V0, k, P0, Ta, T0 = (low + (high - low) * u).unbind(-1)
+    A, gas = P0 * S + 19.62 * M - k * V0 / S, P0 * V0 * Ta / T0
+    V = S / (2.0 * k) * ((A.square() + 4.0 * k * gas).sqrt() - A)
+    return 2.0 * math.pi * (M / (k + S.square() * gas / V.square())).sqrt()
+
+
+def robot_arm(u: Tensor) -> Tensor:
+    """Distance from the shoulder to the end of an arm with four joints."""
+    angles, lengths = 2.0 * math.pi * u[:, :4].cumsum(-1), u[:, 4:]
+    return torch.hypot((lengths * angles.cos()).sum(-1), (lengths * angles.sin()).sum(-1))
+
+
+def amplifier(u: Tensor) -> Tensor:
+    """Voltage in the middle of a push-pull circuit, from six quantities."""
+    low = torch.tensor([50.0, 25.0, 0.5, 1.2, 0.25, 50.0])
+    high = torch.tensor([150.0, 70.0, 3.0, 2.5, 1.2, 300.0])
+    Rb1, Rb2, Rf, Rc1, Rc2, gain = (low + (high - low) * u).unbind(-1)
+    base, load = 12.0 * Rb2 / (Rb1 + Rb2), gain * (Rc2 + 9.0)
+    return ((base + 0.74) * load + 11.35 * Rf + 0.74 * Rf * load / Rc1) / (load + Rf)
+
+
+def untuned(function: Callable[[Tensor], Tensor], d: int, n: int, p: int, outcome: str = "gaussian") -> Problem:
+    """A function that no setting of the library was chosen on: noisy, as a rate, or as a probability."""
+    generator = torch.Generator().manual_seed(0)
+    X = torch.rand(n + 2000, d, generator=generator)
+    f = function(X)
+    f = (f - f[:n].mean()) / f[:n].std(correction=0)
+    libraries: dict[str, Any]
+    if outcome == "counts":
+        y = torch.poisson((f + 1.0).exp(), generator=generator)
+        libraries = {"likelihood": sg.likelihoods.Poisson(), "gpytorch_likelihood": PoissonLikelihood}
+    elif outcome == "classes":
+        y = torch.bernoulli(torch.special.ndtr(2.0 * f), generator=generator)
+        libraries = {
+            "likelihood": sg.likelihoods.Bernoulli(link="probit"),
+            "gpytorch_likelihood": gpytorch.likelihoods.BernoulliLikelihood,
+        }
+    else:
+        y, libraries = f + 0.1 * torch.randn(len(f), generator=generator), gaussian()
+    return Problem(X[:n], y[:n], X[n:], y[n:], p, **libraries)
+
+
 PROBLEMS: dict[str, Callable[[], Problem]] = {
     "hartmann-160": lambda: hartmann(160, 25),
     "hartmann-1000": lambda: hartmann(1000, 100),
@@ -128,6 +183,12 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "elevators-16000": lambda: uci("elevators", 16_000, 256),
     "bananas-400": lambda: bananas(25),
     "poisson-500": lambda: poisson(500, 50),
+    # Declared before they were first run; no setting was chosen on them.
+    "borehole-500": lambda: untuned(borehole, 8, 500, 50),
+    "piston-1000": lambda: untuned(piston, 7, 1000, 100),
+    "robot-arm-500": lambda: untuned(robot_arm, 8, 500, 50),
+    "counts-500": lambda: untuned(amplifier, 6, 500, 50, "counts"),
+    "classes-500": lambda: untuned(robot_arm, 8, 500, 50, "classes"),
 }
 
 
