@@ -1,6 +1,6 @@
 """Fitting a sparse GP: ours beside GPyTorch's SVGP under Adam and BoTorch's exact GP, in one run.
 
-    python benchmarks/fit.py [--quick] [--only NAME ...] [--threads N] [--rows N]
+    python benchmarks/fit.py [--quick] [--only NAME ...] [--threads N] [--no-exact] [--rows N]
 
 Each problem is fitted by `streamgp.fit`, by GPyTorch's SVGP (Adam, rate 0.1, 1000 steps, with the same starting kernel,
 priors, number of inducing points and starting points), and, up to 1000 observations, by BoTorch's `SingleTaskGP` with
@@ -290,7 +290,7 @@ def exact(problem: Problem) -> Outcome:
     return Outcome(seconds, nlpd, rmse, note="its own kernel (RBF)")
 
 
-def run(name: str, problem: Problem, num_steps: int, table: Table) -> None:
+def run(name: str, problem: Problem, num_steps: int, *, is_exact: bool) -> None:
     Z = kmeans_points(
         starting_kernel(problem), problem.X, problem.num_inducing, generator=torch.Generator().manual_seed(0)
     )
@@ -300,12 +300,15 @@ def run(name: str, problem: Problem, num_steps: int, table: Table) -> None:
     before, _ = ours(short, Z)
     _, outcomes[f"streamgp, warm after {NUM_NEW} more"] = ours(problem, Z, before)
     outcomes["GPyTorch SVGP, Adam"] = svgp(problem, Z, num_steps)
-    if problem.is_gaussian and len(problem.y) <= 1000:
+    if is_exact and problem.is_gaussian and len(problem.y) <= 1000:
         outcomes["BoTorch SingleTaskGP"] = exact(problem)
+    columns = ("method", "s", "x ours", "objective", "own bound", "NLPD", "RMSE", "note")
+    table = Table(title=f"{name}, {torch.get_num_threads()} threads")
+    for column in columns:
+        table.add_column(column, justify="left" if column in ("method", "note") else "right")
     for method, outcome in outcomes.items():
         mark = "*" if outcome.is_scaled else ""
         table.add_row(
-            name if method == "streamgp" else "",
             method,
             f"{'~' if outcome.is_scaled else ''}{outcome.seconds:.2f}",
             f"{outcome.seconds / outcomes['streamgp'].seconds:.2f}",
@@ -315,6 +318,7 @@ def run(name: str, problem: Problem, num_steps: int, table: Table) -> None:
             f"{outcome.rmse:.4f}{mark}",
             outcome.note,
         )
+    console.print(table)
 
 
 def stream(num_rows: int, table: Table) -> None:
@@ -341,25 +345,24 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="50 steps of Adam, their time multiplied by 20")
     parser.add_argument("--only", nargs="+", choices=tuple(PROBLEMS), default=list(PROBLEMS))
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--no-exact", action="store_true", help="leave out BoTorch's exact GP")
     parser.add_argument("--rows", type=int, nargs="*", default=[], help="passes over so many rows in minibatches")
     arguments = parser.parse_args()
     torch.set_default_dtype(torch.float64)
     torch.manual_seed(0)  # GPyTorch starts its belief at random
     torch.set_num_threads(arguments.threads)
     warnings.filterwarnings("ignore")
-    table = Table(title=f"Fitting, {arguments.threads} threads")
-    for column in ("problem", "method", "s", "x ours", "objective", "own bound", "NLPD", "RMSE", "note"):
-        table.add_column(column, justify="left" if column in ("problem", "method", "note") else "right")
     sg.fit(torch.rand(20, 2), torch.rand(20), num_inducing=5)  # what is loaded on first use is not counted
     for name in [] if arguments.rows else arguments.only:
-        run(name, PROBLEMS[name](), NUM_QUICK_STEPS if arguments.quick else NUM_STEPS, table)
+        num_steps = NUM_QUICK_STEPS if arguments.quick else NUM_STEPS
+        run(name, PROBLEMS[name](), num_steps, is_exact=not arguments.no_exact)
     if arguments.rows:
         table = Table(title="One pass in minibatches of 1024, p = 256, d = 6")
         for column in ("rows", "s", "MB before", "MB at the peak", "RMSE of the function"):
             table.add_column(column, justify="right")
         for num_rows in arguments.rows:
             stream(num_rows, table)
-    console.print(table)
+        console.print(table)
 
 
 if __name__ == "__main__":

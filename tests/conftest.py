@@ -28,14 +28,16 @@ settings.register_profile(
 settings.load_profile("streamgp")
 
 # Enforcing the annotations doubles the time of a test. The quick tests, which run all of the package, do it always,
-# the slow ones where this variable asks for it, as in `make test-slow`.
-_ANNOTATIONS_EVERYWHERE = os.environ.get("STREAMGP_TEST_ANNOTATIONS") == "all"
+# the slow ones where this variable is "all", as in `make test-slow`; none do where it is "none", as in the tests of
+# other arithmetic, which repeat what has been checked.
+_ANNOTATIONS = os.environ.get("STREAMGP_TEST_ANNOTATIONS", "quick")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     is_slow = any(item.get_closest_marker(name) for name in ("slow", "thorough"))
-    jaxtyping.config.update("jaxtyping_disable", is_slow and not _ANNOTATIONS_EVERYWHERE)
+    is_enforced = _ANNOTATIONS == "all" or (_ANNOTATIONS == "quick" and not is_slow)
+    jaxtyping.config.update("jaxtyping_disable", not is_enforced)
 
 
 @pytest.fixture
