@@ -181,3 +181,35 @@ def test_parts_that_overlap_are_refused(tmp_path):
             archive.NameToInfo[other.filename] = other
     with pytest.raises(FileFormatError, match="overlap"):
         ArchiveReader(path)
+
+
+def peak_of_opening(path):
+    tracemalloc.start()
+    try:
+        with pytest.raises(FileFormatError, match="is damaged or was not written by streamgp"):
+            ArchiveReader(path)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("unit", [b"{},", b"[[[[0]]]],", b'{"a":0},', b'"ab",', b"1000,"])
+def test_a_description_of_many_values_is_refused_before_they_are_made(tmp_path, unit):
+    path = tmp_path / "many"
+    text = b'{"tensors": [], "a": [' + unit * (6_000_000 // len(unit)) + b"0]}"
+    write_parts(path, {"description.json": text})
+    assert peak_of_opening(path) < 2 * path.stat().st_size
+
+
+def test_a_file_of_very_many_parts_is_refused_before_they_are_listed(tmp_path):
+    path = tmp_path / "parts"
+    entry = struct.pack("<4s4B4H3L5H2L", b"PK\1\2", 20, 3, 20, 0, 0, 0, 0, 33, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0) + b"x"
+    end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 0, 0, len(entry) * 50_000, 0, 0)
+    path.write_bytes(entry * 50_000 + end)
+    assert len(zipfile.ZipFile(path).infolist()) == 50_000
+    assert peak_of_opening(path) < 2 * path.stat().st_size
+
+
+def test_what_would_not_be_read_back_is_not_written(tmp_path):
+    with pytest.raises(UnsupportedError, match="more than would be read back"):
+        write_archive(tmp_path / "a", {"format": "x", "version": 1, "many": [{}] * 200_000}, {})

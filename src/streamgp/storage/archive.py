@@ -22,8 +22,14 @@ from streamgp.storage.writing import write_atomically
 __all__ = ["ArchiveReader", "write_archive"]
 
 _DESCRIPTION = "description.json"
-# Bounds on what is read. Python's objects take up to some twenty times the text that they are read from.
+# Bounds on what is read, so that it takes at most twice the memory that the file has bytes, and 32 MB: once for the
+# arrays, and half as much each for what is made of the description and of the list of parts.
 _LONGEST_DESCRIPTION = 8_000_000
+_FREE_MEMORY = 32_000_000
+_SHARE_OF_DESCRIPTION = 0.5
+# What Python makes of an entry of 46 bytes and more takes up to some sixteen times that.
+_SHARE_OF_ENTRIES = 1 / 32
+_FREE_ENTRIES = 256_000
 _LONGEST_HEADER = 10_000
 _MOST_AXES = 32
 _CHUNK = 1 << 20
@@ -43,22 +49,35 @@ def write_archive(
         arrays: Tensors and arrays of numbers, truths or texts, by name.
     """
     text = json.dumps({**description, "tensors": sorted(arrays)}, indent=1, allow_nan=False).encode()
-    if len(text) > _LONGEST_DESCRIPTION:
+    contents = {name: _to_numpy(name, value) for name, value in arrays.items()}
+    size = len(text) + sum(value.nbytes for value in contents.values())
+    if _is_too_long(text, size):
         raise UnsupportedError(
-            f"What is to be saved takes {len(text):,} bytes beside its tensors, more than the {_LONGEST_DESCRIPTION:,} "
-            "that would be read back. Keep long lists of numbers in tensors or arrays."
+            f"What is to be saved takes {len(text):,} bytes beside its {size - len(text):,} of tensors, more than "
+            "would be read back. Keep long lists of numbers in tensors or arrays."
         )
 
     def write(file: BinaryIO) -> None:
         # Not compressed, as digits of numbers are random; the checksums of the parts are what the format is for.
         with zipfile.ZipFile(file, "w") as archive:
             archive.writestr(zipfile.ZipInfo(_DESCRIPTION), text)
-            for name, value in arrays.items():
+            for name, value in contents.items():
                 part = io.BytesIO()
-                np.save(part, _to_numpy(name, value), allow_pickle=False)
+                np.save(part, value, allow_pickle=False)
                 archive.writestr(zipfile.ZipInfo(f"{name}.npy"), part.getvalue())
 
     write_atomically(path, write)
+
+
+def _is_too_long(text: bytes, size: int) -> bool:
+    """Whether a description might take more memory than a file of a size is allowed.
+
+    Counted are, with their places in lists and what is decoded from them, objects and lists (300 bytes), texts (80) and
+    other values (48), and the text itself: its bytes, its characters and those of the texts in it, of up to four bytes.
+    """
+    containers, values, quotes = text.count(b"{") + text.count(b"["), text.count(b","), text.count(b'"')
+    memory = 300 * containers + 48 * values + 16 * quotes + (3 if text.isascii() else 9) * len(text)
+    return len(text) > _LONGEST_DESCRIPTION or memory > _FREE_MEMORY + _SHARE_OF_DESCRIPTION * size
 
 
 def _to_numpy(name: str, value: Tensor | np.ndarray) -> np.ndarray:
@@ -96,19 +115,33 @@ class ArchiveReader:
         if not is_file:
             raise FileFormatError(f"There is no file {path}. Check the path; it is the one that was given to save.")
         try:
-            self._archive = zipfile.ZipFile(self.path)
-        except Exception as error:  # whatever a damaged zip raises, it means one thing to the user
+            size = self.path.stat().st_size
+            self._file = _BoundedFile(self.path, _FREE_ENTRIES + int(_SHARE_OF_ENTRIES * size))
+        except OSError as error:
             raise self.damaged(error) from error
         try:
-            self._parts = self._checked_parts()
-            self.description = json.loads(self._archive.read(_DESCRIPTION))
+            self._archive = zipfile.ZipFile(self._file)
+        except Exception as error:  # whatever a damaged zip raises, it means one thing to the user
+            self._file.close()
+            raise self.damaged(error) from error
+        self._file.longest = _LONGEST_DESCRIPTION
+        try:
+            self._parts = self._checked_parts(size)
+            text = self._archive.read(_DESCRIPTION)
+            if _is_too_long(text, size):
+                raise ValueError("its description is too long")
+            self.description = json.loads(text)
             if not isinstance(self.description, dict):
                 raise ValueError("its description is not an object")
             if self.description.get("tensors") != sorted(self._parts):
                 raise ValueError("it does not hold the tensors that its description names")
         except Exception as error:
-            self._archive.close()
+            self._close()
             raise (error if isinstance(error, FileFormatError) else self.damaged(error)) from error
+
+    def _close(self) -> None:
+        self._archive.close()
+        self._file.close()
 
     def __enter__(self) -> "ArchiveReader":
         return self
@@ -116,7 +149,7 @@ class ArchiveReader:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._archive.close()
+        self._close()
 
     def damaged(self, error: BaseException | str) -> FileFormatError:
         """The error that says that the file is damaged."""
@@ -169,7 +202,7 @@ class ArchiveReader:
         except Exception as error:
             raise self.damaged(error) from error
 
-    def _checked_parts(self) -> dict[str, zipfile.ZipInfo]:
+    def _checked_parts(self, size: int) -> dict[str, zipfile.ZipInfo]:
         parts, total = {}, 0
         for info in self._archive.infolist():
             total += info.file_size
@@ -179,9 +212,22 @@ class ArchiveReader:
                 raise self.damaged(f"its description has {info.file_size:,} bytes")
             if info.filename.endswith(".npy"):
                 parts[info.filename.removesuffix(".npy")] = info
-        if total > self.path.stat().st_size:
+        if total > size:
             raise self.damaged("its parts overlap")
         return parts
+
+
+class _BoundedFile(io.FileIO):
+    """A file of which no more than so many bytes are read at once: a zip file's list of parts is, for one."""
+
+    def __init__(self, path: Path, longest: int) -> None:
+        super().__init__(path)
+        self.longest = longest
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is not None and size > self.longest:
+            raise ValueError(f"{size:,} bytes of one part or of the list of parts are too many")
+        return super().read(size)
 
 
 def _read_header(part: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn import Module
 
 from streamgp.errors import FileFormatError, StreamGPError, UnsupportedError
+from streamgp.storage.finite import is_finite
 from streamgp.storage.hints import matches
 from streamgp.storage.modules import describe_module, rebuild_module, restore_module, role_of, state_of
 from streamgp.storage.registry import StoredClass, find_class, find_name, is_registered
@@ -240,7 +241,7 @@ class Decoder:
         for name, before in state_of(module).items():
             if before.is_floating_point() != values[name].is_floating_point():
                 raise FileFormatError(f"The parameter {name} of a {node['class']} is of type {values[name].dtype}.")
-            if name in parameters and not bool(torch.isfinite(values[name]).all()):
+            if name in parameters and not is_finite(values[name]):
                 raise FileFormatError(f"The parameter {name} of a {node['class']} is not finite.")
         if self._device is not None:
             module.to(self._device)

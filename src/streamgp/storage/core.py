@@ -16,6 +16,7 @@ from streamgp.gp.interactions import InteractionKernel
 from streamgp.gp.spherical_linear import SphericalLinearKernel
 from streamgp.likelihoods.registry import known_classes
 from streamgp.shapes import is_broadcastable
+from streamgp.storage.finite import is_finite
 from streamgp.storage.modules import register_module
 from streamgp.storage.registry import ask_when_unknown, is_registered, register
 
@@ -33,7 +34,7 @@ def check_process(process: SparseProcess) -> None:
     for name, value in named.items():
         if value.dtype != Z.dtype or value.dtype not in _DTYPES:
             raise FileFormatError(f"The file's {name} is {value.dtype}, and its inducing points are {Z.dtype}.")
-        if not bool(torch.isfinite(value).all()):
+        if not is_finite(value):
             raise FileFormatError(f"The file's {name} holds values that are NaN or infinite. It is damaged.")
     if not is_broadcastable(process.prior.batch_shape, Z.shape[:-2]) or not Z.shape[-1]:
         raise FileFormatError(
@@ -51,7 +52,7 @@ def check_process(process: SparseProcess) -> None:
         )
     few = Z[..., :2, :] if Z.shape[-2] else Z.new_zeros(*Z.shape[:-2], 1, Z.shape[-1])
     prior, mean, covariance = process.prior.variance(few), process.prior.mean(few), process.prior.covariance(few, few)
-    if not all(bool(torch.isfinite(each).all()) for each in (prior, mean, covariance)):
+    if not all(is_finite(each) for each in (prior, mean, covariance)):
         raise FileFormatError("The file's kernel or mean is not finite at its inducing points. It is damaged.")
     # As much jitter as variance would leave nothing of the kernel.
     if not 0.0 <= process.jitter <= max(1.0, float(prior.mean())) or not math.isfinite(process.jitter):
