@@ -74,3 +74,19 @@ def test_a_fit_leaves_the_threads_of_its_user_as_they_are():
     assert seen[0] == {1}
     assert openblas_threads() == before
     assert torch.get_num_threads() == 2
+
+
+@pytest.mark.parametrize(("num_told", "num_threads"), [(6, 1), (400, 2)])
+def test_a_suggestion_uses_one_thread_of_torch_while_there_is_little_data(monkeypatch, num_told, num_threads):
+    seen = []
+
+    def suggest(state, settings, q):
+        seen.append((torch.get_num_threads(), openblas_threads()))
+        return state, torch.zeros(q, 2, dtype=torch.float64)
+
+    monkeypatch.setattr("streamgp.loops.loop.suggest", suggest)
+    optimizer = sg.Optimizer([(0.0, 1.0)] * 2, seed=0)
+    optimizer.tell(np.random.default_rng(0).uniform(size=(num_told, 2)), np.arange(float(num_told)))
+    optimizer.ask()
+    assert seen == [(num_threads, {1})]
+    assert torch.get_num_threads() == 2

@@ -29,6 +29,7 @@ from streamgp.loops.suggest import suggest
 from streamgp.loops.tables import observation_rows, read_csv, to_frame, write_csv
 from streamgp.loops.user_model import make_user_model
 from streamgp.storage import load, save
+from streamgp.threads import few_threads
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,7 +71,7 @@ class AbstractLoop(ABC):
         """
         check_count(q, "q")
         settings = replace(self._settings, space=self._settings.space.fixing(fixed)) if fixed else self._settings
-        with self._lock:
+        with self._lock, few_threads(len(self._state.observations.points) ** 3):
             self._state, points = suggest(self._state, settings, q)
         shown = self._settings.space.show(points)
         return to_frame(shown) if as_frame else shown
