@@ -9,13 +9,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from streamgp.errors import UnsupportedError, ValueRangeError
-from streamgp.likelihoods.autograd import differentiate_twice
+from streamgp.likelihoods.expectations import Expectations
 from streamgp.likelihoods.learnable import Learnable
 from streamgp.likelihoods.marginal import log_concave_marginal, log_marginal
 from streamgp.likelihoods.outcomes import outcome_quantiles, outcome_variance
 from streamgp.likelihoods.parameters import Probabilities, check_broadcasts, check_support, to_float, to_probabilities
-from streamgp.likelihoods.quadrature import expectation, gauss_hermite, nodes_first, standard_deviation
-from streamgp.likelihoods.row_constants import RowConstants
+from streamgp.likelihoods.quadrature import expectation, nodes_first
 
 __all__ = ["AbstractLikelihood"]
 
@@ -26,7 +25,7 @@ Likelihood = TypeVar("Likelihood", bound="AbstractLikelihood")
 _LATENT_RANGE, _NUM_HALVINGS = 1e3, 70
 
 
-class AbstractLikelihood(RowConstants, Learnable, ABC):
+class AbstractLikelihood(Expectations, Learnable, ABC):
     r"""The distribution $p(y \mid f)$ of an observation $y$ given a latent value $f$.
 
     A likelihood is a frozen value. Its methods work on each element and broadcast: `f`, `mean`,
@@ -53,7 +52,6 @@ class AbstractLikelihood(RowConstants, Learnable, ABC):
         has_response: Whether the mean of an observation depends on the latent value.
         row_data: Name of the field that may hold data of each observation: a number of trials, an exposure, a known
             noise variance. None if there is none.
-        num_nodes: Number of Gauss–Hermite nodes of expectations.
         link: Name of the function from the response to the latent value, such as `"log"`.
     """
 
@@ -67,14 +65,9 @@ class AbstractLikelihood(RowConstants, Learnable, ABC):
     is_location_scale: ClassVar[bool] = False
     is_robust: ClassVar[bool] = False
     has_response: ClassVar[bool] = True
-    num_nodes: int = 32
     link: str = "identity"
 
     # What a likelihood is.
-
-    @abstractmethod
-    def log_density(self, f: Float[Tensor, "..."], y: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        r"""Evaluate $\log p(y \mid f)$, with all constants."""
 
     @abstractmethod
     def response(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
@@ -163,57 +156,7 @@ class AbstractLikelihood(RowConstants, Learnable, ABC):
         center = expectation(self.response, mean, variance, num_nodes=self.num_nodes)
         return expectation(lambda f: (self.response(f) - center).square(), mean, variance, num_nodes=self.num_nodes)
 
-    # Derivatives and expectations.
-
-    def derivatives(
-        self, f: Float[Tensor, "..."], y: Float[Tensor, "..."]
-    ) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]]:
-        r"""Evaluate the first and second derivative of $\log p(y \mid f)$ in $f$."""
-        return differentiate_twice(lambda g: self.log_density(g, y), f)
-
-    def expected_log_density(
-        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]
-    ) -> Float[Tensor, "..."]:
-        r"""Evaluate $\mathbb{E}[\log p(y \mid f)]$ under $f \sim \mathcal{N}(m, v)$."""
-        num_axes = self._num_axes(mean, variance, y)
-        return expectation(
-            lambda f: self.log_density(f, y), mean, variance, num_nodes=self.num_nodes, num_axes=num_axes
-        )
-
-    def expected_derivatives(
-        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]
-    ) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]]:
-        r"""Evaluate the expectations of both derivatives under $f \sim \mathcal{N}(m, v)$.
-
-        They are also $\partial_m$ and $2 \partial_v$ of the expected log density.
-        """
-        nodes, weights = gauss_hermite(self.num_nodes, mean.dtype, mean.device)
-        f = mean + standard_deviation(variance) * nodes_first(nodes, self._num_axes(mean, variance, y))
-        first, second = self.derivatives(f, y)
-        return torch.tensordot(weights, first, dims=1), torch.tensordot(weights, second, dims=1)
-
-    def expected_derivatives_of_one(self, mean: float, variance: float, y: float) -> tuple[float, float]:
-        """Evaluate `expected_derivatives` of one observation, in numbers of double precision.
-
-        The site of a single observation is found through this, in a few calls. Override it where numbers or fewer
-        tensors do, as a tensor operation costs a hundred times one on numbers.
-
-        Args:
-            mean: Mean of the latent value.
-            variance: Its variance.
-            y: The observation.
-        """
-        with torch.no_grad():
-            first, second = self.expected_derivatives(*torch.tensor([[mean], [variance], [y]], dtype=torch.float64))
-        return float(first), float(second)
-
-    def expected_log_density_of_one(self, mean: float, variance: float, y: float) -> float:
-        """Evaluate `expected_log_density` of one observation in numbers, up to what depends on the observation alone.
-
-        It judges steps towards the site of a single observation; override it likewise.
-        """
-        with torch.no_grad():
-            return float(self.expected_log_density(*torch.tensor([[mean], [variance], [y]], dtype=torch.float64)))
+    # Predictions of observations.
 
     def expected_curvature(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         r"""Evaluate the precision with which an observation to come is expected to tell of its latent value.
@@ -234,8 +177,6 @@ class AbstractLikelihood(RowConstants, Learnable, ABC):
     def expected_information(self, variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         r"""Evaluate the precision of an observation before anything is known: $f \sim \mathcal N(0, v)$."""
         return self.expected_curvature(torch.zeros_like(variance), variance)
-
-    # Predictions of observations.
 
     def log_predictive_density(
         self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]
