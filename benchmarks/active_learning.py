@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from streamgp.cli.run.running import run_experiments
-from streamgp.experiments.engine.plan import Request, make_plans
+from streamgp.experiments.engine.plan import RunRequest, make_plans
 from streamgp.experiments.plots.village_survey import PROBLEM, survey_table
 from streamgp.experiments.registry import find_study
 from streamgp.experiments.schema.configuration import SCALES
@@ -65,7 +65,7 @@ def main() -> None:
     parser.add_argument("--show", action="store_true", help="run nothing")
     options = parser.parse_args()
     is_own = options.scale not in SCALES
-    request = Request(
+    request = RunRequest(
         names=(STUDY.name,),
         scale="full" if is_own else options.scale,
         config=Path(options.scale) if is_own else None,

@@ -39,6 +39,7 @@ class Binomial(AbstractLogitLink, AbstractCountLikelihood):
     name: ClassVar[str] = "binomial"
     is_log_concave: ClassVar[bool] = True
     row_data: ClassVar[str | None] = "total_count"
+    needs_row_data: ClassVar[bool] = True
 
     total_count: Float[Tensor, "..."]
     num_nodes: int

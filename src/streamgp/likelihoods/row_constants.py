@@ -21,9 +21,11 @@ class RowConstants:
 
     Attributes:
         row_data: Name of the field that may hold data of each observation; None if there is none.
+        needs_row_data: Whether an observation means nothing without it, so that there is no default.
     """
 
     row_data: ClassVar[str | None] = None
+    needs_row_data: ClassVar[bool] = False
 
     @final
     def constants(self) -> dict[str, Tensor]:

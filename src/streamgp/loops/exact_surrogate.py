@@ -17,9 +17,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.loops.observations import Observations
-from streamgp.loops.outcomes import Units
 from streamgp.loops.settings import LoopSettings
 from streamgp.loops.surrogate import NO_NOISE, AbstractSurrogate
+from streamgp.loops.units import Units
 from streamgp.seeds import derived_seed
 from streamgp.storage import register
 from streamgp.threads import few_threads

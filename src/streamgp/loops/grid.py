@@ -1,6 +1,7 @@
 """Numbers at equal steps as positions in the unit interval."""
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import final
 
@@ -8,7 +9,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-__all__ = ["Grid"]
+from streamgp.loops.abstract_parameter import AbstractParameter
+
+__all__ = ["AbstractGridParameter", "NumberGrid"]
 
 # Up to so many values are all tried by the search for discrete parameters; of more, those at doubling distances.
 _MOST_TRIED = 32
@@ -16,7 +19,7 @@ _MOST_TRIED = 32
 
 @final
 @dataclass(frozen=True)
-class Grid:
+class NumberGrid:
     """Numbers at equal steps, each in the middle of its share of the interval, or of that of logarithms.
 
     Attributes:
@@ -84,3 +87,29 @@ class Grid:
     def _log_ends(self) -> tuple[float, float]:
         half = 0.5 * min(self.step, self.low)  # a step may be larger than the least value
         return math.log(self.low - half), math.log(self.high + 0.5 * self.step)
+
+
+class AbstractGridParameter(AbstractParameter):
+    """A parameter of numbers at equal steps."""
+
+    @property
+    @abstractmethod
+    def _grid(self) -> NumberGrid:
+        """The numbers."""
+
+    @property
+    def num_values(self) -> int:
+        """How many there are."""
+        return self._grid.num_values
+
+    def snap(self, columns: Float[Tensor, "*b c"]) -> Float[Tensor, "*b c"]:
+        """Move columns to the nearest number."""
+        return self._grid.snap(columns)
+
+    def all_columns(self) -> Float[Tensor, "k c"]:
+        """Columns of all numbers."""
+        return self._grid.all_columns()
+
+    def alternatives(self, columns: Float[Tensor, " c"]) -> Float[Tensor, "k c"]:
+        """Columns of other numbers that a search may try."""
+        return self._grid.alternatives(columns)

@@ -11,7 +11,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.errors import DTypeError, OptionError, UnsupportedError, ValueRangeError
-from streamgp.loops.parameters import AbstractParameter, Real
+from streamgp.loops.abstract_parameter import AbstractParameter
+from streamgp.loops.parameters import Real
 from streamgp.storage import register
 
 __all__ = ["LinearConstraint", "Polytope"]

@@ -1,6 +1,5 @@
 """Ask and tell, once for all loops."""
 
-import math
 import os
 import threading
 import warnings
@@ -16,7 +15,7 @@ from torch import Tensor
 
 from streamgp.acquisition.rules.pool_rules import AbstractThresholdRule
 from streamgp.checks import check_count
-from streamgp.errors import FileFormatError, StreamGPWarning, UnsupportedError, ValueRangeError
+from streamgp.errors import StreamGPWarning, UnsupportedError, ValueRangeError
 from streamgp.loops.best import Best, find_best
 from streamgp.loops.observations import read_observations
 from streamgp.loops.pareto import ParetoSet, draw_pareto, find_pareto
@@ -24,9 +23,9 @@ from streamgp.loops.plots import draw_progress
 from streamgp.loops.prediction import ResponsePrediction, check_level, predict_objective
 from streamgp.loops.reporting import describe, summarize
 from streamgp.loops.settings import LoopSettings
-from streamgp.loops.state import LoopState, add_pending, cancel, current, observe, refitted, start_state
+from streamgp.loops.state import LoopState, add_pending, cancel, current, edit, observe, refitted, start_state
 from streamgp.loops.suggest import suggest
-from streamgp.loops.tables import observation_rows, read_csv, to_frame, write_csv
+from streamgp.loops.tables import observation_rows, read_evaluations, to_frame, write_csv
 from streamgp.loops.user_model import make_user_model
 from streamgp.storage import load, save
 from streamgp.threads import few_threads
@@ -217,7 +216,8 @@ class AbstractLoop(ABC):
             row: Number of the evaluation, as in `X`.
             y: Its outcome, or its outcomes.
         """
-        self._edit(row, y)
+        with self._lock:
+            self._state = edit(self._state, self._settings, row, y)
 
     def remove(self, row: int) -> None:
         """Forget an evaluation; the model is fitted anew.
@@ -225,38 +225,8 @@ class AbstractLoop(ABC):
         Args:
             row: Number of the evaluation, as in `X`.
         """
-        self._edit(row, None)
-
-    def _edit(self, row: int, y: Any) -> None:
-        settings = self._settings
-        if settings.rule.start() is not None:
-            raise UnsupportedError(
-                f"The rule {type(settings.rule).__name__} has drawn conclusions from what was told, so it cannot be "
-                "changed. Make a new optimizer, and tell it the right outcomes."
-            )
         with self._lock:
-            told = self._state.observations
-            if not 0 <= check_count(row, "row", minimum=0) < len(told.points):
-                raise ValueRangeError(f"row must be below {len(told.points)}, the number of evaluations, but is {row}.")
-            if y is None:
-                kept = torch.arange(len(told.points)) != row
-                after = told.rows(kept)
-            else:
-                point = settings.space.show(told.points[row : row + 1])
-                new = read_observations(
-                    settings.space,
-                    settings.outcomes,
-                    settings.labels,
-                    point,
-                    y,
-                    names=settings.names,
-                    total_count=None,
-                    noise_variance=None,
-                )
-                rows = told.y.clone()
-                rows[row] = new.y[0]
-                after = replace(told, y=rows)
-            self._state = replace(self._state, observations=after, surrogate=None)
+            self._state = edit(self._state, self._settings, row, None)
 
     def export(self, path: str | os.PathLike[str]) -> None:
         """Write all that was told to a CSV file, which `tell_csv` reads.
@@ -276,11 +246,8 @@ class AbstractLoop(ABC):
             path: The file.
         """
         space, outcomes = self._settings.space, self._settings.names
-        inputs = space.column_names
-        rows = read_csv(path, [*inputs, *outcomes])
-        X = [[row[name] for name in inputs] for row in rows]
-        y = torch.tensor([[_number(row[name], name) for name in outcomes] for row in rows], dtype=torch.float64)
-        self.tell(space.parse(X), y.reshape(len(rows), len(outcomes)))
+        X, y = read_evaluations(path, space.column_names, outcomes)
+        self.tell(space.parse(X), y)
 
     def _rows(self) -> list[dict[str, Any]]:
         told = self._state.observations
@@ -354,12 +321,3 @@ class AbstractLoop(ABC):
 
     def _repr_html_(self) -> str:
         return describe(type(self).__name__, self._state, self._settings)
-
-
-def _number(text: str, name: str) -> float:
-    try:
-        return float(text) if text.strip() else math.nan
-    except ValueError:
-        raise FileFormatError(
-            f"Outcomes in the column {name!r} must be numbers or empty, but one is {text!r}."
-        ) from None

@@ -1,4 +1,4 @@
-"""What is observed at a point: how it depends on the latent function, and in which units it is modelled."""
+"""What is observed at a point, and how it depends on the latent function."""
 
 import math
 from dataclasses import dataclass
@@ -13,79 +13,13 @@ from streamgp.acquisition.indices import check_constants
 from streamgp.errors import DTypeError, OptionError, UnsupportedError, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.likelihoods.registry import names, read_likelihood
+from streamgp.loops.units import Units
 from streamgp.storage import register
 
-__all__ = ["Constraint", "Objective", "Outcome", "Units"]
+__all__ = ["Constraint", "Objective", "Outcome"]
 
-# Beyond, a prediction would have no double.
-_MOST_EXCESS = 300.0
 # The median of absolute deviations of Gaussian values is this share of their standard deviation.
 _NORMAL_DEVIATION = 0.6745
-
-
-@register
-@final
-@dataclass(frozen=True)
-class Units:
-    """The map to what is modelled: $(y - a) / s$, where a negative scale turns minimisation into maximisation.
-
-    Outcomes that are worse than a knee by much more than a width count by the logarithm of that: beside outcomes that
-    are far too bad, a model would not see differences of good ones.
-
-    Attributes:
-        offset: $a$.
-        scale: $s$.
-        knee: Outcome beyond which the map is logarithmic; None for nowhere.
-        width: From there, in which the logarithm is about linear.
-    """
-
-    offset: float = 0.0
-    scale: float = 1.0
-    knee: float | None = None
-    width: float = 1.0
-
-    def inside(self, y: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """From the user's units."""
-        # Halved, which is exact, as the difference of large numbers may have no double.
-        return (0.5 * self.bent(y) - 0.5 * self.offset) / (0.5 * self.scale)
-
-    def bent(self, y: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """Outcomes with the logarithm of what is beyond the knee."""
-        if self.knee is None:
-            return y
-        excess = self._excess(y)
-        return torch.where(excess > 0.0, self.knee + self._direction * self.width * torch.log1p(excess), y)
-
-    @property
-    def _direction(self) -> float:
-        """The sign of a change for the worse."""
-        return -math.copysign(1.0, self.scale)
-
-    def _excess(self, y: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """By how many widths values are beyond the knee; zero where they are not."""
-        assert self.knee is not None
-        return (self._direction * (0.5 * y - 0.5 * self.knee) / (0.5 * self.width)).clamp_min(0.0)
-
-    def rescaled(self, likelihood: AbstractLikelihood) -> AbstractLikelihood:
-        """A likelihood of real outcomes, from the user's units; in two steps, as squares may have no double."""
-        root = math.sqrt(abs(self.scale))
-        return likelihood.rescaled(root).rescaled(root)
-
-    def outside(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """To the user's units."""
-        y = self.offset + self.scale * f
-        if self.knee is None:
-            return y
-        excess = self._excess(y)
-        beyond = self.knee + self._direction * self.width * torch.expm1(excess.clamp_max(_MOST_EXCESS))
-        return torch.where(excess > 0.0, beyond, y)
-
-    def slope(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """By how much the outcome changes with what is modelled; positive."""
-        size = torch.full_like(f, abs(self.scale))
-        if self.knee is None:
-            return size
-        return size * torch.exp(self._excess(self.offset + self.scale * f).clamp_max(_MOST_EXCESS))
 
 
 @final
@@ -133,6 +67,11 @@ class Outcome:
     def is_real(self) -> bool:
         """Whether outcomes are real numbers, which are standardised, and not counts or classes."""
         return self.likelihood.is_location_scale
+
+    @property
+    def has_unknown_noise(self) -> bool:
+        """Whether it has Gaussian noise of which nothing is known."""
+        return self.name is not None and self.likelihood.is_gaussian
 
     def find_units(self, y: Float[Tensor, " n"], *, is_reversed: bool, has_knee: bool = False) -> Units:
         """Standardise real outcomes; by median and median deviation where outliers are expected.
@@ -320,13 +259,15 @@ class Constraint:
 
 
 def _by_name(name: str) -> AbstractLikelihood:
-    if name == "binomial":
-        raise OptionError(
-            "'binomial' does not say out of how many trials. Pass streamgp.likelihoods.Binomial(total_count) itself."
-        )
     if name not in names(has_response=True):
         raise OptionError(
             f"likelihood must be one of {', '.join(map(repr, names(has_response=True)))}, or an object of "
             f"streamgp.likelihoods, but is {name!r}."
         )
-    return read_likelihood(name)
+    likelihood = read_likelihood(name)
+    if likelihood.needs_row_data:
+        raise OptionError(
+            f"{name!r} does not say out of how many trials. Pass "
+            f"streamgp.likelihoods.{type(likelihood).__name__}({likelihood.row_data}) itself."
+        )
+    return likelihood

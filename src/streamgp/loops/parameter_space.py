@@ -1,7 +1,6 @@
 """Named parameters as a space: columns of the unit cube in which only some points are valid."""
 
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,7 +11,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from streamgp.acquisition import Search
-from streamgp.errors import DTypeError, OptionError, ShapeError, ValueRangeError
+from streamgp.errors import DTypeError, OptionError, ValueRangeError
+from streamgp.loops.abstract_parameter import AbstractParameter
 from streamgp.loops.cube_space import AbstractCubeSpace
 from streamgp.loops.linear_constraints import LinearConstraint, Polytope
 from streamgp.loops.maximize import (
@@ -21,7 +21,7 @@ from streamgp.loops.maximize import (
     evaluate_in_parts,
     one_after_the_other,
 )
-from streamgp.loops.parameters import AbstractParameter
+from streamgp.loops.tables import named_rows
 from streamgp.seeds import seeded
 from streamgp.storage import register
 from streamgp.threads import few_threads
@@ -153,7 +153,7 @@ class ParameterSpace(AbstractCubeSpace):
 
     def read(self, X: Any, name: str = "X") -> Float[Tensor, "n d"]:
         """Check points: dictionaries, a table with a column for each parameter, or rows in their order."""
-        rows = [self.encode(one) for one in self._read_rows(X, name)]
+        rows = [self.encode(one) for one in named_rows(X, tuple(self.parameters), name)]
         points = torch.tensor(rows, dtype=torch.float64).reshape(len(rows), self.num_dims)
         if self._polytope:
             kept = self._polytope.is_kept(points)
@@ -164,31 +164,6 @@ class ParameterSpace(AbstractCubeSpace):
                     f"{self.decode(points[row])}."
                 )
         return points
-
-    def _read_rows(self, X: Any, name: str) -> list[Mapping[str, Any]]:
-        pandas = sys.modules.get("pandas")
-        if pandas is not None and isinstance(X, pandas.DataFrame):
-            return [{str(key): value for key, value in row.items()} for row in X.to_dict("records")]
-        if isinstance(X, Mapping):
-            return [X]
-        if isinstance(X, Tensor) or type(X).__module__ == "numpy":
-            X = X.tolist()
-        if not isinstance(X, Sequence) or isinstance(X, str):
-            raise DTypeError(
-                f"{name} must be a dictionary, a list of them, a table, or rows of values in the order of the "
-                f"parameters {', '.join(self.parameters)}, but is a {type(X).__name__}."
-            )
-        if (len(X) and not isinstance(X[0], Mapping | Sequence)) or (len(X) and isinstance(X[0], str)):
-            X = [X]  # one point
-        rows = []
-        for row in X:
-            if not isinstance(row, Mapping) and len(row) != len(self.parameters):
-                raise ShapeError(
-                    f"{name} must have {len(self.parameters)} values in each row, of {', '.join(self.parameters)}, but "
-                    f"one has {len(row)}."
-                )
-            rows.append(row if isinstance(row, Mapping) else dict(zip(self.parameters, row, strict=True)))
-        return rows
 
     def show(self, points: Float[Tensor, "n d"]) -> list[dict[str, Any]]:
         """Dictionaries of values by name."""

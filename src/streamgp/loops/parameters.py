@@ -1,7 +1,6 @@
 """What can be set: numbers, whole numbers, ordered values and categories, and how they lie in the unit interval."""
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
@@ -11,73 +10,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.errors import DTypeError, UnsupportedError, ValueRangeError
-from streamgp.loops.grid import Grid
+from streamgp.loops.abstract_parameter import AbstractParameter
+from streamgp.loops.grid import AbstractGridParameter, NumberGrid
 from streamgp.storage import register
 
-__all__ = ["AbstractParameter", "Categorical", "Integer", "Ordinal", "Real"]
+__all__ = ["Categorical", "Integer", "Ordinal", "Real"]
 
 # How far outside its range a value may be, relative to its width, and still be taken for one of its ends: rounding.
 _ROUNDING = 1e-6
-
-
-class AbstractParameter(ABC):
-    """A parameter as columns of numbers between 0 and 1."""
-
-    @property
-    def num_columns(self) -> int:
-        """Number of columns."""
-        return 1
-
-    @property
-    @abstractmethod
-    def num_values(self) -> int | None:
-        """Number of values; None where they are not discrete."""
-
-    @abstractmethod
-    def encode(self, value: Any, name: str) -> list[float]:
-        """Columns of a value, checked; errors call the parameter by its name."""
-
-    @abstractmethod
-    def decode(self, columns: Float[Tensor, " c"]) -> Any:
-        """The value nearest to columns."""
-
-    @abstractmethod
-    def snap(self, columns: Float[Tensor, "*b c"]) -> Float[Tensor, "*b c"]:
-        """Move columns to those of the nearest value; without gradient where values are discrete."""
-
-    @abstractmethod
-    def all_columns(self) -> Float[Tensor, "k c"]:
-        """Columns of all values of a discrete parameter, in order."""
-
-    @abstractmethod
-    def alternatives(self, columns: Float[Tensor, " c"]) -> Float[Tensor, "k c"]:
-        """Columns of other values of a discrete parameter that a search may try."""
-
-
-class AbstractGridParameter(AbstractParameter):
-    """A parameter of numbers at equal steps."""
-
-    @property
-    @abstractmethod
-    def _grid(self) -> Grid:
-        """The numbers."""
-
-    @property
-    def num_values(self) -> int:
-        """How many there are."""
-        return self._grid.num_values
-
-    def snap(self, columns: Float[Tensor, "*b c"]) -> Float[Tensor, "*b c"]:
-        """Move columns to the nearest number."""
-        return self._grid.snap(columns)
-
-    def all_columns(self) -> Float[Tensor, "k c"]:
-        """Columns of all numbers."""
-        return self._grid.all_columns()
-
-    def alternatives(self, columns: Float[Tensor, " c"]) -> Float[Tensor, "k c"]:
-        """Columns of other numbers that a search may try."""
-        return self._grid.alternatives(columns)
 
 
 @register
@@ -108,9 +48,9 @@ class Real(AbstractParameter):
         return None if self.step is None else self._grid.num_values
 
     @property
-    def _grid(self) -> Grid:
+    def _grid(self) -> NumberGrid:
         assert self.step is not None
-        return Grid(float(self.low), float(self.high), float(self.step), self.log)
+        return NumberGrid(float(self.low), float(self.high), float(self.step), self.log)
 
     def encode(self, value: Any, name: str) -> list[float]:
         number = _read_number(value, self.low, self.high, name)
@@ -164,8 +104,8 @@ class Integer(AbstractGridParameter):
         _check_range(self.low, self.high, is_log=self.log, step=self.step)
 
     @property
-    def _grid(self) -> Grid:
-        return Grid(float(self.low), float(self.high), float(self.step), self.log)
+    def _grid(self) -> NumberGrid:
+        return NumberGrid(float(self.low), float(self.high), float(self.step), self.log)
 
     def encode(self, value: Any, name: str) -> list[float]:
         return self._grid.encode(_read_number(value, self.low, self.high, name))
@@ -195,8 +135,8 @@ class Ordinal(AbstractGridParameter):
         object.__setattr__(self, "values", _read_choices(values, "Ordinal"))
 
     @property
-    def _grid(self) -> Grid:
-        return Grid(0.0, len(self.values) - 1.0, 1.0, False)
+    def _grid(self) -> NumberGrid:
+        return NumberGrid(0.0, len(self.values) - 1.0, 1.0, False)
 
     def encode(self, value: Any, name: str) -> list[float]:
         return self._grid.encode(float(_index_of(value, self.values, name)))

@@ -13,11 +13,11 @@ from streamgp.acquisition.response import exceedance_probability, latent_thresho
 from streamgp.errors import ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.likelihoods.quadrature import expectation
-from streamgp.loops.outcomes import Units
 from streamgp.loops.pool_space import PoolSpace
 from streamgp.loops.settings import LoopSettings
 from streamgp.loops.state import LoopState
 from streamgp.loops.surrogate import SparseSurrogate
+from streamgp.loops.units import Units
 
 __all__ = ["ResponsePrediction", "check_level", "predict_objective", "predict_response"]
 

@@ -6,9 +6,10 @@ from typing import Any, final
 import torch
 from torch import Tensor
 
-from streamgp.errors import ShapeError, ValueRangeError
+from streamgp.checks import check_count
+from streamgp.errors import ShapeError, UnsupportedError, ValueRangeError
 from streamgp.loops.exact_surrogate import ExactSurrogate, fit_exact
-from streamgp.loops.observations import Observations, no_observations
+from streamgp.loops.observations import Observations, no_observations, read_observations
 from streamgp.loops.pool_space import PoolSpace
 from streamgp.loops.settings import LoopSettings
 from streamgp.loops.surrogate import (
@@ -26,6 +27,7 @@ __all__ = [
     "cancel",
     "compare",
     "current",
+    "edit",
     "is_initial",
     "observe",
     "refitted",
@@ -98,6 +100,35 @@ def compare(state: LoopState, settings: LoopSettings, winners: Any, losers: Any)
     new = replace(told.rows(slice(0, 0)), pairs=torch.stack([first, second], dim=1))
     pending = settings.space.still_pending(state.pending, torch.cat([first, second]))
     return replace(state, observations=told.join(new), pending=pending)
+
+
+def edit(state: LoopState, settings: LoopSettings, row: int, y: Any) -> LoopState:
+    """Replace the outcome of an evaluation, or forget it if `y` is None; the model is fitted anew."""
+    if settings.rule.start() is not None:
+        raise UnsupportedError(
+            f"The rule {type(settings.rule).__name__} has drawn conclusions from what was told, so it cannot be "
+            "changed. Make a new optimizer, and tell it the right outcomes."
+        )
+    told = state.observations
+    if not 0 <= check_count(row, "row", minimum=0) < len(told.points):
+        raise ValueRangeError(f"row must be below {len(told.points)}, the number of evaluations, but is {row}.")
+    if y is None:
+        after = told.rows(torch.arange(len(told.points)) != row)
+    else:
+        new = read_observations(
+            settings.space,
+            settings.outcomes,
+            settings.labels,
+            settings.space.show(told.points[row : row + 1]),
+            y,
+            names=settings.names,
+            total_count=None,
+            noise_variance=None,
+        )
+        rows = told.y.clone()
+        rows[row] = new.y[0]
+        after = replace(told, y=rows)
+    return replace(state, observations=after, surrogate=None)
 
 
 def add_pending(state: LoopState, points: Tensor) -> LoopState:

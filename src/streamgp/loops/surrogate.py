@@ -15,8 +15,8 @@ from torch import Tensor
 from streamgp.likelihoods import AbstractLikelihood, Bernoulli, Gaussian
 from streamgp.loops.noise_free import Fitter, fit_with_or_without_noise
 from streamgp.loops.observations import Observations
-from streamgp.loops.outcomes import Units
 from streamgp.loops.settings import LoopSettings
+from streamgp.loops.units import Units
 from streamgp.models import OnlineGP
 from streamgp.seeds import seeded
 from streamgp.storage import register
@@ -244,7 +244,7 @@ def _starting_likelihood(
     if output >= len(units):
         return Bernoulli() if before is None else before.likelihood
     outcome = settings.outcomes[output]
-    if before is None and outcome.name == "gaussian" and not settings.surrogate.is_standardized:
+    if before is None and outcome.has_unknown_noise and not settings.surrogate.is_standardized:
         return None
     likelihood, kept = outcome.likelihood, data.is_informative
     if data.points.dim() == 1:  # members of a pool, each of which may have constants
@@ -256,8 +256,8 @@ def _starting_likelihood(
 
 def _may_lack_noise(settings: LoopSettings, output: int) -> bool:
     """Whether an outcome has Gaussian noise that is to be learned, and may be zero."""
-    is_known = output < len(settings.outcomes) and settings.outcomes[output].name == "gaussian"
-    return is_known and settings.surrogate.is_smooth
+    is_unknown = output < len(settings.outcomes) and settings.outcomes[output].has_unknown_noise
+    return is_unknown and settings.surrogate.is_smooth
 
 
 def _smooth_kernel(inputs: Float[Tensor, "*n d"]) -> Kernel:

@@ -3,15 +3,17 @@
 import csv
 import math
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from streamgp.errors import FileFormatError, UnsupportedError
+from streamgp.errors import DTypeError, FileFormatError, ShapeError, UnsupportedError
 
-__all__ = ["observation_rows", "parse_number", "read_csv", "to_frame", "write_csv"]
+__all__ = ["named_rows", "observation_rows", "parse_number", "read_csv", "read_evaluations", "to_frame", "write_csv"]
 
 
 def to_frame(rows: Any) -> Any:
@@ -23,6 +25,38 @@ def to_frame(rows: Any) -> Any:
     if isinstance(rows, Tensor):
         rows = rows.tolist()
     return pandas.DataFrame(rows)
+
+
+def named_rows(X: Any, names: Sequence[str], what: str) -> list[Mapping[str, Any]]:
+    """Points as users write them, each as a dictionary: dictionaries, a table, or rows of values in their order.
+
+    Args:
+        X: One point or several.
+        names: Of the values.
+        what: What errors call the points.
+    """
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(X, pandas.DataFrame):
+        return [{str(key): value for key, value in row.items()} for row in X.to_dict("records")]
+    if isinstance(X, Mapping):
+        return [X]
+    if isinstance(X, Tensor) or type(X).__module__ == "numpy":
+        X = X.tolist()
+    if not isinstance(X, Sequence) or isinstance(X, str):
+        raise DTypeError(
+            f"{what} must be a dictionary, a list of them, a table, or rows of values in the order of the "
+            f"parameters {', '.join(names)}, but is a {type(X).__name__}."
+        )
+    if (len(X) and not isinstance(X[0], Mapping | Sequence)) or (len(X) and isinstance(X[0], str)):
+        X = [X]  # one point
+    rows = []
+    for row in X:
+        if not isinstance(row, Mapping) and len(row) != len(names):
+            raise ShapeError(
+                f"{what} must have {len(names)} values in each row, of {', '.join(names)}, but one has {len(row)}."
+            )
+        rows.append(row if isinstance(row, Mapping) else dict(zip(names, row, strict=True)))
+    return rows
 
 
 def observation_rows(X: Any, y: Tensor, columns: Sequence[str], names: Sequence[str]) -> list[dict[str, Any]]:
@@ -82,3 +116,28 @@ def read_csv(path: str | os.PathLike[str], names: Sequence[str]) -> list[dict[st
             return [{name: row[name] for name in names} for row in table]
     except (OSError, UnicodeDecodeError) as error:
         raise FileFormatError(f"{path} cannot be read as a table ({error}).") from None
+
+
+def read_evaluations(
+    path: str | os.PathLike[str], inputs: Sequence[str], outcomes: Sequence[str]
+) -> tuple[list[list[str]], Tensor]:
+    """Read points, as texts, and outcomes `(n, o)`, with NaN for empty cells.
+
+    Args:
+        path: A file with a header.
+        inputs: Columns of what was set.
+        outcomes: Columns of what came of it.
+    """
+    rows = read_csv(path, [*inputs, *outcomes])
+    X = [[row[name] for name in inputs] for row in rows]
+    y = torch.tensor([[_read_outcome(row[name], name) for name in outcomes] for row in rows], dtype=torch.float64)
+    return X, y.reshape(len(rows), len(outcomes))
+
+
+def _read_outcome(text: str, name: str) -> float:
+    try:
+        return float(text) if text.strip() else math.nan
+    except ValueError:
+        raise FileFormatError(
+            f"Outcomes in the column {name!r} must be numbers or empty, but one is {text!r}."
+        ) from None

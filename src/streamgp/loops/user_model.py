@@ -13,10 +13,10 @@ from torch import Tensor
 
 from streamgp.loops.box import Box
 from streamgp.loops.exact_surrogate import ExactSurrogate
-from streamgp.loops.outcomes import Units
 from streamgp.loops.pool_space import PoolSpace
 from streamgp.loops.settings import LoopSettings
 from streamgp.loops.surrogate import AbstractSurrogate
+from streamgp.loops.units import Units
 from streamgp.models import OnlineGP
 
 __all__ = ["make_user_model"]

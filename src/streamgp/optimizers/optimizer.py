@@ -4,34 +4,31 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, final
 
-import torch
 from gpytorch.kernels import Kernel
 
 from streamgp.acquisition import AbstractRule, AbstractSpace, Search
 from streamgp.acquisition.rules.names import OPTIMIZER_RULES, read_rule
 from streamgp.checks import ArrayLike, check_count
-from streamgp.errors import DTypeError, OptionError, UnsupportedError, ValueRangeError
-from streamgp.gp.named_kernels import make_kernel
+from streamgp.errors import DTypeError, UnsupportedError, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.loops import (
     AbstractLoop,
     Best,
-    Box,
     Constraint,
     LinearConstraint,
     LoopSettings,
     Objective,
-    ParameterSpace,
     SurrogateSettings,
 )
+from streamgp.loops.abstract_parameter import AbstractParameter
 from streamgp.loops.effects import check_free, draw_effect, partial_dependence, slice_through
 from streamgp.loops.importance import Importance, find_importance
-from streamgp.loops.parameters import AbstractParameter
 from streamgp.loops.pareto import ParetoSet, draw_pareto
 from streamgp.loops.plots import check_drawable, draw_acquisition
 from streamgp.loops.running import run_loop
-from streamgp.loops.settings import check_kernel, read_constraints, read_refit
+from streamgp.loops.settings import read_constraints, read_refit
 from streamgp.loops.state import LoopState, compare
+from streamgp.optimizers.arguments import check_combination, read_kernel, read_objectives, read_space
 from streamgp.storage import register
 
 if TYPE_CHECKING:
@@ -112,14 +109,14 @@ class Optimizer(AbstractLoop):
             search: How much work goes into the search for a suggestion.
             seed: Of everything random.
         """
-        space = _read_space(bounds, input_constraints)
-        wanted = _read_objectives(objectives, Objective(maximize=maximize, likelihood=likelihood))
+        space = read_space(bounds, input_constraints)
+        wanted = read_objectives(objectives, Objective(maximize=maximize, likelihood=likelihood))
         objective, rows = wanted[0], read_constraints(constraints)
         if acquisition == "auto":
             is_compared = objective.outcome.likelihood.num_inputs == 2
             acquisition = "qnehvi" if len(wanted) > 1 else "qkg" if is_compared else "qnei"
         rule = read_rule(acquisition, OPTIMIZER_RULES)
-        _check_combination(wanted, rows, rule)
+        check_combination(wanted, rows, rule)
         if search is not None and not isinstance(search, Search):
             raise DTypeError(
                 f"search must be a streamgp.acquisition.Search, but is a {type(search).__name__}. "
@@ -133,7 +130,7 @@ class Optimizer(AbstractLoop):
                 constraints=rows,
                 rule=rule,
                 surrogate=SurrogateSettings(
-                    kernel=_read_kernel(kernel, space.num_dims),
+                    kernel=read_kernel(kernel, space.num_dims),
                     num_inducing=check_count(num_inducing, "num_inducing"),
                     refit=read_refit(refit),
                     has_learned_points=True,
@@ -276,71 +273,6 @@ class Optimizer(AbstractLoop):
     def __repr__(self) -> str:
         k = len(self._settings.space.column_names)
         return f"Optimizer({k} {'parameter' if k == 1 else 'parameters'}, {self._summary()})"
-
-
-def _read_space(bounds: Any, input_constraints: Sequence[LinearConstraint]) -> AbstractSpace:
-    if isinstance(bounds, Mapping):
-        return ParameterSpace(bounds, tuple(input_constraints))
-    if input_constraints:
-        raise OptionError(
-            "input_constraints are between parameters with names. Make the optimizer with a dictionary of parameters, "
-            "such as {'water': streamgp.Real(0, 1), 'ethanol': streamgp.Real(0, 1)}."
-        )
-    return bounds if isinstance(bounds, AbstractSpace) else Box.from_bounds(bounds)
-
-
-def _read_kernel(kernel: Any, num_dims: int) -> Kernel | None:
-    """A kernel for the unit cube, which may be given by name."""
-    if isinstance(kernel, str):
-        ends = torch.zeros(num_dims, dtype=torch.float64)
-        kernel = make_kernel(kernel, ends, ends + 1.0)
-    return check_kernel(kernel)
-
-
-def _read_objectives(objectives: Any, default: Objective) -> tuple[Objective, ...]:
-    if objectives is not None and (default.likelihood != "gaussian" or not default.maximize):
-        raise OptionError("Give maximize and likelihood to each of the objectives, instead of to the optimizer.")
-    wanted = (default,) if objectives is None else tuple(objectives)
-    if not wanted or not all(isinstance(one, Objective) for one in wanted):
-        raise DTypeError(
-            "objectives must be a list of streamgp.Objective, such as [streamgp.Objective('yield'), "
-            f"streamgp.Objective('waste', maximize=False)], but is {objectives!r}."
-        )
-    if len({one.name for one in wanted}) < len(wanted):
-        raise OptionError(f"Objectives need different names, but have {[one.name for one in wanted]}.")
-    for one in wanted:
-        one.outcome.check_constants(None)
-        if len(wanted) > 1 and one.outcome.likelihood.num_inputs != 1:
-            raise UnsupportedError("Comparisons cannot be one of several objectives. Make an optimizer for them alone.")
-    return wanted
-
-
-def _check_combination(
-    objectives: tuple[Objective, ...], constraints: tuple[Constraint, ...], rule: AbstractRule
-) -> None:
-    """Refuse options that make no sense together."""
-    objective = objectives[0]
-    if len(objectives) > 1 and not rule.knows_objectives:
-        known = [repr(name) for name, one in OPTIMIZER_RULES.items() if one.knows_objectives]
-        raise UnsupportedError(
-            f"The rule {type(rule).__name__} knows one objective, but there are {len(objectives)}. Those for several "
-            f"are {', '.join(known)}."
-        )
-    is_preference = objective.outcome.likelihood.num_inputs != 1
-    if is_preference and constraints:
-        raise UnsupportedError(
-            "Comparisons cannot be combined with constraints, as no outcome is observed at a point. "
-            "Leave the constraints out."
-        )
-    if is_preference and not objective.maximize:
-        raise UnsupportedError(
-            "What is preferred has the larger utility, which cannot be minimised. Swap winners and losers instead."
-        )
-    if constraints and not rule.knows_constraints:
-        known = [repr(name) for name, one in OPTIMIZER_RULES.items() if one.knows_constraints]
-        raise UnsupportedError(
-            f"The rule {type(rule).__name__} knows no constraints. Those that do are {', '.join(known)}."
-        )
 
 
 register(Optimizer, to_fields=Optimizer.to_parts, from_fields=Optimizer.from_parts)

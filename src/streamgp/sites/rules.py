@@ -164,7 +164,7 @@ def _iterate(
         x = torch.stack([torch.zeros_like(least), least])
         step = _improve(belief, likelihood, y, rule, x)
         length = torch.ones(shape[:-1], dtype=y.dtype, device=y.device)
-        num_iterations = 0
+        num_iterations, objective = 0, None
         # Members of a batch are problems of their own, but where an observation looks at all of them.
         anderson = Anderson() if likelihood.num_latents > 1 else None
         while num_iterations < rule.max_iterations:
@@ -179,11 +179,13 @@ def _iterate(
                 x_far = _extrapolate(anderson, x, step, least)
                 new = _improve(belief, likelihood, y, rule, x_far)
                 if bool((new.residual < step.residual).all()):
-                    x, step = x_far, new
+                    x, step, objective = x_far, new, None
                     continue
                 anderson.forget()
             new = _improve(belief, likelihood, y, rule, x_new)
-            is_better = _is_better(likelihood, y, rule, x=x, x_new=x_new, step=step, new=new)
+            is_better, objective = _is_better(
+                likelihood, y, rule, x=x, x_new=x_new, step=step, new=new, before=objective
+            )
             if bool(is_better.all()):
                 x, step, length = x_new, new, (2.0 * length).clamp_max(1.0)
                 continue
@@ -237,18 +239,28 @@ def _improve(belief: AbstractBelief, likelihood: AbstractLikelihood, y: Tensor, 
 
 
 def _is_better(
-    likelihood: AbstractLikelihood, y: Tensor, rule: SiteRule, *, x: Tensor, x_new: Tensor, step: _Step, new: _Step
-) -> Bool[Tensor, "*s"]:
-    """Which members of the batch are to take their step.
+    likelihood: AbstractLikelihood,
+    y: Tensor,
+    rule: SiteRule,
+    *,
+    x: Tensor,
+    x_new: Tensor,
+    step: _Step,
+    new: _Step,
+    before: Float[Tensor, "*s"] | None,
+) -> tuple[Bool[Tensor, "*s"], Float[Tensor, "*s"] | None]:
+    """Which members of the batch are to take their step, and the objective where they are then, if it was needed.
 
     The objective may not fall, but by rounding. It need not be known close to the fixed point, where it is flat to
     rounding and the residual the better judge.
     """
     is_closer = (new.residual < step.residual) & (step.residual < 1.0)
     if bool(is_closer.all()):
-        return is_closer
-    before, after = _objective(likelihood, y, rule, x, step), _objective(likelihood, y, rule, x_new, new)
-    return (after >= before - ROUNDING[y.dtype] * before.abs().clamp_min(1.0)) | is_closer
+        return is_closer, None
+    before = _objective(likelihood, y, rule, x, step) if before is None else before
+    after = _objective(likelihood, y, rule, x_new, new)
+    is_better = (after >= before - ROUNDING[y.dtype] * before.abs().clamp_min(1.0)) | is_closer
+    return is_better, torch.where(is_better, after, before)
 
 
 def _objective(

@@ -23,14 +23,14 @@ from streamgp.errors import StreamGPError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.testing.reference import Moments, condition_precisely
 
-__all__ = ["KERNELS", "LIKELIHOODS", "Outcome", "run_case"]
+__all__ = ["KERNELS", "LIKELIHOODS", "CaseResult", "run_case"]
 
 Draw = Callable[[torch.Generator, Tensor], Tensor]
 
 
 @final
 @dataclass(frozen=True)
-class Outcome:
+class CaseResult:
     """What became of one problem.
 
     Attributes:
@@ -48,17 +48,17 @@ class Outcome:
     num_compared: int = 0
 
 
-def run_case(seed: int) -> Outcome:
+def run_case(seed: int) -> CaseResult:
     """Draw a problem and try it."""
     case = _Case(seed)
     try:
         case.run()
     except StreamGPError as error:
         case.check_sentence(error)
-        return Outcome(seed, case.description, str(error), tuple(case.failures), case.num_compared)
+        return CaseResult(seed, case.description, str(error), tuple(case.failures), case.num_compared)
     except Exception as error:
         case.failures.append(f"{type(error).__name__}: {error}"[:300])
-    return Outcome(seed, case.description, "", tuple(case.failures), case.num_compared)
+    return CaseResult(seed, case.description, "", tuple(case.failures), case.num_compared)
 
 
 KERNELS: dict[str, Callable[[int], Any]] = {

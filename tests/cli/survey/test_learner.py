@@ -3,8 +3,8 @@ import torch
 
 from streamgp.cli.survey.learner import choose_acquisition, expected_tests, is_predictable, make_learner
 from streamgp.cli.survey.options import SurveyOptions
-from streamgp.cli.survey.outcomes import Outcome
-from streamgp.cli.survey.places import Place
+from streamgp.cli.survey.outcomes import Measurement
+from streamgp.cli.survey.places import SurveyPlace
 from streamgp.cli.survey.pool import make_pool
 from streamgp.errors import OptionError, ValueRangeError
 from streamgp.likelihoods import Binomial, Gaussian, Poisson
@@ -18,8 +18,8 @@ def options(**given):
 
 
 def pool_of(response, *outcomes, num_places=8):
-    outcomes = [*outcomes, *[Outcome()] * (num_places - len(outcomes))]
-    places = [Place(i + 1, str(i + 1), (float(i), float(i % 3)), outcome) for i, outcome in enumerate(outcomes)]
+    outcomes = [*outcomes, *[Measurement()] * (num_places - len(outcomes))]
+    places = [SurveyPlace(i + 1, str(i + 1), (float(i), float(i % 3)), outcome) for i, outcome in enumerate(outcomes)]
     return make_pool(places, response)
 
 
@@ -35,7 +35,7 @@ def pool_of(response, *outcomes, num_places=8):
     ],
 )
 def test_hotspots_are_looked_for_if_there_is_a_threshold_and_some_data(num_surveyed, given, acquisition):
-    pool = pool_of("prevalence", *[Outcome(1.0, 20.0)] * num_surveyed)
+    pool = pool_of("prevalence", *[Measurement(1.0, 20.0)] * num_surveyed)
     assert choose_acquisition(pool, options(**TESTS, **given)) == acquisition
 
 
@@ -48,7 +48,7 @@ def test_hotspots_are_looked_for_if_there_is_a_threshold_and_some_data(num_surve
     ],
 )
 def test_other_columns_are_chosen_for_variance(response, columns, acquisition):
-    pool = pool_of(response, *[Outcome(1.0, 2.0)] * 6)
+    pool = pool_of(response, *[Measurement(1.0, 2.0)] * 6)
     assert choose_acquisition(pool, options(**columns, threshold=0.5)) == acquisition
 
 
@@ -56,14 +56,14 @@ def test_other_columns_are_chosen_for_variance(response, columns, acquisition):
     ("response", "columns", "outcomes", "expected"),
     [
         ("prevalence", TESTS, [], False),
-        ("prevalence", TESTS, [Outcome(0.0, 9.0), Outcome(0.0, 4.0)], False),
-        ("prevalence", TESTS, [Outcome(9.0, 9.0), Outcome(4.0, 4.0)], False),
-        ("prevalence", TESTS, [Outcome(9.0, 9.0), Outcome(0.0, 4.0)], True),
-        ("prevalence", TESTS, [Outcome(1.0, 9.0)], True),
-        ("rate", {"count": "c"}, [Outcome(0.0)], False),
-        ("rate", {"count": "c"}, [Outcome(0.0), Outcome(1.0)], True),
+        ("prevalence", TESTS, [Measurement(0.0, 9.0), Measurement(0.0, 4.0)], False),
+        ("prevalence", TESTS, [Measurement(9.0, 9.0), Measurement(4.0, 4.0)], False),
+        ("prevalence", TESTS, [Measurement(9.0, 9.0), Measurement(0.0, 4.0)], True),
+        ("prevalence", TESTS, [Measurement(1.0, 9.0)], True),
+        ("rate", {"count": "c"}, [Measurement(0.0)], False),
+        ("rate", {"count": "c"}, [Measurement(0.0), Measurement(1.0)], True),
         ("value", {"target": "y"}, [], False),
-        ("value", {"target": "y"}, [Outcome(0.0)], True),
+        ("value", {"target": "y"}, [Measurement(0.0)], True),
     ],
 )
 def test_outcomes_of_one_kind_only_predict_nothing(response, columns, outcomes, expected):
@@ -71,14 +71,14 @@ def test_outcomes_of_one_kind_only_predict_nothing(response, columns, outcomes, 
 
 
 def test_the_median_number_of_tests_is_expected():
-    pool = pool_of("prevalence", Outcome(1.0, 20.0), Outcome(1.0, 50.0), Outcome(1.0, 30.0))
+    pool = pool_of("prevalence", Measurement(1.0, 20.0), Measurement(1.0, 50.0), Measurement(1.0, 30.0))
     assert expected_tests(pool) == 30
     assert expected_tests(pool_of("prevalence")) == 1
 
 
 @pytest.mark.slow
 def test_the_learner_is_told_each_outcome_with_its_tests():
-    pool = pool_of("prevalence", Outcome(), Outcome(2.0, 50.0), Outcome(1.0, 30.0))
+    pool = pool_of("prevalence", Measurement(), Measurement(2.0, 50.0), Measurement(1.0, 30.0))
     learner = make_learner(pool, options(**TESTS))
     assert learner.X.tolist() == [1, 2]
     assert learner.y.squeeze(-1).tolist() == [2.0, 1.0]
@@ -89,8 +89,11 @@ def test_the_learner_is_told_each_outcome_with_its_tests():
 
 @pytest.mark.slow
 def test_counts_that_were_added_have_an_exposure():
-    places = [Place(1, "1", (0.0, 0.0), Outcome(7.0)), Place(2, "2", (0.0, 0.0), Outcome(2.0))]
-    others = [Place(3, "3", (1.0, 0.0), Outcome(4.0)), *(Place(i, str(i), (float(i), 1.0)) for i in range(4, 7))]
+    places = [SurveyPlace(1, "1", (0.0, 0.0), Measurement(7.0)), SurveyPlace(2, "2", (0.0, 0.0), Measurement(2.0))]
+    others = [
+        SurveyPlace(3, "3", (1.0, 0.0), Measurement(4.0)),
+        *(SurveyPlace(i, str(i), (float(i), 1.0)) for i in range(4, 7)),
+    ]
     learner = make_learner(make_pool([*places, *others], "rate"), options(count="c"))
     likelihood = learner.fit_result.likelihood
     assert isinstance(likelihood, Poisson)
@@ -99,7 +102,7 @@ def test_counts_that_were_added_have_an_exposure():
 
 @pytest.mark.slow
 def test_known_noise_stays_and_its_median_is_expected_elsewhere():
-    pool = pool_of("value", Outcome(1.0, 4.0), Outcome(2.0, 1.0), Outcome(0.0, 2.0), Outcome(None, 9.0))
+    pool = pool_of("value", Measurement(1.0, 4.0), Measurement(2.0, 1.0), Measurement(0.0, 2.0), Measurement(None, 9.0))
     learner = make_learner(pool, options(**NOISY))
     likelihood = learner.fit_result.likelihood
     assert isinstance(likelihood, Gaussian)
@@ -110,7 +113,7 @@ def test_known_noise_stays_and_its_median_is_expected_elsewhere():
 def test_the_first_places_are_spread():
     corners = [(0.0, 0.0), (0.0, 10.0), (10.0, 0.0), (10.0, 10.0)]
     inputs = [(x + 0.1 * i, y + 0.05 * i**2) for x, y in corners for i in range(5)]
-    pool = make_pool([Place(i + 1, str(i + 1), each) for i, each in enumerate(inputs)], "prevalence")
+    pool = make_pool([SurveyPlace(i + 1, str(i + 1), each) for i, each in enumerate(inputs)], "prevalence")
     chosen = make_learner(pool, options(**TESTS, number=4)).ask(4)
     assert sorted((chosen // 5).tolist()) == [0, 1, 2, 3]
 
@@ -133,16 +136,16 @@ def test_the_same_seed_gives_the_same_places():
 )
 def test_more_places_than_are_left_are_refused(num_surveyed, sentence):
     with pytest.raises(OptionError, match=sentence):
-        make_learner(pool_of("rate", *[Outcome(1.0)] * num_surveyed), options(count="c"))
+        make_learner(pool_of("rate", *[Measurement(1.0)] * num_surveyed), options(count="c"))
 
 
 def test_a_threshold_that_is_no_prevalence_is_refused():
     with pytest.raises(ValueRangeError, match="must be a prevalence between 0 and 1, but is 10"):
-        make_learner(pool_of("prevalence", Outcome(1.0, 2.0)), options(**TESTS, threshold=10.0))
+        make_learner(pool_of("prevalence", Measurement(1.0, 2.0)), options(**TESTS, threshold=10.0))
 
 
 def test_weights_and_costs_reach_the_pool():
-    places = [Place(i, str(i), (float(i), 0.0), weight=float(i), cost=2.0 * i) for i in range(1, 5)]
+    places = [SurveyPlace(i, str(i), (float(i), 0.0), weight=float(i), cost=2.0 * i) for i in range(1, 5)]
     pool = make_pool(places, "value")
     space = make_learner(pool, options(target="y", weights="people", costs="hours")).to_parts()["settings"].space
     assert space.weights.tolist() == [1.0, 2.0, 3.0, 4.0]

@@ -6,8 +6,8 @@ import torch
 from streamgp.cli.pictures import save_figure
 from streamgp.cli.survey.map import draw_survey
 from streamgp.cli.survey.options import SurveyOptions
-from streamgp.cli.survey.outcomes import Outcome
-from streamgp.cli.survey.places import Place
+from streamgp.cli.survey.outcomes import Measurement
+from streamgp.cli.survey.places import SurveyPlace
 from streamgp.cli.survey.pool import make_pool
 from streamgp.pools import ResponsePrediction
 
@@ -19,8 +19,8 @@ def options(**given):
 
 
 def pool_of(stretch=1.0, num_surveyed=2):
-    outcomes = [Outcome(1.0, 4.0)] * num_surveyed + [Outcome()] * (NUM_PLACES - num_surveyed)
-    places = [Place(i, str(i), (float(i), stretch * i**2 / 5)) for i in range(NUM_PLACES)]
+    outcomes = [Measurement(1.0, 4.0)] * num_surveyed + [Measurement()] * (NUM_PLACES - num_surveyed)
+    places = [SurveyPlace(i, str(i), (float(i), stretch * i**2 / 5)) for i in range(NUM_PLACES)]
     return make_pool(
         [place._replace(outcome=outcome) for place, outcome in zip(places, outcomes, strict=True)], "prevalence"
     )

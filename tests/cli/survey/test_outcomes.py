@@ -1,7 +1,7 @@
 import pytest
 
 from streamgp.cli.survey.options import SurveyOptions
-from streamgp.cli.survey.outcomes import NOTHING, Outcome, read_outcome
+from streamgp.cli.survey.outcomes import NOTHING, Measurement, read_outcome
 
 TESTS = {"positives": "k", "tested": "n"}
 NOISY = {"target": "y", "noise": "s"}
@@ -14,16 +14,16 @@ def read(columns, **fields):
 @pytest.mark.parametrize(
     ("columns", "fields", "outcome"),
     [
-        (TESTS, {"k": "3", "n": "40"}, Outcome(3.0, 40.0)),
+        (TESTS, {"k": "3", "n": "40"}, Measurement(3.0, 40.0)),
         (TESTS, {"k": "", "n": ""}, NOTHING),
         (TESTS, {"k": "NA", "n": None}, NOTHING),
-        (TESTS, {"k": "0", "n": "0"}, Outcome(is_empty_survey=True)),
-        (TESTS, {"k": "", "n": "0"}, Outcome(is_empty_survey=True)),
-        ({"count": "c"}, {"c": "7"}, Outcome(7.0)),
+        (TESTS, {"k": "0", "n": "0"}, Measurement(is_empty_survey=True)),
+        (TESTS, {"k": "", "n": "0"}, Measurement(is_empty_survey=True)),
+        ({"count": "c"}, {"c": "7"}, Measurement(7.0)),
         ({"count": "c"}, {"c": ""}, NOTHING),
-        ({"target": "y"}, {"y": "-1.5"}, Outcome(-1.5)),
-        (NOISY, {"y": "2", "s": "0.5"}, Outcome(2.0, 0.25)),
-        (NOISY, {"y": "", "s": "3"}, Outcome(None, 9.0)),
+        ({"target": "y"}, {"y": "-1.5"}, Measurement(-1.5)),
+        (NOISY, {"y": "2", "s": "0.5"}, Measurement(2.0, 0.25)),
+        (NOISY, {"y": "", "s": "3"}, Measurement(None, 9.0)),
         (NOISY, {"y": "", "s": ""}, NOTHING),
     ],
 )

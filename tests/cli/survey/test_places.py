@@ -4,8 +4,8 @@ from streamgp.cli.reading.lines import Position
 from streamgp.cli.reading.records import Record
 from streamgp.cli.survey.columns import SurveyColumns
 from streamgp.cli.survey.options import SurveyOptions
-from streamgp.cli.survey.outcomes import Outcome
-from streamgp.cli.survey.places import Place, read_places
+from streamgp.cli.survey.outcomes import Measurement
+from streamgp.cli.survey.places import SurveyPlace, read_places
 from streamgp.errors import FileFormatError
 
 COLUMNS = SurveyColumns(("lng", "lat"), ("rain", "height"), ())
@@ -23,8 +23,8 @@ def read(rows, **given):
 
 def test_rows_become_places():
     places = read(GOOD, identifier="village")
-    assert places.places[0] == Place(1, "A", (1.0, 2.0, 3.0, 10.0), Outcome(4.0))
-    assert places.places[2] == Place(3, "C", (3.0, 1.0, 9.0, 30.0), Outcome())
+    assert places.places[0] == SurveyPlace(1, "A", (1.0, 2.0, 3.0, 10.0), Measurement(4.0))
+    assert places.places[2] == SurveyPlace(3, "C", (3.0, 1.0, 9.0, 30.0), Measurement())
     assert places.notes == ()
     assert [place.name for place in read(GOOD).places] == ["1", "2", "3"]
 

@@ -2,17 +2,17 @@ import pytest
 import torch
 
 from streamgp.cli.survey.options import SurveyOptions
-from streamgp.cli.survey.outcomes import Outcome
-from streamgp.cli.survey.places import Place
+from streamgp.cli.survey.outcomes import Measurement
+from streamgp.cli.survey.places import SurveyPlace
 from streamgp.cli.survey.pool import make_pool
 from streamgp.cli.survey.tables import all_table, next_table, printed_table
 from streamgp.pools import ResponsePrediction
 
 PLACES = (
-    Place(1, "A", (1.0, -2.5, 7.0), Outcome(1.0, 4.0)),
-    Place(2, "B", (3.0, 2.0, 7.0)),
-    Place(3, "A again", (1.0, -2.5, 7.0)),
-    Place(4, "C", (4.0, 2.0, 7.0)),
+    SurveyPlace(1, "A", (1.0, -2.5, 7.0), Measurement(1.0, 4.0)),
+    SurveyPlace(2, "B", (3.0, 2.0, 7.0)),
+    SurveyPlace(3, "A again", (1.0, -2.5, 7.0)),
+    SurveyPlace(4, "C", (4.0, 2.0, 7.0)),
 )
 POOL = make_pool(PLACES, "prevalence")
 CHOSEN = torch.tensor([2, 1])

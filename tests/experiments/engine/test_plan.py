@@ -2,7 +2,7 @@ import pytest
 
 from streamgp.errors import OptionError
 from streamgp.experiments.engine.execution import execute
-from streamgp.experiments.engine.plan import Request, make_plans
+from streamgp.experiments.engine.plan import RunRequest, make_plans
 from streamgp.experiments.engine.results import append_record
 from streamgp.testing.tiny_figure import tiny_registry
 
@@ -24,7 +24,7 @@ def plan(tmp_path):
     path.write_text(TEXT)
 
     def make(*names, **options):
-        (plan,) = make_plans(Request(names, config=path, **options), tmp_path)
+        (plan,) = make_plans(RunRequest(names, config=path, **options), tmp_path)
         return plan
 
     with tiny_registry():

@@ -16,6 +16,7 @@ import typer
 from streamgp.cli.fit.tables import TableShard, column_names, read_columns
 from streamgp.cli.outputs import check_output_paths, write_together
 from streamgp.errors import ClusterError, OptionError, ShapeError, UnsupportedError
+from streamgp.likelihoods import from_name
 from streamgp.streaming.classifier import StreamingGPClassifier
 from streamgp.streaming.from_fit import classifier_from_fit, regressor_from_fit
 from streamgp.streaming.regressor import StreamingGPRegressor
@@ -58,7 +59,8 @@ def run_fit(
     """
     for path in files:
         check_output_paths({"--output": output}, str(path))
-    if is_classes and likelihood != "gaussian":
+    is_gaussian = from_name(likelihood).is_gaussian
+    if is_classes and not is_gaussian:
         raise OptionError(f"--classes says what the target is, so that --likelihood {likelihood} must be left out.")
     names = features or tuple(name for name in column_names(files[0]) if name != target)
     tables = [TableShard(path, names, target, is_classes) for path in files]
@@ -77,7 +79,6 @@ def run_fit(
             results = fit_classes(shards, classes, **options)
             estimator = classifier_from_fit(results, shards, classes=classes)
         else:
-            is_gaussian = likelihood == "gaussian"
             units = True if is_gaussian else "inputs"
             result = fit(shards, likelihood=None if is_gaussian else likelihood, standardize=units, **options)
             results, estimator = (result,), regressor_from_fit(result, shards, likelihood=likelihood)

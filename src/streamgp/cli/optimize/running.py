@@ -17,7 +17,7 @@ from streamgp.cli.pictures import check_output, save_figure
 from streamgp.display import with_uncertainty
 from streamgp.errors import OptionError
 from streamgp.loops import Best, Categorical, Integer, Ordinal, ParetoSet, Real
-from streamgp.loops.parameters import AbstractParameter
+from streamgp.loops.abstract_parameter import AbstractParameter
 from streamgp.optimizers import Optimizer
 
 __all__ = ["run_ask", "run_best", "run_cancel", "run_init", "run_plot", "run_show", "run_tell"]

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from streamgp.errors import FileFormatError, OptionError, StreamGPError
-from streamgp.likelihoods import AbstractLikelihood, Binomial, Gaussian
+from streamgp.likelihoods import AbstractLikelihood, Gaussian, from_name, names
 from streamgp.loops import Categorical, Constraint, Integer, LinearConstraint, Objective, Ordinal, Real
-from streamgp.loops.parameters import AbstractParameter
+from streamgp.loops.abstract_parameter import AbstractParameter
 from streamgp.optimizers import Optimizer
 
 __all__ = ["EXAMPLE", "read_study"]
@@ -169,14 +169,15 @@ def _read_constraint(name: str, table: Mapping[str, Any]) -> Constraint:
 def _read_likelihood(table: Mapping[str, Any]) -> str | AbstractLikelihood:
     """A likelihood by name, with its known noise or its number of trials."""
     name, noise, trials = table.get("likelihood", "gaussian"), _number(table, "noise"), _number(table, "trials")
-    if not isinstance(name, str) or name == "preference":
+    if not isinstance(name, str) or name in names(num_inputs=2):
         raise OptionError(f"likelihood must be the name of one with outcomes, such as 'poisson', but is {name!r}.")
-    if noise is not None and name != "gaussian":
+    likelihood = from_name(name)
+    if noise is not None and not likelihood.is_gaussian:
         raise OptionError(f"noise is the standard deviation of gaussian outcomes, but the likelihood is {name!r}.")
-    if (trials is not None) != (name == "binomial"):
+    if (trials is not None) != likelihood.needs_row_data:
         raise OptionError("A binomial outcome needs its number of trials, and no other has one: trials = 30.")
     if trials is not None:
-        return Binomial(trials)
+        return likelihood.with_row_data(trials)
     if noise is not None:
         if noise <= 0:
             raise OptionError(f"noise must be a positive standard deviation, but is {noise:g}.")

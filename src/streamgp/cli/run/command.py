@@ -47,11 +47,11 @@ def run(
 
     from streamgp.cli.run.listing import print_list
     from streamgp.cli.run.running import run_experiments, run_until_decided
-    from streamgp.experiments.engine.plan import Request
+    from streamgp.experiments.engine.plan import RunRequest
 
     console = Console(stderr=not is_listed)
     num_jobs = jobs or os.cpu_count() or 1
-    request = Request(
+    request = RunRequest(
         tuple(names or ()),
         scale="full" if is_full else "quick",
         config=config,

@@ -9,12 +9,12 @@ from rich.table import Table
 from streamgp.experiments import registry
 from streamgp.experiments.engine.durations import show_duration
 from streamgp.experiments.engine.forecast import Forecast
-from streamgp.experiments.engine.plan import Request, make_plans
+from streamgp.experiments.engine.plan import RunRequest, make_plans
 
 __all__ = ["print_list"]
 
 
-def print_list(console: Console, request: Request, directory: Path, *, num_workers: int) -> None:
+def print_list(console: Console, request: RunRequest, directory: Path, *, num_workers: int) -> None:
     """Print a table of figures and one of studies.
 
     Args:
@@ -47,7 +47,7 @@ def _table(title: str, *columns: str) -> Table:
     return table
 
 
-def _progress(request: Request, directory: Path, num_workers: int) -> tuple[str, str]:
+def _progress(request: RunRequest, directory: Path, num_workers: int) -> tuple[str, str]:
     """Units that have run of all, and the time that the others will take."""
     plans = make_plans(request, directory)
     num_units = sum(len(plan.units) for plan in plans)

@@ -13,7 +13,7 @@ from streamgp.experiments.engine.durations import show_duration
 from streamgp.experiments.engine.execution import Failure, UnitTask, unit_of
 from streamgp.experiments.engine.forecast import Forecast
 from streamgp.experiments.engine.local_engine import AbstractEngine, JoblibEngine
-from streamgp.experiments.engine.plan import Plan, Request, make_plans
+from streamgp.experiments.engine.plan import Plan, RunRequest, make_plans
 from streamgp.experiments.engine.results import append_record
 from streamgp.experiments.engine.unit_locks import UnitLocks, claim_units
 from streamgp.experiments.registry import FIGURES, find_figure, find_study
@@ -31,7 +31,7 @@ _NUM_ADDED = 5
 
 def run_experiments(
     console: Console,
-    request: Request,
+    request: RunRequest,
     directory: Path,
     *,
     num_jobs: int,
@@ -73,7 +73,7 @@ def run_experiments(
 
 def run_until_decided(
     console: Console,
-    request: Request,
+    request: RunRequest,
     directory: Path,
     *,
     max_trials: int,

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 from streamgp.cli.reading.values import is_missing, read_number
 from streamgp.cli.survey.options import SurveyOptions
 
-__all__ = ["NOTHING", "Outcome", "read_outcome"]
+__all__ = ["NOTHING", "Measurement", "read_outcome"]
 
 
-class Outcome(NamedTuple):
+class Measurement(NamedTuple):
     """What was measured.
 
     Attributes:
@@ -23,28 +23,28 @@ class Outcome(NamedTuple):
     is_empty_survey: bool = False
 
 
-NOTHING = Outcome()
+NOTHING = Measurement()
 
 
-def read_outcome(fields: Mapping[str, Any], options: SurveyOptions) -> Outcome | str:
+def read_outcome(fields: Mapping[str, Any], options: SurveyOptions) -> Measurement | str:
     """Read an outcome from the cells of a row, or say what is wrong with it."""
     if options.positives is not None and options.tested is not None:
         return _read_tests(fields, options.positives, options.tested)
     if options.count is not None:
         count = _read_count(fields, options.count)
-        return count if isinstance(count, str) else Outcome(count)
+        return count if isinstance(count, str) else Measurement(count)
     assert options.target is not None
     return _read_value(fields, options.target, options.noise)
 
 
-def _read_tests(fields: Mapping[str, Any], positives: str, tested: str) -> Outcome | str:
+def _read_tests(fields: Mapping[str, Any], positives: str, tested: str) -> Measurement | str:
     y, total = _read_count(fields, positives), _read_count(fields, tested)
     if isinstance(y, str):
         return y
     if isinstance(total, str):
         return total
     if total == 0 and not y:
-        return Outcome(is_empty_survey=True)
+        return Measurement(is_empty_survey=True)
     if y is None or total is None:
         if y is None and total is None:
             return NOTHING
@@ -52,15 +52,15 @@ def _read_tests(fields: Mapping[str, Any], positives: str, tested: str) -> Outco
         return f"{absent!r} is missing where {present!r} is not"
     if y > total:
         return f"{positives!r} is {y:g}, more than {tested!r}, which is {total:g}"
-    return Outcome(y, total)
+    return Measurement(y, total)
 
 
-def _read_value(fields: Mapping[str, Any], target: str, noise: str | None) -> Outcome | str:
+def _read_value(fields: Mapping[str, Any], target: str, noise: str | None) -> Measurement | str:
     y = None if is_missing(fields.get(target)) else read_number(fields, target, "target")
     if isinstance(y, str):
         return y
     if noise is None:
-        return Outcome(y)
+        return Measurement(y)
     if is_missing(fields.get(noise)):
         return NOTHING if y is None else f"the noise {noise!r} is missing where {target!r} is not"
     deviation = read_number(fields, noise, "noise")
@@ -68,7 +68,7 @@ def _read_value(fields: Mapping[str, Any], target: str, noise: str | None) -> Ou
         return deviation
     if deviation <= 0:
         return f"the noise {noise!r} is {deviation:g}, but a standard deviation must be positive"
-    return Outcome(y, deviation**2)
+    return Measurement(y, deviation**2)
 
 
 def _read_count(fields: Mapping[str, Any], name: str) -> float | str | None:

@@ -10,13 +10,13 @@ from streamgp.cli.reading.records import Record
 from streamgp.cli.reading.values import is_missing, read_number
 from streamgp.cli.survey.columns import SurveyColumns
 from streamgp.cli.survey.options import SurveyOptions
-from streamgp.cli.survey.outcomes import NOTHING, Outcome, read_outcome
+from streamgp.cli.survey.outcomes import NOTHING, Measurement, read_outcome
 from streamgp.errors import FileFormatError
 
-__all__ = ["Place", "Places", "read_places"]
+__all__ = ["Places", "SurveyPlace", "read_places"]
 
 
-class Place(NamedTuple):
+class SurveyPlace(NamedTuple):
     """One row.
 
     Attributes:
@@ -31,7 +31,7 @@ class Place(NamedTuple):
     row: int
     name: str
     inputs: tuple[float | None, ...]
-    outcome: Outcome = NOTHING
+    outcome: Measurement = NOTHING
     weight: float = 1.0
     cost: float = 1.0
 
@@ -46,7 +46,7 @@ class Places:
         notes: What was mended or left out.
     """
 
-    places: tuple[Place, ...]
+    places: tuple[SurveyPlace, ...]
     notes: tuple[str, ...]
 
 
@@ -56,7 +56,7 @@ def read_places(records: Iterable[Record], columns: SurveyColumns, options: Surv
     Raises:
         FileFormatError: If there are rows that cannot be used, unless these may be left out, or no others.
     """
-    places: list[Place] = []
+    places: list[SurveyPlace] = []
     bad: list[str] = []
     num_missing, row = 0, 0
     for record in records:
@@ -86,7 +86,7 @@ def read_places(records: Iterable[Record], columns: SurveyColumns, options: Surv
 
 def _read_place(
     row: int, record: Record, columns: SurveyColumns, options: SurveyOptions
-) -> tuple[Place | None, list[str]]:
+) -> tuple[SurveyPlace | None, list[str]]:
     """A place and what is wrong with it; a place whose complaints are about missing covariates only can be mended."""
     fields = record.fields
     if fields is None:
@@ -109,7 +109,7 @@ def _read_place(
     complaints.extend(value for value in (weight, cost) if isinstance(value, str))
     if isinstance(weight, str) or isinstance(cost, str) or complaints:
         return None, [*complaints, *missing]
-    place = Place(row, _name(fields, row, options), tuple(inputs), outcome, weight, cost)
+    place = SurveyPlace(row, _name(fields, row, options), tuple(inputs), outcome, weight, cost)
     return place, [] if options.imputation is not None else missing
 
 
@@ -140,7 +140,7 @@ def _refusal(bad: Sequence[str], num_missing: int) -> str:
     return f"{which} cannot be used: {list_few(bad)}. {', '.join(remedies)}, or leave such rows out with --skip-bad."
 
 
-def _impute(places: Sequence[Place], columns: SurveyColumns) -> Places:
+def _impute(places: Sequence[SurveyPlace], columns: SurveyColumns) -> Places:
     """Fill missing covariates with the median of their column."""
     medians: list[float] = []
     notes = []

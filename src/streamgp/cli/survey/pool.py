@@ -9,8 +9,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from streamgp.cli.error_handling import list_few
-from streamgp.cli.survey.outcomes import Outcome
-from streamgp.cli.survey.places import Place
+from streamgp.cli.survey.outcomes import Measurement
+from streamgp.cli.survey.places import SurveyPlace
 
 __all__ = ["SurveyPool", "make_pool"]
 
@@ -48,7 +48,7 @@ class SurveyPool:
         return ~self.y.isnan()
 
 
-def make_pool(places: Sequence[Place], response: str) -> SurveyPool:
+def make_pool(places: Sequence[SurveyPlace], response: str) -> SurveyPool:
     """Merge places of equal inputs.
 
     Positives and tests are added, and so are counts; values are averaged, with weights if their noise is known. A
@@ -78,29 +78,29 @@ def make_pool(places: Sequence[Place], response: str) -> SurveyPool:
     )
 
 
-def _merge(outcomes: Sequence[Outcome], response: str) -> Outcome:
+def _merge(outcomes: Sequence[Measurement], response: str) -> Measurement:
     seen = [outcome for outcome in outcomes if outcome.y is not None]
     if not seen:
         constants = [outcome.constant for outcome in outcomes if outcome.constant is not None]
-        return Outcome(None, min(constants, default=None))
+        return Measurement(None, min(constants, default=None))
     y = [outcome.y for outcome in seen if outcome.y is not None]
     constants = [outcome.constant for outcome in seen if outcome.constant is not None]
     if response == "prevalence":
-        return Outcome(sum(y), sum(constants))
+        return Measurement(sum(y), sum(constants))
     if response == "rate":
-        return Outcome(sum(y), float(len(y)))
+        return Measurement(sum(y), float(len(y)))
     if not constants:
-        return Outcome(sum(y) / len(y))
+        return Measurement(sum(y) / len(y))
     precision = sum(1.0 / constant for constant in constants)
     weighted = sum(value / constant for value, constant in zip(y, constants, strict=True))
-    return Outcome(weighted / precision, 1.0 / precision)
+    return Measurement(weighted / precision, 1.0 / precision)
 
 
 def _to_tensor(values: Sequence[float | None]) -> Float[Tensor, " n"]:
     return torch.tensor([torch.nan if value is None else value for value in values], dtype=torch.float64)
 
 
-def _describe_merged(places: Sequence[Place], groups: Sequence[list[int]], response: str) -> list[str]:
+def _describe_merged(places: Sequence[SurveyPlace], groups: Sequence[list[int]], response: str) -> list[str]:
     repeated = [group for group in groups if len(group) > 1]
     if not repeated:
         return []
@@ -112,7 +112,7 @@ def _describe_merged(places: Sequence[Place], groups: Sequence[list[int]], respo
     ]
 
 
-def _describe_others(places: Sequence[Place], inputs: Sequence[tuple[float | None, ...]]) -> list[str]:
+def _describe_others(places: Sequence[SurveyPlace], inputs: Sequence[tuple[float | None, ...]]) -> list[str]:
     notes = []
     num_shared = len(inputs) - len({each[:2] for each in inputs})
     if num_shared:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from streamgp.cli.survey.options import SurveyOptions
-from streamgp.cli.survey.places import Place
+from streamgp.cli.survey.places import SurveyPlace
 from streamgp.cli.survey.pool import SurveyPool
 from streamgp.pools import ResponsePrediction
 
@@ -27,7 +27,7 @@ class SurveyTable(NamedTuple):
 
 
 def next_table(
-    places: tuple[Place, ...],
+    places: tuple[SurveyPlace, ...],
     pool: SurveyPool,
     prediction: ResponsePrediction | None,
     *,
@@ -64,7 +64,7 @@ def printed_table(table: SurveyTable, options: SurveyOptions) -> SurveyTable:
 
 
 def all_table(
-    places: tuple[Place, ...], pool: SurveyPool, prediction: ResponsePrediction, *, options: SurveyOptions
+    places: tuple[SurveyPlace, ...], pool: SurveyPool, prediction: ResponsePrediction, *, options: SurveyOptions
 ) -> SurveyTable:
     """All places in the order of the source, those that are one member included."""
     members = pool.member.tolist()
@@ -83,7 +83,7 @@ def _place_header(options: SurveyOptions) -> tuple[str, ...]:
     return (options.identifier or "row", *options.coordinates)
 
 
-def _place_cells(place: Place) -> tuple[str, ...]:
+def _place_cells(place: SurveyPlace) -> tuple[str, ...]:
     return (place.name, *(str(value) for value in place.inputs[:2]))
 
 

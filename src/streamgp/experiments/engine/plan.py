@@ -20,12 +20,12 @@ from streamgp.experiments.schema.record import Records
 from streamgp.experiments.schema.study import Study
 from streamgp.experiments.schema.unit import Unit
 
-__all__ = ["Plan", "Request", "make_plans"]
+__all__ = ["Plan", "RunRequest", "make_plans"]
 
 
 @final
 @dataclass(frozen=True)
-class Request:
+class RunRequest:
     """What to run.
 
     Attributes:
@@ -88,7 +88,7 @@ class _Share:
     is_statistical: bool
 
 
-def make_plans(request: Request, directory: Path) -> tuple[Plan, ...]:
+def make_plans(request: RunRequest, directory: Path) -> tuple[Plan, ...]:
     """Find out which units are asked for, one plan for each study.
 
     Args:
@@ -112,7 +112,7 @@ def make_plans(request: Request, directory: Path) -> tuple[Plan, ...]:
     )
 
 
-def _plan(study: Study[Any], shares: Iterable[_Share], request: Request, *, directory: Path) -> Plan:
+def _plan(study: Study[Any], shares: Iterable[_Share], request: RunRequest, *, directory: Path) -> Plan:
     configuration = (
         read_configuration(study, request.scale)
         if request.config is None
@@ -134,7 +134,7 @@ def _plan(study: Study[Any], shares: Iterable[_Share], request: Request, *, dire
     return Plan(study, configuration, by_seed, records, issues, tuple(known))
 
 
-def _seeds(share: _Share, request: Request, num_trials: int) -> range:
+def _seeds(share: _Share, request: RunRequest, num_trials: int) -> range:
     default = num_trials if share.is_statistical else 1
     count = default if request.num_trials is None else request.num_trials
     return range(request.first_seed, request.first_seed + count)

@@ -6,7 +6,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 
 from streamgp.errors import UnsupportedError
 from streamgp.loops import Categorical, Integer, ParameterSpace, Real
-from streamgp.loops.parameters import AbstractParameter
+from streamgp.loops.abstract_parameter import AbstractParameter
 
 __all__ = ["read_space"]
 
