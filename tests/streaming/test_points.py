@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 from gpytorch.kernels import MaternKernel, ScaleKernel
@@ -6,7 +7,7 @@ from torch.testing import assert_close
 from streamgp.streaming import StreamLearner, StreamSettings
 from streamgp.streaming.bank import Bank
 from streamgp.streaming.experts import Expert, Experts
-from streamgp.streaming.points import Usage, _exchanged, _joined, follow
+from streamgp.streaming.points import Usage, follow
 
 NOISE = torch.full((1, 1, 1), 0.01, dtype=torch.float64)
 
@@ -25,7 +26,7 @@ def _bank(rng, m=8, n=30, lengthscale=0.7):
 
 def test_a_point_that_joins_changes_no_prediction(rng):
     bank, _ = _bank(rng)
-    joined = _joined(bank, torch.tensor([[3.6]], dtype=torch.float64))
+    joined = bank.joined(torch.tensor([[3.6]], dtype=torch.float64))
     W = torch.linspace(-1.0, 5.0, 20, dtype=torch.float64).unsqueeze(-1)
     assert joined.num_inducing == bank.num_inducing + 1
     assert_close(joined.see(W).mean, bank.see(W).mean, rtol=1e-6, atol=1e-6)
@@ -35,7 +36,7 @@ def test_a_point_that_joins_changes_no_prediction(rng):
 def test_an_exchange_equals_carrying_the_belief_to_the_new_points(rng):
     bank, X = _bank(rng)
     x = torch.tensor([[4.0]], dtype=torch.float64)
-    exchanged = _exchanged(bank, x, 2)
+    exchanged = bank.exchanged(x, 2)
     stays = torch.arange(8) != 2
     there = Bank.from_prior(
         bank.experts, bank.process.prior.kernel, torch.cat([bank.inducing_points[stays], x]),
@@ -66,7 +67,7 @@ def test_points_that_are_used_stay_and_the_one_used_longest_ago_goes(rng):
 
 
 def test_points_are_unused_after_as_many_rows_as_there_are_points():
-    used = torch.tensor([[True], [False]])
+    used = np.array([[True], [False]])
     usage = Usage.none(2).add(used).add(~used).add(used)
     assert usage.last_rows.tolist() == [3.0, 2.0]
     assert usage.is_unused.tolist() == [False, False]

@@ -1,10 +1,12 @@
 """Beliefs of several experts about the same function, learned side by side as a batch."""
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple, final
 
+import numpy as np
 import torch
 from gpytorch.kernels import Kernel
 from gpytorch.means import ZeroMean
@@ -14,6 +16,7 @@ from torch import Tensor
 from streamgp.gp import Prior, SparseProcess
 from streamgp.linalg import cholesky, solve_lower, solve_vector, symmetric_eigen
 from streamgp.streaming.experts import Experts
+from streamgp.streaming.features import Features, KernelColumn
 
 __all__ = ["Bank", "Seen"]
 
@@ -21,6 +24,8 @@ __all__ = ["Bank", "Seen"]
 _JITTER = 1e-8
 # Most rows of which what was seen is kept.
 _MOST_KEPT = 16
+# Inducing points are exchanged by steps of rank one, whose rounding adds up; after so many they are factorised anew.
+_MOST_EXCHANGED = 500
 
 
 class Seen(NamedTuple):
@@ -61,7 +66,8 @@ class Bank:
     $$
 
     so that $f$ is a Gaussian process with covariance $k(x, x') \lambda^{|t - t'| / 2}$. An expert has its own half-life
-    $h$, amplitude $a$, slope $s$ and steps of the level. Learning a row costs $O(m^2)$ for each.
+    $h$, amplitude $a$, slope $s$ and steps of the level. Learning a row costs $O(m^2)$ for each, and so does exchanging
+    an inducing point: whitened values are $\bar u = W u$ for any $W$ with $W^\top W = K^{-1}$, the one that is next.
 
     Attributes:
         experts: What they expect.
@@ -70,6 +76,8 @@ class Bank:
         level_noise: The noise variance with which the steps of the level are compared.
         mean: Means of the states.
         covariance: Their covariances.
+        basis: The matrix $W$; None for the inverse of the Cholesky factor of $K$.
+        num_exchanged: How many inducing points were exchanged since it was that.
 
     References:
         Van Vaerenbergh, Lazaro-Gredilla, Santamaria (2012), Kernel recursive least-squares tracker for time-varying
@@ -82,6 +90,8 @@ class Bank:
     level_noise: float
     mean: Float[Tensor, "e c k"]
     covariance: Float[Tensor, "e c k k"]
+    basis: Float[Tensor, "m m"] | None = None
+    num_exchanged: int = 0
 
     @classmethod
     def from_prior(
@@ -111,26 +121,65 @@ class Bank:
         """Where the belief is held."""
         return self.process.inducing_points
 
+    @cached_property
+    def whitening(self) -> Float[Tensor, "m m"]:
+        """The matrix $W$ that whitens inducing values."""
+        return self.process.inducing_factor.whitening if self.basis is None else self.basis
+
+    @cached_property
+    def features(self) -> Features:
+        """Features of single inputs."""
+        process = self.process
+        return Features(
+            process.inducing_points.numpy(), self.whitening.numpy(), KernelColumn(process.prior), process.jitter
+        )
+
     def see(self, X: Float[Tensor, "n d"]) -> Seen:
         """Predict latent values; those of the inputs that were seen last are kept, as they are likely learned next."""
         last = self.__dict__.get("_last")
         if last is not None and last[0].shape == X.shape and torch.equal(last[0], X):
             return last[1]
-        prior = self.process.prior
-        features = self.process.inducing_factor.whitening @ prior.covariance(self.inducing_points, X)
-        seen = self._seen(X, features, prior.variance(X))
+        if len(X) == 1:
+            seen = self._see_one(X)
+        else:
+            prior = self.process.prior
+            seen = self._see_many(X, self.whitening @ prior.covariance(self.inducing_points, X), prior.variance(X))
         if len(X) <= _MOST_KEPT:
             self.__dict__["_last"] = X, seen
         return seen
 
-    def _seen(self, X: Float[Tensor, "n d"], features: Float[Tensor, "m n"], prior: Float[Tensor, " n"]) -> Seen:
+    def _see_many(self, X: Float[Tensor, "n d"], features: Float[Tensor, "m n"], prior: Float[Tensor, " n"]) -> Seen:
         slack = (prior - features.square().sum(-2)).clamp_min_(0.0)
         H = self.weights(X, features)
         spread = self.covariance @ H
-        mean = (self._mean_row @ H).squeeze(-2).add_(self.constant.unsqueeze(-1))
+        mean = (self.mean.unsqueeze(-2) @ H).squeeze(-2).add_(self.constant.unsqueeze(-1))
         known = (H * spread).sum(-2).clamp_min_(0.0)
         variance = torch.addcmul(known, self._scales.amplitudes, slack)
         return Seen(H, features, prior, slack, mean, spread, known, variance)
+
+    def _see_one(self, X: Float[Tensor, "1 d"]) -> Seen:
+        """The same for a single input, for which torch takes several times as long."""
+        x = X.numpy()
+        phi, prior = self.features.at(x)
+        slack = max(prior - float(phi @ phi), 0.0)
+        H = self._scales.loadings.numpy() * np.concatenate([phi, x[0], (1.0,)])[:, None]
+        spread = self.covariance.numpy() @ H
+        h = H.swapaxes(-1, -2)
+        mean = (h @ self.mean.numpy()[..., None])[..., 0] + self.constant.numpy()[:, None]
+        known = (h @ spread)[..., 0]
+        np.maximum(known, 0.0, out=known)
+        variance = known + slack * self._scales.amplitudes.numpy()
+        array = torch.from_numpy
+        return Seen(
+            array(H),
+            array(phi[:, None]),
+            torch.tensor((prior,), dtype=torch.float64),
+            torch.tensor((slack,), dtype=torch.float64),
+            array(mean),
+            array(spread),
+            array(known),
+            array(variance),
+        )
 
     def weights(self, X: Float[Tensor, "n d"], features: Float[Tensor, "m n"]) -> Float[Tensor, "e 1 k n"]:
         """The loadings of the states."""
@@ -150,20 +199,23 @@ class Bank:
             targets: What was observed, the same for all experts or for each.
             noise: Variance of the noise.
         """
+        if targets.shape[-1] == 1:
+            return self._absorb_one(seen, targets, noise)
         W, error = seen.spread, targets - seen.mean
-        if error.shape[-1] == 1:
-            gain = W / (seen.known + noise).unsqueeze(-2)
-            mean = self.mean + gain.squeeze(-1) * error
-            covariance = torch.baddbmm(
-                self.covariance.flatten(0, 1), gain.flatten(0, 1), W.flatten(0, 1).mT, alpha=-1.0
-            ).view_as(self.covariance)
-        else:
-            A = seen.weights.mT @ W + torch.diag_embed(noise.expand_as(error))
-            L, _ = cholesky(A, name="the covariance of the observations")
-            G = solve_lower(L, W.mT)
-            mean = self.mean + (G.mT @ solve_vector(L, error).unsqueeze(-1)).squeeze(-1)
-            covariance = self.covariance - G.mT @ G
-        return self.with_belief(mean, covariance)
+        A = seen.weights.mT @ W + torch.diag_embed(noise.expand_as(error))
+        L, _ = cholesky(A, name="the covariance of the observations")
+        G = solve_lower(L, W.mT)
+        mean = self.mean + (G.mT @ solve_vector(L, error).unsqueeze(-1)).squeeze(-1)
+        return self.with_belief(mean, self.covariance - G.mT @ G)
+
+    def _absorb_one(self, seen: Seen, targets: Float[Tensor, "... c 1"], noise: Float[Tensor, "... 1"]) -> "Bank":
+        """The same for a single observation: a step of rank one."""
+        W = seen.spread.numpy()
+        gain = W / (seen.known.numpy() + noise.numpy())[..., None]
+        mean = self.mean.numpy() + gain[..., 0] * (targets.numpy() - seen.mean.numpy())
+        step = gain * W.swapaxes(-1, -2)
+        np.subtract(self.covariance.numpy(), step, out=step)
+        return self.with_belief(torch.from_numpy(mean), torch.from_numpy(step))
 
     def age(self, num_rows: int) -> "Bank":
         """Let time go on by some rows."""
@@ -175,11 +227,57 @@ class Bank:
 
     def _aged_in_place(self, num_rows: int) -> "Bank":
         """The same with a mean and a covariance that nobody else holds."""
-        root, steps = self._scales[3:] if num_rows == 1 else self._aging(num_rows)
-        S = self.covariance.mul_(root.unsqueeze(-1)).mul_(root.unsqueeze(-2))
-        S.diagonal(dim1=-2, dim2=-1).add_(steps)
-        self.mean.mul_(root)
+        aging = self._scales.aging if num_rows == 1 else self._aging(num_rows)
+        mean, S = self.mean.numpy(), self.covariance.numpy()
+        mean *= aging.root
+        for first, last in aging.forgetting:
+            S[first:last] *= aging.products[first:last]
+        k = S.shape[-1]
+        S.reshape(*S.shape[:2], k * k)[..., :: k + 1] += aging.steps
         return self
+
+    def joined(self, x: Float[Tensor, "1 d"]) -> "Bank":
+        """Add an inducing point; the belief about it is what the others say, so nothing is lost."""
+        m, mean, S = self.num_inducing, self.mean.numpy(), self.covariance.numpy()
+        mean = np.insert(mean, m, 0.0, -1)
+        S = np.insert(np.insert(S, m, 0.0, -1), m, 0.0, -2)
+        S[..., m, m] = 1.0
+        return self._at(self.features.joined(x.numpy()), mean, S, self.num_exchanged)
+
+    def exchanged(self, x: Float[Tensor, "1 d"], index: int) -> "Bank":
+        """Replace an inducing point, in O(m²) for each expert."""
+        features, exchange = self.features.exchanged(x.numpy(), index)
+        bank = self._at(features, *exchange.moved(self.mean.numpy(), self.covariance.numpy()), self.num_exchanged + 1)
+        return bank if bank.num_exchanged < _MOST_EXCHANGED else bank.factorized()
+
+    def _at(self, features: Features, mean: np.ndarray, covariance: np.ndarray, num_exchanged: int) -> "Bank":
+        """A belief at other inducing points."""
+        process = SparseProcess.from_prior(
+            self.process.prior, torch.from_numpy(features.points), jitter=self.process.jitter
+        )
+        bank = Bank(
+            self.experts,
+            process,
+            self.constant,
+            self.level_noise,
+            torch.from_numpy(mean),
+            torch.from_numpy(covariance),
+            torch.from_numpy(features.whitening),
+            num_exchanged,
+        )
+        bank.__dict__["features"] = features
+        if mean.shape == self.mean.shape:
+            bank.__dict__["_scales"] = self._scales
+        return bank
+
+    def factorized(self) -> "Bank":
+        """The same belief about values that are whitened by the Cholesky factor."""
+        if self.basis is None:
+            return self
+        W = self.process.inducing_factor.whitening
+        T = torch.linalg.solve(self.whitening.mT, W.mT).mT
+        T = torch.block_diag(T, torch.eye(self.mean.shape[-1] - len(T), dtype=T.dtype))
+        return replace(self, mean=self.mean @ T.mT, covariance=T @ self.covariance @ T.mT, basis=None, num_exchanged=0)
 
     def carried(self, other: "Bank") -> "Bank":
         r"""This belief under the kernel and at the inducing points of another.
@@ -197,7 +295,7 @@ class Bank:
         """
         Z, Z_old = other.inducing_points, self.inducing_points
         K = other.process.prior.covariance(Z_old, Z)
-        T = solve_lower(other.process.factor, solve_lower(self.process.factor, K).mT)
+        T = other.whitening @ (self.whitening @ K).mT
         T = torch.block_diag(T, torch.eye(Z.shape[-1] + 1, dtype=T.dtype))
         L, _ = cholesky(self.covariance, name="the covariance of the carried state")
         half = solve_lower(L, torch.eye(L.shape[-1], dtype=T.dtype).expand_as(L))
@@ -218,7 +316,7 @@ class Bank:
         shift[..., -1] = self.experts.has_level[:, None] * change
         is_function = (self.experts.has_level == 0.0) & (self.experts.amplitudes > 0.0)
         inverse_roots = torch.where(is_function, self.experts.amplitudes, math.inf).rsqrt()
-        ones = self.process.inducing_factor.whitening.sum(-1)
+        ones = self.whitening.sum(-1)
         shift[..., : self.num_inducing] = inverse_roots[:, None, None] * change.unsqueeze(-1) * ones
         return shift
 
@@ -226,22 +324,21 @@ class Bank:
         """What copies and pickles hold: not what was derived from the rest."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
-    def with_belief(
-        self,
-        mean: Float[Tensor, "e c k"],
-        covariance: Float[Tensor, "e c k k"],
-        process: SparseProcess | None = None,
-    ) -> "Bank":
-        """Another belief, at other inducing points if they are given; what was derived from the experts is shared."""
-        process = self.process if process is None else process
-        other = Bank(self.experts, process, self.constant, self.level_noise, mean, covariance)
-        if mean.shape == self.mean.shape:
-            other.__dict__["_scales"] = self._scales
+    def with_belief(self, mean: Float[Tensor, "e c k"], covariance: Float[Tensor, "e c k k"]) -> "Bank":
+        """Another belief; what was derived from experts and inducing points is shared."""
+        other = Bank(
+            self.experts,
+            self.process,
+            self.constant,
+            self.level_noise,
+            mean,
+            covariance,
+            self.basis,
+            self.num_exchanged,
+        )
+        other.__dict__["features"] = self.features
+        other.__dict__["_scales"] = self._scales
         return other
-
-    @cached_property
-    def _mean_row(self) -> Float[Tensor, "e c 1 k"]:
-        return self.mean.unsqueeze(-2)
 
     @cached_property
     def _scales(self) -> "_Scales":
@@ -252,16 +349,20 @@ class Bank:
             loadings[:, None, :, None],
             torch.ones(1, 1, dtype=loadings.dtype),
             e.amplitudes[:, None, None],
-            *self._aging(1),
+            self._aging(1),
         )
 
-    def _aging(self, num_rows: int) -> tuple[Float[Tensor, "e 1 k"], Float[Tensor, "e 1 k"]]:
-        """What the states are multiplied with while time goes on by some rows, and the variance that they gain."""
+    def _aging(self, num_rows: int) -> "_Aging":
+        """What happens to states while time goes on by some rows."""
         kept = self.experts.remembered(num_rows)[:, None, None].expand(-1, 1, self.mean.shape[-1]).clone()
         kept[..., -1] = 1.0
         steps = 1.0 - kept
         steps[..., -1] = (num_rows * self.level_noise * self.experts.level_steps).unsqueeze(-1)
-        return kept.sqrt(), steps
+        root = kept.sqrt().numpy()
+        is_forgetting = [False, *(self.experts.half_lives < math.inf).tolist(), False]
+        edges = [index for index, (one, two) in enumerate(pairwise(is_forgetting)) if one != two]
+        runs = tuple(zip(edges[::2], edges[1::2], strict=True))
+        return _Aging(root, root[..., None] * root[..., None, :], runs, steps.numpy())
 
 
 class _Scales(NamedTuple):
@@ -271,15 +372,29 @@ class _Scales(NamedTuple):
         loadings: What features, inputs and the level are multiplied with.
         level: The one that stands for the level.
         amplitudes: What prior variances are multiplied with.
-        root: What states are multiplied with while time goes on by one row.
-        steps: The variance that they gain.
+        aging: What happens to them while time goes on by one row.
     """
 
     loadings: Float[Tensor, "e 1 k 1"]
     level: Float[Tensor, "1 1"]
     amplitudes: Float[Tensor, "e 1 1"]
-    root: Float[Tensor, "e 1 k"]
-    steps: Float[Tensor, "e 1 k"]
+    aging: "_Aging"
+
+
+class _Aging(NamedTuple):
+    """What happens to states while time goes on.
+
+    Attributes:
+        root: What they are multiplied with `(e, 1, k)`.
+        products: What their covariances are multiplied with `(e, 1, k, k)`.
+        forgetting: Experts for which that is not one, as runs from a first to before a last.
+        steps: The variance that they gain `(e, 1, k)`.
+    """
+
+    root: np.ndarray
+    products: np.ndarray
+    forgetting: tuple[tuple[int, int], ...]
+    steps: np.ndarray
 
 
 def _without_level(size: int) -> Float[Tensor, "k k"]:

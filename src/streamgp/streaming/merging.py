@@ -125,6 +125,7 @@ def _check_same(one: StreamModel, other: StreamModel) -> None:
 
 def _at_common_points(banks: list[Bank], shared: list[Bank]) -> tuple[list[Bank], list[Bank]]:
     """Carry beliefs to common inducing points, as many as the largest has, if theirs differ."""
+    banks, shared = [bank.factorized() for bank in banks], [bank.factorized() for bank in shared]
     each, first = [*banks, *shared], banks[0]
     if all(torch.equal(bank.inducing_points, first.inducing_points) for bank in each):
         return banks, shared

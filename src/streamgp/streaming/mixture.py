@@ -75,8 +75,12 @@ class Mixture:
         """What variances are multiplied with."""
         if not self.is_scaled:
             return torch.ones_like(self.squared_errors[0])
-        scales = _scales(self.squared_errors.numpy(), self.num_errors.numpy())
-        return torch.from_numpy((self.rate_weights.numpy() * scales).sum(0))
+        return torch.from_numpy((self.rate_weights.numpy() * self._rate_scales).sum(0))
+
+    @cached_property
+    def _rate_scales(self) -> np.ndarray:
+        """The same by each rate `(r, e, c)`."""
+        return _scales(self.squared_errors.numpy(), self.num_errors.numpy())
 
     def judged(self, log_densities: Float[Tensor, "e n"]) -> "Mixture":
         """Weigh experts by how well they predicted some rows."""
@@ -90,7 +94,10 @@ class Mixture:
             posterior = np.exp(posterior - posterior.max())
             log_weights = np.log((1.0 - _SWITCHING_RATE) / posterior.sum() * posterior + _SWITCHING_RATE / e)
         scales = self.num_errors, self.squared_errors, self.rate_weights
-        return Mixture(torch.from_numpy(log_weights), *scales, self.is_scaled)
+        other = Mixture(torch.from_numpy(log_weights), *scales, self.is_scaled)
+        if "_rate_scales" in self.__dict__:
+            other.__dict__["_rate_scales"] = self._rate_scales
+        return other
 
     def calibrated(self, squares: Float[Tensor, "e c n"]) -> "Mixture":
         """Learn the scale of errors from squared standardised ones."""
@@ -100,9 +107,9 @@ class Mixture:
             each.numpy() for each in (self.num_errors, self.squared_errors, self.rate_weights)
         )
         # What a row counts for hangs on the scale that the rows before it have left.
-        for square in np.moveaxis(squares.numpy(), -1, 0):
+        for index, square in enumerate(np.moveaxis(squares.numpy(), -1, 0)):
             degrees = _degrees(num_errors)
-            scale = _scales(total, num_errors)
+            scale = _scales(total, num_errors) if index else self._rate_scales
             ratio = square / scale
             log_density = -0.5 * (np.log(scale) + (degrees + 1.0) * np.log1p(ratio / degrees))
             posterior = weights * np.exp(log_density - log_density.max(0))

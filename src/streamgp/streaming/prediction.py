@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import final
 
 import numpy as np
@@ -19,10 +19,12 @@ from streamgp.streaming.mixture import Mixture, student_log_density
 __all__ = ["StreamPrediction"]
 
 _NUM_BISECTIONS = 50
-# Quantiles stand still when they move by less, in standard deviations of the narrowest expert.
-_SMALLEST_STEP = 1e-10
+# Bounds of a quantile are one when they differ by less, in standard deviations of the narrowest expert; and a step of
+# Halley's, after which the error is of the order of its third power, is the last when it is shorter than the other.
+_SMALLEST_STEP, _LAST_STEP = 1e-10, 3e-5
 # A count whose cumulative probability reaches a level but for this has reached it.
 _ROUNDING = 3e-8
+_ONE = np.ones(())
 
 
 @final
@@ -56,20 +58,22 @@ class StreamPrediction:
     @property
     def mean(self) -> Float[Tensor, "n ..."]:
         """Mean of the targets."""
-        return self._output(self.shift + self.scale * self._average(self._means()))
+        center = self._average(self._means)
+        return self._output(torch.from_numpy(self.shift.numpy() + self.scale.numpy() * center))
 
     @property
     def variance(self) -> Float[Tensor, "n ..."]:
         """Variance of the targets, noise included."""
-        means = self._means()
+        means = self._means
         center = self._average(means)
         if self.is_real:
             degrees = self.mixture.degrees
             spread = 1.0 if math.isinf(degrees) else degrees / (degrees - 2.0)
-            within = torch.from_numpy(self._squared_scale * spread)
+            within = self._squared_scale * spread
         else:
-            within = self.likelihood.predictive_variance(self.latent_mean, self.latent_variance)
-        return self._output(self.scale.square() * self._average(within + (means - center).square()))
+            within = self.likelihood.predictive_variance(self.latent_mean, self.latent_variance).numpy()
+        variance = self._average(within + np.square(means - center))
+        return self._output(torch.from_numpy(np.square(self.scale.numpy()) * variance))
 
     def quantiles(self, probabilities: Sequence[float]) -> Float[Tensor, "n ... k"]:
         """Quantiles of the targets, noise included.
@@ -77,7 +81,7 @@ class StreamPrediction:
         Those of the mixture. For likelihoods that do not know their cumulative probabilities, the experts' latent
         values are first replaced by one Gaussian of the same mean and variance.
         """
-        levels = to_probabilities(probabilities, self.latent_mean)
+        levels = _levels(tuple(probabilities))
         found = self._student_quantiles(levels) if self.is_real else self._searched_quantiles(levels)
         found = self.shift.unsqueeze(-1) + self.scale.unsqueeze(-1) * found
         return found.squeeze(0) if self.is_flat else found.movedim(0, 1)
@@ -88,7 +92,8 @@ class StreamPrediction:
 
     def mixed(self, log_densities: Float[Tensor, "e n"]) -> Float[Tensor, " n"]:
         """Log densities of the mixture from those of its experts."""
-        return torch.logsumexp(self.mixture.log_weights.unsqueeze(-1) + log_densities, 0)
+        each = self.mixture.log_weights.numpy()[:, None] + log_densities.numpy()
+        return torch.from_numpy(np.logaddexp.reduce(each, 0))
 
     def log_densities(self, targets: Float[Tensor, "c n"]) -> Float[Tensor, "e n"]:
         """The same by each expert."""
@@ -111,7 +116,7 @@ class StreamPrediction:
             return self._cumulative((targets - self.shift) / self.scale)
         t = self._errors(targets) / np.sqrt(self._squared_scale)
         each = _student_cumulative(self.mixture.degrees, t)
-        return torch.from_numpy((self.mixture.weights.numpy()[:, None, None] * each).sum(0))
+        return torch.from_numpy(self._average(each))
 
     def squared_errors(self, targets: Float[Tensor, "c n"]) -> Float[Tensor, "e c n"]:
         """Squares of errors in units of their deviations, before these were scaled."""
@@ -146,12 +151,14 @@ class StreamPrediction:
         squares = torch.randn(*shape, round(degrees), generator=generator, dtype=torch.float64).square().sum(-1)
         return (self.mixture.scale[experts] * round(degrees) / squares).sqrt().unsqueeze(-1)
 
-    def _means(self) -> Float[Tensor, "e c n"]:
-        if self.is_real:
-            return self.latent_mean
-        return self.likelihood.predictive_mean(self.latent_mean, self.latent_variance)
+    # For single rows, NumPy takes a third of the time of torch.
 
-    # For single rows of real targets, NumPy takes a third of the time of torch.
+    @cached_property
+    def _means(self) -> np.ndarray:
+        """Means of the targets by each expert, in the units of the model."""
+        if self.is_real:
+            return self.latent_mean.numpy()
+        return self.likelihood.predictive_mean(self.latent_mean, self.latent_variance).numpy()
 
     def _errors(self, targets: Float[Tensor, "c n"]) -> np.ndarray:
         """Errors of real targets in the model's units, by each expert; those asked for last are kept."""
@@ -175,49 +182,60 @@ class StreamPrediction:
         """The squared scale of Student's t for real targets."""
         return self._variances * self.mixture.scale.numpy()[..., None]
 
-    def _average(self, values: Float[Tensor, "e c n"]) -> Float[Tensor, "c n"]:
-        return (self.mixture.weights[:, None, None] * values).sum(0)
+    def _average(self, values: np.ndarray) -> np.ndarray:
+        """The mixture's mean `(c, n)` of values `(e, c, n)`."""
+        average: np.ndarray = (self.mixture.weights.numpy()[:, None, None] * values).sum(0)
+        return average
 
     def _output(self, values: Float[Tensor, "*s c n"]) -> Tensor:
         return values.squeeze(-2) if self.is_flat else values.mT
 
     def _student_quantiles(self, levels: Float[Tensor, " k"]) -> Float[Tensor, "c n k"]:
-        """By Newton's steps, kept between the least and the largest of the experts' quantiles by bisection.
+        """By Halley's steps, kept between the least and the largest of the experts' quantiles by bisection.
 
         Each quantile is left alone once it stands still, so that none hangs on what else is asked for.
         """
         degrees, weights = self.mixture.degrees, self.mixture.weights.numpy()[:, None, None, None]
         sd = np.sqrt(self._squared_scale)[..., None]
-        mean, p = self.latent_mean.unsqueeze(-1).numpy(), levels.numpy()
-        each = mean + sd * _student_quantile(degrees, p)
-        counts = weights > 1e-9
-        lower = np.where(counts, each, np.inf).min(0)
-        upper = np.where(counts, each, -np.inf).max(0)
+        mean, p = self.latent_mean.numpy()[..., None], levels.numpy()
+        each = mean + sd * _student_quantile(degrees, levels)
+        counts = weights[:, 0, 0, 0] > 1e-9
+        lower, upper = each[counts].min(0), each[counts].max(0)
         # Close to the quantile where experts agree, and between the bounds in any case.
-        x, smallest = np.clip(sum(weights * each), lower, upper), _SMALLEST_STEP * sd.min(0)
+        x = np.minimum(np.maximum(_sum(weights * each), lower), upper)
+        narrowest = sd.min(0)
+        smallest, last_step, densities = _SMALLEST_STEP * narrowest, _LAST_STEP * narrowest, weights / sd
         moves = upper - lower > smallest
         for _ in range(_NUM_BISECTIONS):
             if not moves.any():
                 break
             z = (x - mean) / sd
-            # One expert after the other: NumPy's sums are of another order where there is one level than for two.
-            excess = sum(weights * _student_cumulative(degrees, z)) - p
-            density = sum(weights * _student_density(degrees, z) / sd)
+            excess = _sum(weights * _student_cumulative(degrees, z)) - p
+            density, slope = _student_density(degrees, z)
+            density, slope = densities * density, slope / sd
+            slope *= density
+            density, slope = _sum(density), _sum(slope)
             is_below = excess < 0.0
             lower, upper = np.where(moves & is_below, x, lower), np.where(moves & ~is_below, x, upper)
-            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # between experts that are far apart
-                new = x - excess / density
-            new = np.where((lower < new) & (new < upper), new, 0.5 * (lower + upper))
-            x, moves = np.where(moves, new, x), moves & (np.abs(new - x) > smallest)
+            with np.errstate(all="ignore"):  # between experts that are far apart there is no density
+                step = excess / density
+                bend = 0.5 * step * slope / density
+                new = x - step / (1.0 - np.minimum(np.maximum(bend, -1.0), 0.5))
+                is_inside = (lower < new) & (new < upper)
+                is_last = is_inside & (np.abs(step) < last_step) & (np.abs(bend) < 0.1)
+            new = np.where(is_inside, new, 0.5 * (lower + upper))
+            stands = is_last | (np.abs(new - x) <= smallest)
+            x = np.where(moves, new, x)
+            moves &= ~stands
         return torch.from_numpy(np.array(x))
 
     def _searched_quantiles(self, levels: Float[Tensor, " k"]) -> Float[Tensor, "c n k"]:
         """Between the least and the largest of the experts' quantiles; counts one by one."""
         likelihood, counts = self.likelihood, self.mixture.weights > 1e-9
         if self._cumulative(self.latent_mean[0]) is None:
-            mean = self._average(self.latent_mean)
-            variance = self._average(self.latent_variance + (self.latent_mean - mean).square())
-            return likelihood.predictive_quantiles(mean, variance, levels)
+            mean = torch.from_numpy(self._average(self.latent_mean.numpy()))
+            variance = self._average((self.latent_variance + (self.latent_mean - mean).square()).numpy())
+            return likelihood.predictive_quantiles(mean, torch.from_numpy(variance), levels)
         each = likelihood.predictive_quantiles(self.latent_mean[counts], self.latent_variance[counts], levels)
         lower, upper = (bound.movedim(-1, 0) for bound in (each.amin(0), each.amax(0)))
         wanted, is_real = levels[:, None, None], likelihood.outcome_kind == "real"
@@ -242,9 +260,23 @@ def _student_cumulative(degrees: float, t: np.ndarray) -> np.ndarray:
     return np.asarray(ndtr(t) if math.isinf(degrees) else stdtr(degrees, t))
 
 
-def _student_density(degrees: float, t: np.ndarray) -> np.ndarray:
-    return np.exp(student_log_density(t, np.ones(()), degrees))
+def _student_density(degrees: float, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The density, and the slope of its logarithm."""
+    density = np.exp(student_log_density(t, _ONE, degrees))
+    return density, -t if math.isinf(degrees) else t * (-(degrees + 1.0) / (degrees + t * t))
 
 
-def _student_quantile(degrees: float, p: np.ndarray) -> np.ndarray:
+def _student_quantile(degrees: float, levels: Float[Tensor, " k"]) -> np.ndarray:
+    p = levels.numpy()
     return np.asarray(ndtri(p) if math.isinf(degrees) else stdtrit(degrees, p))
+
+
+def _sum(values: np.ndarray) -> np.ndarray:
+    """Over experts, one after the other: plain sums are of another order where there is one level than for two."""
+    return values.cumsum(0)[-1]
+
+
+@lru_cache(64)
+def _levels(probabilities: tuple[float, ...]) -> Float[Tensor, " k"]:
+    """Probabilities of quantiles, checked; a stream asks for the same ones again and again."""
+    return to_probabilities(probabilities, torch.empty(0, dtype=torch.float64))

@@ -6,6 +6,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import final
 
+import numpy as np
+import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
@@ -108,15 +110,17 @@ class ValueScore:
         if log_densities is None:
             log_densities = prediction.log_densities(y.mT)
         log_density = prediction.mixed(log_densities)
-        lower = upper = prediction.cumulatives(y.mT)
-        if upper is not None and is_discrete:
-            lower = (upper - log_density.exp()).clamp_min(0.0)  # what is below a count; these have one output
-        if upper is None or lower is None:
+        cumulatives = prediction.cumulatives(y.mT)
+        if cumulatives is None:
             ends = prediction.quantiles(INTERVAL).reshape(*y.shape, 2)
             is_covered, middle = (ends[..., 0] <= y) & (y <= ends[..., 1]), None
         else:
+            lower = upper = cumulatives.numpy()
+            if is_discrete:
+                lower = np.maximum(upper - np.exp(log_density.numpy()), 0.0)  # of less; counts have one output
             # Of whole numbers, half of the probability of the target itself counts.
-            is_covered, middle = ((upper >= INTERVAL[0]) & (lower <= INTERVAL[1])).mT, (0.5 * (lower + upper)).mT
+            is_covered = torch.from_numpy((upper >= INTERVAL[0]) & (lower <= INTERVAL[1])).mT
+            middle = torch.from_numpy(0.5 * (lower + upper)).mT
         score = self if is_discrete == self.is_discrete else replace(self, is_discrete=is_discrete)
         return score.add(
             y,
