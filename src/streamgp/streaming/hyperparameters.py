@@ -1,6 +1,7 @@
 """Learning a kernel and a noise variance that several targets share."""
 
 import math
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import final
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from streamgp.gp import read_kernel
 from streamgp.likelihoods import Gaussian
+from streamgp.streaming.plain_bound import PlainBound, is_plain
 from streamgp.training.collapsed import gaussian_bound
 from streamgp.training.features import Moments
 from streamgp.training.inducing import kmeans_points
@@ -118,8 +120,11 @@ def _climb(
     )
     least = math.log(_LEAST_NOISE * variance)
     space = hyperparameter_space(setting, likelihood_bounds={"noise_variance": (least, math.inf)})
+    objective: Callable[[Tensor], Tensor] = lambda x: _objective(space, prior, X, Y, x)  # noqa: E731
+    if is_plain(space):
+        objective = PlainBound(X.numpy(), Y.numpy(), setting.inducing_points.numpy(), variance, _JITTER)
     ascent = maximize(
-        lambda x: _objective(space, prior, X, Y, x),
+        objective,
         space.start,
         bounds=space.bounds,
         max_iterations=max_iterations,

@@ -1,0 +1,57 @@
+import numpy as np
+import pytest
+import torch
+from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
+from torch.testing import assert_close
+
+from streamgp.streaming import hyperparameters
+from streamgp.streaming.hyperparameters import default_kernel
+from streamgp.streaming.plain_bound import PlainBound, is_plain
+from streamgp.testing.tolerances import tolerance
+from streamgp.training.parameters import hyperparameter_space
+from streamgp.training.priors import read_priors
+
+
+def _space(rng, kernel, d=3, noise=0.2):
+    X = torch.randn(40, d, generator=rng, dtype=torch.float64)
+    setting = hyperparameters._setting(X, kernel, noise, True, 7, 0)
+    return X, hyperparameter_space(setting, likelihood_bounds={"noise_variance": (-9.0, np.inf)})
+
+
+@pytest.mark.parametrize("num_targets", [1, 3])
+def test_bound_and_gradient_are_those_of_the_general_bound_and_priors(rng, num_targets):
+    X, space = _space(rng, default_kernel(3))
+    Y = torch.randn(num_targets, 40, generator=rng, dtype=torch.float64)
+    assert is_plain(space)
+    base = space.base
+    prior = read_priors("dim_scaled", base.kernel, base.mean, likelihood=base.likelihood, target_variance=1.7)
+    plain = PlainBound(X.numpy(), Y.numpy(), base.inducing_points.numpy(), 1.7, hyperparameters._JITTER)
+    for shift in (0.0, 0.4):
+        x = (space.start + shift).requires_grad_(True)
+        expected = hyperparameters._objective(space, prior, X, Y, x)
+        value = plain(x)
+        assert_close(value, expected, **tolerance(torch.float64))
+        (gradient,) = torch.autograd.grad(value, x)
+        (wanted,) = torch.autograd.grad(expected, x)
+        assert_close(gradient, wanted, **tolerance(torch.float64))
+
+
+def _frozen():
+    kernel = default_kernel(3)
+    kernel.base_kernel.raw_lengthscale.requires_grad_(False)
+    return kernel
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        ScaleKernel(MaternKernel(1.5, ard_num_dims=3)),
+        ScaleKernel(MaternKernel(2.5)),
+        ScaleKernel(RBFKernel(ard_num_dims=3)),
+        ScaleKernel(MaternKernel(2.5, ard_num_dims=3, active_dims=[0, 1, 2])),
+        MaternKernel(2.5, ard_num_dims=3),
+        _frozen(),
+    ],
+)
+def test_other_kernels_are_left_to_the_general_bound(rng, kernel):
+    assert not is_plain(_space(rng, kernel.double())[1])
