@@ -149,7 +149,8 @@ class StreamLearner:
         """
         rows = read_rows(X, y, total_count, num_dims=self.num_dims, num_outputs=self.num_outputs)
         rows = Rows(rows.inputs, rows.targets, self._total_count(rows.total_count, rows.inputs))
-        likelihood_of(self.settings.starting_likelihood, rows.total_count).check_targets(rows.targets)
+        if not self.settings.is_target_scaled:  # those are finite, and any number will do
+            likelihood_of(self.settings.starting_likelihood, rows.total_count).check_targets(rows.targets)
         is_flat = torch.as_tensor(y).dim() == 1
         learner, start = self, 0
         while start < rows.num_rows:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import final
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -68,18 +69,11 @@ class StreamModel:
             self.is_flat,
         )
 
-    @staticmethod
-    def class_probabilities(prediction: StreamPrediction) -> Float[Tensor, "e c n"]:
-        """By each expert, normalised where outputs are classes."""
-        each = prediction.likelihood.predictive_mean(prediction.latent_mean, prediction.latent_variance)
-        each = each.clamp_min(torch.finfo(each.dtype).tiny)
-        return each / each.sum(-2, keepdim=True)
-
     def judge(self, prediction: StreamPrediction, rows: Rows) -> tuple[Mixture, Float[Tensor, "e n"]]:
         """Weights and scales after rows, in the user's units, that were predicted; and their log densities."""
         if self.is_exclusive:
-            probability = (self.class_probabilities(prediction) * rows.targets).sum(-2)
-            densities = probability.clamp_min(torch.finfo(probability.dtype).tiny).log()
+            probability = (prediction.class_probabilities * rows.targets.numpy()).sum(-2)
+            densities = torch.from_numpy(np.log(np.maximum(probability, np.finfo(np.float64).tiny)))
         else:
             densities = prediction.log_densities(rows.targets)
         mixture = self.mixture.judged(densities)

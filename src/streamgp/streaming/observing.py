@@ -2,6 +2,7 @@
 
 import warnings
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -10,6 +11,7 @@ from streamgp.errors import ConvergenceError, StreamGPWarning
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.sites import DenseBelief, SiteRule, Sites, find_sites
 from streamgp.streaming.bank import Bank, Seen
+from streamgp.streaming.probit_rows import is_probit, moment_sites
 from streamgp.streaming.rows import Rows, likelihood_of
 
 __all__ = ["observe"]
@@ -39,13 +41,12 @@ def observe(bank: Bank, seen: Seen, rows: Rows, likelihood: AbstractLikelihood, 
     if noise is not None:
         return bank.learn(seen, rows.targets, noise.to(rows.targets).expand(1, 1, rows.num_rows))
     likelihood = likelihood_of(likelihood, rows.total_count)
-    K = seen.weights.mT @ seen.spread
     if rule.rule == "variational":
-        matched = _match_moments(seen.mean, K, rows.targets, likelihood)
+        matched = _match_moments(seen, rows.targets, likelihood)
         if matched is not None:
             return bank.learn(seen, matched.targets, matched.variance)
     slack = (bank.experts.amplitudes[:, None] * seen.slack).unsqueeze(-2).expand_as(seen.mean)
-    belief = DenseBelief(seen.mean, K, slack)
+    belief = DenseBelief(seen.mean, seen.weights.mT @ seen.spread, slack)
     targets = rows.targets.expand_as(seen.mean)
     if likelihood.is_log_concave and rule.rule == "variational":
         sites, residual = _concave_sites(belief, targets, likelihood)
@@ -65,12 +66,7 @@ def observe(bank: Bank, seen: Seen, rows: Rows, likelihood: AbstractLikelihood, 
     return bank.learn(seen, sites.targets, sites.variance)
 
 
-def _match_moments(
-    before: Float[Tensor, "e c n"],
-    K: Float[Tensor, "e c n n"],
-    y: Float[Tensor, "c n"],
-    likelihood: AbstractLikelihood,
-) -> Sites | None:
+def _match_moments(seen: Seen, y: Float[Tensor, "c n"], likelihood: AbstractLikelihood) -> Sites | None:
     r"""The sites that give the moments of exact posteriors, by expectation propagation; None without a closed form.
 
     They are of latent values as the inducing points know them: what these leave open is not taken for noise of the
@@ -81,40 +77,23 @@ def _match_moments(
         Csató, Opper (2002), Sparse on-line Gaussian processes.
         Minka (2001), Expectation propagation for approximate Bayesian inference.
     """
-    value = K.diagonal(dim1=-2, dim2=-1)
-    sites = _moment_sites(before, value, y, likelihood)
-    if sites is None or y.shape[-1] == 1:
-        return sites
-    identity = torch.eye(y.shape[-1], dtype=K.dtype)
-    for _ in range(_NUM_TURNS):
-        observed, noise = sites.targets, sites.variance
-        # Beliefs with all sites, then without the observation's own.
-        gain = torch.linalg.solve_ex(K + noise.unsqueeze(-1) * identity, K)[0].mT
-        mean = before + (gain @ (observed - before).unsqueeze(-1)).squeeze(-1)
-        variance = (value - (gain * K).sum(-1)).clamp_min(_LEAST_PRECISION * value)
-        share = 1.0 / (1.0 - variance / noise).clamp_min(_LEAST_PRECISION)
-        new = _moment_sites(share * (mean - observed * variance / noise), share * variance, y, likelihood)
-        assert new is not None
-        sites = Sites(0.5 * (observed + new.targets), 0.5 * (noise + new.variance))
-    return sites
-
-
-def _moment_sites(
-    mean: Float[Tensor, "e c n"],
-    variance: Float[Tensor, "e c n"],
-    y: Float[Tensor, "c n"],
-    likelihood: AbstractLikelihood,
-) -> Sites | None:
-    r"""The sites that have the effect of observations on beliefs of single values.
-
-    With the derivatives $g$ and $-h$ of the log predictive density, the posterior has the mean $m + v g$ and the
-    variance $v - v^2 h$: a Gaussian observation of $m + g / h$ with noise $1 / h - v$ gives the same.
-    """
-    derivatives = likelihood.log_predictive_derivatives(mean, variance, y)
-    if derivatives is None:
+    if not is_probit(likelihood):
         return None
-    curvature = (-derivatives[1]).clamp_min(_LEAST_PRECISION)
-    return Sites(mean + derivatives[0] / curvature, (1.0 / curvature - variance).clamp_min(_LEAST_PRECISION))
+    before, value, targets = seen.mean.numpy(), seen.known.numpy(), y.numpy()
+    observed, noise = moment_sites(before, value, targets, _LEAST_PRECISION)
+    if y.shape[-1] > 1:
+        K = (seen.weights.mT @ seen.spread).numpy()
+        identity = np.eye(y.shape[-1])
+        for _ in range(_NUM_TURNS):
+            # Beliefs with all sites, then without the observation's own.
+            gain = np.linalg.solve(K + noise[..., None] * identity, K).swapaxes(-1, -2)
+            mean = before + (gain @ (observed - before)[..., None])[..., 0]
+            variance = np.maximum(value - (gain * K).sum(-1), _LEAST_PRECISION * value)
+            share = 1.0 / np.maximum(1.0 - variance / noise, _LEAST_PRECISION)
+            center = share * (mean - observed * variance / noise)
+            new_observed, new_noise = moment_sites(center, share * variance, targets, _LEAST_PRECISION)
+            observed, noise = 0.5 * (observed + new_observed), 0.5 * (noise + new_noise)
+    return Sites(torch.from_numpy(observed), torch.from_numpy(noise))
 
 
 def _concave_sites(

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from streamgp.errors import ShapeError, UnsupportedError
 from streamgp.streaming.learner import LearnInfo, Predicted, StreamLearner
-from streamgp.streaming.model import StreamModel
 from streamgp.streaming.prediction import StreamPrediction
 from streamgp.streaming.refitting import RefitReport, relearn
 from streamgp.streaming.rows import Rows, read_inputs
@@ -193,8 +192,8 @@ class OneVsRest:
         """Of the classes."""
         if len(self.classes) <= 2:
             return self._pair(prediction.mean.squeeze(-1))
-        each = StreamModel.class_probabilities(prediction)
-        return (prediction.mixture.weights[:, None, None] * each).sum(0).mT
+        weights = prediction.mixture.weights.numpy()[:, None, None]
+        return torch.from_numpy((weights * prediction.class_probabilities).sum(0).T)
 
     def _learn_part(
         self,

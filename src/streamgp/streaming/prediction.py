@@ -15,6 +15,7 @@ from torch import Tensor
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.likelihoods.parameters import to_probabilities
 from streamgp.streaming.mixture import Mixture, student_log_density
+from streamgp.streaming.probit_rows import is_probit, log_probability, probability
 
 __all__ = ["StreamPrediction"]
 
@@ -100,10 +101,19 @@ class StreamPrediction:
         if self.is_real:
             each = student_log_density(self._errors(targets), self._squared_scale, self.mixture.degrees)
             return torch.from_numpy((each - np.log(self.scale.numpy())).sum(-2))
+        if is_probit(self.likelihood):
+            each = log_probability(self.latent_mean.numpy(), self.latent_variance.numpy(), targets.numpy())
+            return torch.from_numpy(each.sum(-2))
         density = self.likelihood.log_predictive_density(
             self.latent_mean, self.latent_variance, (targets - self.shift) / self.scale
         )
         return (density - self.scale.log()).sum(-2)
+
+    @cached_property
+    def class_probabilities(self) -> np.ndarray:
+        """Where outputs are classes of which one is true, their probabilities by each expert `(e, c, n)`."""
+        each = np.maximum(self._means, np.finfo(np.float64).tiny)
+        return np.asarray(each / each.sum(-2, keepdims=True))
 
     def cumulative(self, y: Float[Tensor, "n ..."]) -> Float[Tensor, "n ..."] | None:
         """Probabilities of not more than some targets; None for likelihoods that do not know them."""
@@ -158,6 +168,8 @@ class StreamPrediction:
         """Means of the targets by each expert, in the units of the model."""
         if self.is_real:
             return self.latent_mean.numpy()
+        if is_probit(self.likelihood):
+            return probability(self.latent_mean.numpy(), self.latent_variance.numpy())
         return self.likelihood.predictive_mean(self.latent_mean, self.latent_variance).numpy()
 
     def _errors(self, targets: Float[Tensor, "c n"]) -> np.ndarray:

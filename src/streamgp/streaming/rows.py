@@ -72,7 +72,7 @@ def read_rows(
         wanted = f"({len(X)}, {num_outputs})" if num_outputs else f"({len(X)},)"
         raise ShapeError(f"y must have shape {wanted}, one value for each row of X, but has shape {tuple(y.shape)}.")
     columns = y.unsqueeze(0) if y.dim() == 1 else y.mT
-    columns = check_finite(check_targets(columns, X), "y")
+    columns = check_targets(columns, X)
     if total_count is not None:
         total_count = torch.as_tensor(total_count, dtype=torch.float64)
         if total_count.dim() == 0:

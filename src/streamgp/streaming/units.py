@@ -57,7 +57,9 @@ class Units:
 
     def inputs(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
         """Inputs in the units of the model."""
-        return (X - self.input_shift) / self.input_scale
+        scaled = X.numpy() - self.input_shift.numpy()
+        scaled /= self.input_scale.numpy()
+        return torch.from_numpy(scaled)
 
     def rows(self, rows: Rows) -> Rows:
         """Rows in the units of the model."""
@@ -66,8 +68,9 @@ class Units:
 
     def num_outside(self, X: Float[Tensor, "n d"]) -> int:
         """How many inputs lie farther outside the range that the units were chosen for than this range is wide."""
-        width = self.upper - self.lower
-        is_outside = ((X - self.lower) < -width) | ((X - self.upper) > width)
+        lower, upper, inputs = self.lower.numpy(), self.upper.numpy(), X.numpy()
+        width = upper - lower
+        is_outside = (inputs - lower < -width) | (inputs - upper > width)
         return int(is_outside.any(-1).sum())
 
 
