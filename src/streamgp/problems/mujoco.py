@@ -4,9 +4,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from importlib import import_module
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import numpy as np
 import torch
@@ -14,8 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from streamgp.checks import check_choice, check_count
-from streamgp.errors import UnsupportedError
 from streamgp.problems.base import AbstractProblem, Optimum
+from streamgp.problems.robot_simulation import make_simulation
 
 __all__ = ["Episode", "Hopper", "ObservationScale", "Swimmer", "play_episode"]
 
@@ -96,7 +94,7 @@ def play_episode(
     """Play an episode with actions that are linear in scaled observations, and not clipped.
 
     Args:
-        name: Of the environment in Gymnasium, for example `"Swimmer-v5"`.
+        name: Of the environment in Gymnasium, `"Swimmer-v5"` or `"Hopper-v5"`.
         policy: A matrix, a row for each action.
         seed: Of the start.
         scale: What observations are scaled by.
@@ -104,8 +102,8 @@ def play_episode(
         is_counted: Whether observations are added to the scale that is returned.
         num_steps: Most steps.
     """
-    environment = _environment(name)
-    observation, _ = environment.reset(seed=seed)
+    simulation = make_simulation(name)
+    observation = simulation.reset(seed)
     mean, deviation = scale.mean, scale.deviation
     total, steps = 0.0, 0
     for _ in range(num_steps):
@@ -113,27 +111,14 @@ def play_episode(
             scale = scale.add(observation)
         if is_running:
             mean, deviation = scale.mean, scale.deviation
-        observation, reward, is_over, _, _ = environment.step(policy @ ((observation - mean) / deviation))
+        observation, reward, is_over = simulation.step(policy @ ((observation - mean) / deviation))
         steps += 1
         if not (math.isfinite(reward) and np.isfinite(observation).all()):
             break  # the simulation has failed: what was earned before counts
-        total += float(reward)
+        total += reward
         if is_over:
             break
     return Episode(total, steps, scale)
-
-
-@lru_cache(maxsize=4)
-def _environment(name: str) -> Any:
-    """The environment itself: the wrappers would only count steps and check types."""
-    try:
-        gymnasium = import_module("gymnasium")
-        return gymnasium.make(name, disable_env_checker=True).unwrapped
-    except (ImportError, AttributeError) as error:
-        raise UnsupportedError(
-            f"{name} needs Gymnasium with MuJoCo, which is not installed. Install it with: pip install "
-            f"'streamgp[mujoco]' ({error})"
-        ) from error
 
 
 @dataclass(frozen=True)
