@@ -14,8 +14,6 @@ from streamgp.loops.observations import Observations
 from streamgp.loops.outcomes import Units
 from streamgp.loops.state import LoopState
 from streamgp.loops.surrogate import SparseSurrogate
-from streamgp.optimizers.lamcts import LaMCTSSettings, LaMCTSState
-from streamgp.optimizers.space_partition import PartitionSettings
 from streamgp.storage import register, save
 from streamgp.storage.registry import registered
 
@@ -149,6 +147,8 @@ PARTS = [
     acquisition.RegionRules(min_length=0.1),
     acquisition.TrustRegion().start(),
     acquisition.TrustRegion().start().region,
+    acquisition.PartitionSettings(leaf_size=7, keeps_samples=False),
+    acquisition.TreeSearch().start(),
     sg.Real(0.5, 2.0, log=True),
     sg.Integer(1, 9, step=2),
     sg.Ordinal(["a", 2]),
@@ -173,7 +173,6 @@ def test_every_registered_class_of_loops_and_rules_has_an_example():
     made = {type(part) for part in PARTS}
     made |= {loops.Box, loops.PoolSpace, loops.ParameterSpace, loops.LoopSettings}  # of whole loops, as the rest
     made |= {LoopState, Observations, SparseSurrogate, ExactSurrogate, Units}
-    made |= {sg.Optimizer, sg.TurboOptimizer, sg.PoolLearner}
-    made |= {sg.LaMCTSOptimizer, LaMCTSSettings, LaMCTSState, PartitionSettings}  # tests/optimizers/test_lamcts.py
+    made |= {sg.Optimizer, sg.TurboOptimizer, sg.LaMCTSOptimizer, sg.PoolLearner}
     names = ("acquisition.", "loops.", "optimizers.", "pools.")
     assert {each.cls for each in registered() if each.name.startswith(names)} <= made

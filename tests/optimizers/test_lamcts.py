@@ -39,13 +39,13 @@ def test_the_initial_design_is_a_latin_hypercube():
 
 @pytest.mark.slow
 def test_runs_start_from_a_tree_stay_in_the_box_and_repeat_by_the_seed():
-    first, second = drive(make(), 24), drive(make(), 24)
+    first, second = drive(make(), 40), drive(make(), 40)
     assert torch.equal(first.X, second.X)
     assert first.num_runs >= 2
     assert ((BOUNDS[0] - 1e-9 <= first.X) & (BOUNDS[1] + 1e-9 >= first.X)).all()
     assert first.tree().children
-    # Random points of the cube have a median of about -0.3.
-    assert float(first.y.max()) > -0.15
+    # Random points of the cube have a median of about -0.3; 40 of them a best of about -0.02 in the median.
+    assert float(first.y.max()) > -0.01
 
 
 @pytest.mark.thorough
@@ -96,7 +96,7 @@ def test_bad_input_is_refused_and_changes_nothing():
     with pytest.raises(StreamGPError):
         make(model="linear")
     optimizer = make()
-    with pytest.raises(ShapeError, match="one outcome for each row of X"):
+    with pytest.raises(ShapeError, match="a row for each of the 1 points"):
         optimizer.tell(BOUNDS.mean(0, keepdim=True), torch.zeros(2))
     with pytest.raises((OptionError, StreamGPError)):
         optimizer.ask(0)

@@ -1,7 +1,8 @@
 """What a rule is: an object that chooses the next points."""
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
 
 import torch
 from botorch.utils.sampling import manual_seed
@@ -9,9 +10,32 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from streamgp.acquisition.context import Context
+from streamgp.acquisition.space import AbstractSpace
 from streamgp.seeds import derived_seed
 
-__all__ = ["AbstractFunctionRule", "AbstractRule"]
+__all__ = ["AbstractFunctionRule", "AbstractRule", "Design"]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Design:
+    """What the initial design of a run is made from.
+
+    Attributes:
+        space: Where points are from.
+        num_initial: Size of the design.
+        num_before: How many of its points were given out before.
+        seed: Of everything random in it.
+        points: All that was told, as the loop keeps it.
+        values: The objective there, to be maximised; NaN where an evaluation failed.
+    """
+
+    space: AbstractSpace
+    num_initial: int
+    num_before: int
+    seed: int
+    points: Tensor
+    values: Float[Tensor, " n"]
 
 
 class AbstractRule(ABC):
@@ -54,6 +78,33 @@ class AbstractRule(ABC):
     def run(self, memory: Any) -> int:
         """Number of the current run; a new one has its own initial design."""
         return 0
+
+    def num_initial(self, memory: Any, default: int) -> int:
+        """Size of the initial design of the current run.
+
+        Args:
+            memory: What the rule remembers.
+            default: The size that the loop was made with.
+        """
+        return default
+
+    def design(self, memory: Any, q: int, design: Design) -> tuple[Any, Tensor]:
+        """The next points of an initial design.
+
+        Args:
+            memory: What the rule remembers.
+            q: How many are wanted.
+            design: What they are made from.
+
+        Returns:
+            What it remembers after that, and at least one and at most q points.
+        """
+        points = design.space.design(q, num_initial=design.num_initial, num_before=design.num_before, seed=design.seed)
+        return memory, points
+
+    def designed(self, memory: Any) -> Any:
+        """What it remembers when the initial design of a run is complete; it may begin another run then."""
+        return memory
 
     def in_run(self, memory: Any, num_told: int) -> Bool[Tensor, " n"]:
         """Which of the evaluations so far the model is to see."""

@@ -24,11 +24,13 @@ from streamgp.storage import register
 __all__ = [
     "LoopState",
     "add_pending",
+    "after_design",
     "cancel",
     "compare",
     "current",
     "edit",
     "is_initial",
+    "num_initial",
     "observe",
     "refitted",
     "start_state",
@@ -74,18 +76,15 @@ def observe(state: LoopState, settings: LoopSettings, new: Observations) -> Loop
     memory = rule.remember(
         state.memory,
         y if objective.maximize else -y,
-        is_initial=int(current(state, settings).is_informative.sum()) < settings.num_initial,
+        is_initial=int(current(state, settings).is_informative.sum()) < num_initial(state, settings),
         num_dims=settings.space.num_dims,
     )
     after = replace(
         state,
         observations=state.observations.join(new),
         pending=settings.space.still_pending(state.pending, new.points),
-        memory=memory,
     )
-    if rule.run(memory) == rule.run(state.memory):
-        return after
-    return replace(after, num_designed=0, surrogate=None)
+    return _remembering(after, settings, memory)
 
 
 def compare(state: LoopState, settings: LoopSettings, winners: Any, losers: Any) -> LoopState:
@@ -150,12 +149,32 @@ def current(state: LoopState, settings: LoopSettings) -> Observations:
     return told if bool(kept.all()) else told.rows(kept)
 
 
+def after_design(state: LoopState, settings: LoopSettings) -> LoopState:
+    """The state in which the rule knows that the initial design is complete, if it is."""
+    if is_initial(state, settings):
+        return state
+    return _remembering(state, settings, settings.rule.designed(state.memory))
+
+
+def _remembering(state: LoopState, settings: LoopSettings, memory: Any) -> LoopState:
+    """With what the rule remembers now; a new run has a design and a model of its own."""
+    rule = settings.rule
+    if rule.run(memory) == rule.run(state.memory):
+        return replace(state, memory=memory)
+    return replace(state, memory=memory, num_designed=0, surrogate=None)
+
+
+def num_initial(state: LoopState, settings: LoopSettings) -> int:
+    """Number of outcomes of the current run before the model is asked."""
+    return settings.rule.num_initial(state.memory, settings.num_initial)
+
+
 def is_initial(state: LoopState, settings: LoopSettings) -> bool:
     """Whether the initial design goes on: until enough points are known or awaited, half of them known."""
     told = current(state, settings)
     num_known = 2 * len(told.pairs) if settings.is_preference else int(told.is_informative.sum())
-    num_expected = num_known + len(state.pending)
-    return num_expected < settings.num_initial or 2 * num_known < settings.num_initial
+    num_expected, num_wanted = num_known + len(state.pending), num_initial(state, settings)
+    return num_expected < num_wanted or 2 * num_known < num_wanted
 
 
 def refitted(state: LoopState, settings: LoopSettings) -> LoopState:

@@ -8,13 +8,14 @@ import torch
 from torch import Tensor
 
 from streamgp.acquisition import Context
+from streamgp.acquisition.abstract_rule import Design
 from streamgp.acquisition.feasible_objective import FeasibleObjective, Limits
 from streamgp.acquisition.pool import Pool
 from streamgp.conditioning import SparseGP
 from streamgp.loops.observations import Observations
 from streamgp.loops.pool_space import PoolSpace
 from streamgp.loops.settings import LoopSettings
-from streamgp.loops.state import LoopState, add_pending, current, is_initial, refitted
+from streamgp.loops.state import LoopState, add_pending, after_design, current, is_initial, num_initial, refitted
 from streamgp.loops.surrogate import SparseSurrogate
 from streamgp.models import OnlineGP
 from streamgp.seeds import derived_seed
@@ -38,7 +39,8 @@ def suggest(state: LoopState, settings: LoopSettings, q: int) -> tuple[LoopState
     Returns:
         The state in which they are pending, and the points.
     """
-    rule, run = settings.rule, settings.rule.run(state.memory)
+    state, rule = after_design(state, settings), settings.rule
+    run = rule.run(state.memory)
     seed = derived_seed(settings.seed, state.num_asks)
     told = state.observations
     space = settings.space.without(torch.cat([told.points, state.pending]))
@@ -48,8 +50,10 @@ def suggest(state: LoopState, settings: LoopSettings, q: int) -> tuple[LoopState
         num_designed += q
     elif is_initial(state, settings):
         first = settings.seed if run == 0 else derived_seed(settings.seed, _DESIGN, run)
-        points = space.design(q, num_initial=settings.num_initial, num_before=num_designed, seed=first)
-        num_designed += q
+        values = told.y[:, 0] if settings.objectives[0].maximize else -told.y[:, 0]
+        design = Design(space, num_initial(state, settings), num_designed, first, told.points, values)
+        memory, points = rule.design(state.memory, q, design)
+        state, num_designed = replace(state, memory=memory), num_designed + len(points)
     else:
         if isinstance(space, PoolSpace):
             space.check_left(q)

@@ -20,7 +20,7 @@ from streamgp.storage import register
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["TurboOptimizer"]
+__all__ = ["TurboOptimizer", "read_region", "region_settings"]
 
 _MODELS = ("sparse", "exact")
 
@@ -85,37 +85,18 @@ class TurboOptimizer(BatchRuns, AbstractLoop):
                 dimensions are thought to matter. The exact model has `"dim_scaled"`.
             seed: Of everything random.
         """
-        space, wanted = Box.from_bounds(bounds), Objective(maximize=maximize, likelihood=likelihood)
-        wanted.outcome.check_constants(None)
-        if rules is not None and not isinstance(rules, RegionRules):
-            raise DTypeError(
-                f"rules must be a streamgp.acquisition.RegionRules, but is a {type(rules).__name__}. "
-                "Write rules=RegionRules(success_tolerance=3)."
-            )
-        _check_outcome(wanted, check_choice(model, _MODELS, "model"))
-        if model == "exact" and priors != "dim_scaled":
-            raise UnsupportedError(f"model='exact' has the priors 'dim_scaled', but priors is {priors!r}.")
-        rule = read_rule(acquisition, REGION_RULES)
-        if not isinstance(rule, Thompson | LookaheadThompson):
-            raise OptionError(
-                f"A trust region is searched by Thompson or LookaheadThompson, but acquisition is {rule!r}."
-            )
-        default = 2 * space.num_dims
         self._start(
-            LoopSettings(
-                space=space,
-                objectives=(wanted,),
-                constraints=(),
-                rule=TrustRegion(rule, RegionRules() if rules is None else rules),
-                surrogate=SurrogateSettings(
-                    num_inducing=check_count(num_inducing, "num_inducing"),
-                    refit="always",
-                    training=Training(objective=objective, priors=priors),
-                    is_exact=model == "exact",
-                ),
-                search=Search(),
-                num_initial=default if num_initial is None else check_count(num_initial, "num_initial", minimum=2),
-                seed=check_count(seed, "seed", minimum=0),
+            region_settings(
+                bounds,
+                read_region(acquisition, rules),
+                maximize=maximize,
+                likelihood=likelihood,
+                model=model,
+                objective=objective,
+                num_inducing=num_inducing,
+                num_initial=num_initial,
+                priors=priors,
+                seed=seed,
             )
         )
 
@@ -151,6 +132,61 @@ class TurboOptimizer(BatchRuns, AbstractLoop):
     def _memory(self) -> RegionMemory:
         memory: RegionMemory = self._state.memory
         return memory
+
+
+def read_region(acquisition: str | AbstractRule, rules: RegionRules | None) -> TrustRegion:
+    """The rule of a trust region, checked.
+
+    Args:
+        acquisition: How points in it are chosen.
+        rules: How it changes.
+    """
+    if rules is not None and not isinstance(rules, RegionRules):
+        raise DTypeError(
+            f"rules must be a streamgp.acquisition.RegionRules, but is a {type(rules).__name__}. "
+            "Write rules=RegionRules(success_tolerance=3)."
+        )
+    rule = read_rule(acquisition, REGION_RULES)
+    if not isinstance(rule, Thompson | LookaheadThompson):
+        raise OptionError(f"A trust region is searched by Thompson or LookaheadThompson, but acquisition is {rule!r}.")
+    return TrustRegion(rule, RegionRules() if rules is None else rules)
+
+
+def region_settings(
+    bounds: Tensor | Sequence[tuple[float, float]],
+    rule: AbstractRule,
+    *,
+    maximize: bool,
+    likelihood: str | AbstractLikelihood,
+    model: str,
+    objective: str,
+    num_inducing: int,
+    num_initial: int | None,
+    priors: str | None,
+    seed: int,
+) -> LoopSettings:
+    """Settings of a loop whose rule searches trust regions, checked; the arguments are those of `TurboOptimizer`."""
+    space, wanted = Box.from_bounds(bounds), Objective(maximize=maximize, likelihood=likelihood)
+    wanted.outcome.check_constants(None)
+    _check_outcome(wanted, check_choice(model, _MODELS, "model"))
+    if model == "exact" and priors != "dim_scaled":
+        raise UnsupportedError(f"model='exact' has the priors 'dim_scaled', but priors is {priors!r}.")
+    default = 2 * space.num_dims
+    return LoopSettings(
+        space=space,
+        objectives=(wanted,),
+        constraints=(),
+        rule=rule,
+        surrogate=SurrogateSettings(
+            num_inducing=check_count(num_inducing, "num_inducing"),
+            refit="always",
+            training=Training(objective=objective, priors=priors),
+            is_exact=model == "exact",
+        ),
+        search=Search(),
+        num_initial=default if num_initial is None else check_count(num_initial, "num_initial", minimum=2),
+        seed=check_count(seed, "seed", minimum=0),
+    )
 
 
 def _check_outcome(objective: Objective, model: str) -> None:

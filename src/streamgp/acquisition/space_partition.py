@@ -13,6 +13,8 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
+from streamgp.checks import check_choice, check_count
+from streamgp.errors import ValueRangeError
 from streamgp.storage import register
 
 __all__ = ["Leaf", "PartitionNode", "PartitionSettings", "choose_leaf", "grow_tree", "sample_leaf"]
@@ -20,6 +22,9 @@ __all__ = ["Leaf", "PartitionNode", "PartitionSettings", "choose_leaf", "grow_tr
 _FIRST_LENGTH = 1e-4
 # Points of a box that are tried, a power of two for Sobol's sequence.
 _NUM_TRIED = 2048
+# Of a sample on the wrong side of a border. With the least, a few good samples among many bad ones may all be given up,
+# and nothing is cut: a cubic kernel of inputs in [0, 1] with width 1 / d is as small as 0.04.
+_PENALTIES = (1.0, 1e3, 1e6)
 
 
 @register
@@ -32,13 +37,24 @@ class PartitionSettings:
         leaf_size: A node with more samples than this is cut, if it can be.
         exploration: Weight of how rarely a node was sampled, in units of the values; if None, a tenth of their range.
         gamma: Width of the polynomial kernel of a border, `"scale"` or `"auto"`, as scikit-learn has it.
-        num_start: Points that a search starts from.
+        num_start: New points of a leaf that a search starts from.
+        keeps_samples: Whether it also starts from the samples of the leaf, which are known; LA-MCTS as published
+            forgets them.
     """
 
     leaf_size: int = 10
     exploration: float | None = None
     gamma: str = "scale"
     num_start: int = 30
+    keeps_samples: bool = True
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        check_count(self.leaf_size, "leaf_size")
+        check_count(self.num_start, "num_start", minimum=2)
+        check_choice(self.gamma, ("scale", "auto"), "gamma")
+        if self.exploration is not None and not 0.0 <= self.exploration < math.inf:
+            raise ValueRangeError(f"exploration must not be negative, but is {self.exploration!r}.")
 
 
 @final
@@ -87,8 +103,8 @@ def grow_tree(
     """Cut the unit cube by samples and their values, from the root.
 
     The samples of a node are parted by 2-means on inputs and value together; the part with the larger mean is the good
-    one, and a support vector machine with a cubic kernel describes the border. Parts keep the samples that 2-means gave
-    them.
+    one, and a support vector machine with a cubic kernel describes the border, as soft as it can be while it parts
+    samples at all. Parts keep the samples that 2-means gave them.
 
     Args:
         X: Samples `(n, d)` in the unit cube.
@@ -124,15 +140,18 @@ def _grow(
 
 
 def _cut(X: NDArray[np.float64], y: NDArray[np.float64], gamma: str, seed: int) -> tuple[Any, NDArray[np.bool_]] | None:
-    """A border, and which samples are on its good side; None if the border would leave all on one side."""
+    """A border, and which samples are on its good side; None if every border would leave all on one side."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct samples than parts
         labels = KMeans(2, n_init=10, random_state=seed % 2**31).fit_predict(np.column_stack([X, y]))
     if len(set(labels)) < 2:
         return None
     is_good = labels == int(y[labels == 1].mean() > y[labels == 0].mean())
-    border = SVC(kernel="poly", degree=3, gamma=gamma, max_iter=100_000).fit(X, is_good.astype(int))
-    return (border, is_good) if len(set(border.predict(X))) == 2 else None
+    for penalty in _PENALTIES:
+        border = SVC(C=penalty, kernel="poly", degree=3, gamma=gamma, max_iter=100_000).fit(X, is_good.astype(int))
+        if len(set(border.predict(X))) == 2:
+            return border, is_good
+    return None
 
 
 def choose_leaf(root: PartitionNode, exploration: float) -> Leaf:

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from streamgp.optimizers.space_partition import (
+from streamgp.acquisition.space_partition import (
     Leaf,
     PartitionNode,
     PartitionSettings,
@@ -13,6 +13,7 @@ from streamgp.optimizers.space_partition import (
     grow_tree,
     sample_leaf,
 )
+from streamgp.errors import OptionError, ValueRangeError
 
 
 @pytest.fixture
@@ -45,6 +46,28 @@ def test_every_sample_is_in_one_leaf_and_leaves_are_small_unless_they_cannot_be_
     indices = np.concatenate([leaf.node.indices for leaf in found])
     assert sorted(indices.tolist()) == list(range(60))
     assert len(found) > 2
+
+
+@pytest.mark.parametrize("gamma", ["scale", "auto"])
+@pytest.mark.parametrize("num_good", [1, 5])
+def test_a_few_good_samples_of_many_dimensions_are_parted_from_the_rest(gamma, num_good):
+    """With the least penalty of errors and the width 1 / d, a border gives up all good samples."""
+    random = np.random.default_rng(3)
+    X, y = random.random((120, 33)), random.random(120)
+    y[:num_good] += 500.0
+    leaf = choose_leaf(grow_tree(X, y, PartitionSettings(leaf_size=100, gamma=gamma), seed=0), 1.0)
+    assert sorted(leaf.node.indices.tolist()) == list(range(num_good))
+    assert leaf.contains(X).sum() == num_good
+    assert leaf.contains(X[:num_good]).all()
+
+
+def test_options_are_checked():
+    with pytest.raises(ValueRangeError, match="leaf_size"):
+        PartitionSettings(leaf_size=0)
+    with pytest.raises(OptionError, match="gamma"):
+        PartitionSettings(gamma="wide")
+    with pytest.raises(ValueRangeError, match="exploration must not be negative"):
+        PartitionSettings(exploration=-1.0)
 
 
 def test_samples_that_are_all_alike_are_not_cut():
