@@ -1,15 +1,17 @@
 """Fits over shards: cost of an evaluation, bytes that travel, memory, and what a second worker brings.
 
     python benchmarks/distributed.py [--rows N] [--shards K ...] [--inducing P] [--workers W ...] [--evaluations E]
-                                     [--iterations I] [--directory DIRECTORY]
+                                     [--iterations I] [--directory DIRECTORY] [--cluster-only]
     python benchmarks/distributed.py --generated ROWS ... [--inducing P] [--evaluations E]
 
 Rows are made from a known function of 8 inputs and written as Parquet files (`.npy` without pyarrow). Measured: value
 and gradient of the collapsed bound, which is what a fit repeats, over the files in this process, and on a Dask cluster
 of so many workers with one thread each; seconds of an evaluation, microseconds a row, bytes of each way (pickled), and
-the peak memory of a process that only evaluates. With `--iterations` a whole fit follows, here and on the cluster.
-The bound of every run is compared with the first. With `--generated` nothing is written: shards of 50 000 rows are made
-by functions when they are needed, for each number of rows in turn, and the peak memory of this process is told.
+the peak memory of a process that only evaluates; on the cluster also all bytes that the loopback interface carried.
+With `--cluster-only` the files are evaluated on clusters alone, the first of which the others are compared with. With
+`--iterations` a whole fit follows, here and on the cluster. The bound of every run is compared with the first. With
+`--generated` nothing is written: shards of 50 000 rows are made by functions when they are needed, for each number of
+rows in turn, and the peak memory of this process is told.
 """
 
 import argparse
@@ -155,6 +157,12 @@ def peak_megabytes() -> int:
     return int(line.split()[1]) // 1024
 
 
+def loopback_bytes() -> int:
+    """What this machine has sent to itself: between client, scheduler and workers, if nobody else talks."""
+    line = next(each for each in Path("/proc/net/dev").read_text().splitlines() if each.strip().startswith("lo:"))
+    return int(line.split()[1])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=1_000_000)
@@ -164,6 +172,7 @@ def main() -> None:
     parser.add_argument("--evaluations", type=int, default=2)
     parser.add_argument("--iterations", type=int, default=0, help="of a whole fit, here and on the last cluster")
     parser.add_argument("--directory", type=Path)
+    parser.add_argument("--cluster-only", action="store_true")
     parser.add_argument("--generated", type=int, nargs="+", help="numbers of rows, made by functions")
     parser.add_argument("--memory", nargs="+", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -180,6 +189,8 @@ def main() -> None:
         directory, first = Path(name), None
         for num_shards in arguments.shards:
             files = write(directory, arguments.rows, num_shards)
+            if arguments.cluster_only:
+                continue
             counted = Counted()
             value, seconds, processor = evaluate(
                 MappedShards(files, counted), arguments.inducing, arguments.evaluations
@@ -193,10 +204,11 @@ def main() -> None:
             )
             first = (value, seconds) if num_shards == arguments.shards[-1] else first
         for num_workers in arguments.workers:
-            on_dask(files, num_workers, arguments, first)
+            value = on_dask(files, num_workers, arguments, first)
+            first = first or (value, None)
 
 
-def on_dask(files: list[FileShard], num_workers: int, arguments: Any, first: Any) -> None:
+def on_dask(files: list[FileShard], num_workers: int, arguments: Any, first: Any) -> float:
     here = Path(__file__).resolve().parent
     sys.path[:] = [each for each in sys.path if Path(each).resolve() != here]  # this file has the name of the package
     import distributed
@@ -208,11 +220,15 @@ def on_dask(files: list[FileShard], num_workers: int, arguments: Any, first: Any
         distributed.Client(cluster) as client,
     ):
         shards = DaskShards(client, [client.submit(file, pure=False) for file in files])
+        distributed.wait(shards.pairs)
+        before = loopback_bytes()
         value, seconds, _ = evaluate(shards, arguments.inducing, arguments.evaluations)
+        moved = (loopback_bytes() - before) / arguments.evaluations / 1e6
         peaks = client.run(peak_megabytes).values()
         print(
-            f"{num_workers} workers: {seconds:.2f} s, {max(peaks)} MB at the peak of a worker, bound differs by "
-            f"{abs(value / first[0] - 1.0):.1e} of itself",
+            f"{num_workers} workers: {seconds:.2f} s, {moved:.1f} MB on the loopback for each evaluation, "
+            f"{max(peaks)} MB at the peak of a worker, bound {value:.6f}, differs by "
+            f"{abs(value / (first or (value,))[0] - 1.0):.1e} of itself",
             flush=True,
         )
         if arguments.iterations:
@@ -220,6 +236,7 @@ def on_dask(files: list[FileShard], num_workers: int, arguments: Any, first: Any
             began = time.perf_counter()
             result = sg.fit(shards, **options)
             print(f"{num_workers} workers, fit: {time.perf_counter() - began:.1f} s, bound {result.info.bound:.6f}")
+        return value
 
 
 if __name__ == "__main__":

@@ -31,7 +31,6 @@ NOT_SAVED = {
     "NewtonGirardAdditiveKernel",
     "PolynomialKernelGrad",
     "ProductStructureKernel",
-    "RFFKernel",
     "RBFKernelGrad",
     "RBFKernelGradGrad",
     "SpectralDeltaKernel",
@@ -46,6 +45,7 @@ NOT_SAVED = {
 # What constructors need, for all others.
 ARGUMENTS = {
     "PolynomialKernel": ({"power": 2}, {"power": 3}),
+    "RFFKernel": ({"num_samples": 4, "num_dims": 3}, {"num_samples": 4, "num_dims": 3, "ard_num_dims": 3}),
     "SpectralMixtureKernel": ({"num_mixtures": 2}, {"num_mixtures": 2, "ard_num_dims": 3}),
     "IndexKernel": ({"num_tasks": 3}, {"num_tasks": 3, "rank": 2}),
     "HammingIMQKernel": ({"vocab_size": 2}, {"vocab_size": 3}),

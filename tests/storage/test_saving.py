@@ -154,7 +154,12 @@ def damage(name, array):
         (lambda d, _: kernel_of(d)["structure"].pop("options"), r"damaged.*KeyError: 'options'"),
         (lambda d, _: kernel_of(d)["structure"].update({"class": "Evil"}), "of class Evil"),
         (damage("whitened_mean", np.zeros((5, 2))), "field whitened_mean .* of shape .5, 2."),
-        (damage("whitened_mean", np.zeros(4)), "field whitened_mean .* of shape .4,., .* does not fit the others"),
+        (damage("whitened_mean", np.zeros(4)), "field whitened_root .* of shape .5, 5., .* does not fit the others"),
+        (
+            damage("inducing_points", np.zeros((4, 2))),
+            "belief is about 5 values, but has 4 inducing points or features",
+        ),
+        (damage("inducing_points", np.zeros((0, 2))), "kernel does not go with its inducing points: Without inducing"),
         (damage("whitened_mean", np.full(5, np.nan)), "whitened_mean holds values that are NaN"),
         (damage("whitened_root", np.full((5, 5), np.inf)), "whitened_root holds values that are NaN or infinite"),
         (damage("whitened_root", np.zeros((5, 5), int)), "field whitened_root"),
