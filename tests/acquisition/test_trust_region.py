@@ -6,6 +6,7 @@ import torch
 from streamgp.acquisition.trust_region import Region, draw_in_region, update_region
 from streamgp.errors import ValueRangeError
 from streamgp.optimizers import RegionRules
+from streamgp.testing.tolerances import judgement, within
 
 RULES = RegionRules()
 
@@ -104,8 +105,8 @@ def test_candidates_fill_the_box(rng):
     C = draw_in_region(2000, centre, length=0.4, lengthscale=torch.tensor([1.0, 4.0]).double(), generator=rng)
     # Sides 0.4 / 2 and 0.4 * 2, as the geometric mean of the lengthscales is 2.
     for column, half in zip(C.mT, (0.1, 0.4), strict=True):
-        assert column.min() == pytest.approx(0.5 - half, abs=0.01)
-        assert column.max() == pytest.approx(0.5 + half, abs=0.01)
+        assert column.min() == pytest.approx(0.5 - half, **within(judgement(absolute=0.01)))
+        assert column.max() == pytest.approx(0.5 + half, **within(judgement(absolute=0.01)))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from torch.testing import assert_close
 from streamgp.errors import SupportError, UnsupportedError
 from streamgp.likelihoods import Bernoulli, Gaussian, StudentT, from_gpytorch
 from streamgp.testing.likelihood_laws import LikelihoodLaws
-from streamgp.testing.tolerances import approximation, rounding
+from streamgp.testing.tolerances import approximation, judgement, rounding
 
 
 class TestWrappedBeta(LikelihoodLaws):
@@ -82,7 +82,7 @@ def test_kinks_count_in_the_expected_curvature():
     # The slope jumps by -2 / b at y, with b = 0.5: the expectation is that times the normal density there.
     # Nodes see a kink only as finely as they are spaced, 0.3 for 100 of them.
     expected = -4.0 * torch.as_tensor(scipy.stats.norm.pdf(y - mean))
-    assert_close(second, expected, rtol=0.15, atol=0.0)
+    assert_close(second, expected, **judgement(relative=0.15))
 
 
 def test_narrow_kinked_densities_are_integrated():

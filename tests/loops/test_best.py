@@ -5,6 +5,7 @@ import streamgp as sg
 from streamgp.likelihoods import Gaussian
 from streamgp.loops.best import most_wanted
 from streamgp.optimizers import Search
+from streamgp.testing.tolerances import judgement, within
 
 SMALL = Search(num_restarts=2, raw_samples=32, max_iterations=30)
 BOX = [(0.0, 10.0)]
@@ -27,7 +28,7 @@ def test_the_best_point_is_the_evaluated_one_of_largest_mean():
     optimizer = told(hill(GRID), likelihood=Gaussian(1e-4, is_learned=False))
     best = optimizer.best()
     assert best.X.tolist() == pytest.approx([6.5])
-    assert best.mean == pytest.approx(hill(torch.tensor([6.5])).item(), abs=0.05)
+    assert best.mean == pytest.approx(hill(torch.tensor([6.5])).item(), **within(judgement(absolute=0.05)))
     assert best.observed == pytest.approx(hill(torch.tensor([6.5])).item())
     assert 0 < best.std < 0.1
     assert best.probability_feasible == 1.0
@@ -39,8 +40,8 @@ def test_anywhere_the_optimum_itself_is_found(maximize):
     sign = 1.0 if maximize else -1.0
     optimizer = told(sign * hill(GRID), maximize=maximize, likelihood=Gaussian(1e-4, is_learned=False))
     best = optimizer.best(anywhere=True)
-    assert best.X.item() == pytest.approx(6.2, abs=0.05)
-    assert best.mean == pytest.approx(sign * 100.0, abs=0.1)
+    assert best.X.item() == pytest.approx(6.2, **within(judgement(absolute=0.05)))
+    assert best.mean == pytest.approx(sign * 100.0, **within(judgement(absolute=0.1)))
     assert best.observed is None
 
 
@@ -51,7 +52,7 @@ def test_the_best_point_keeps_the_constraint():
     best = optimizer.best()
     assert best.X.item() == pytest.approx(3.5)
     assert best.probability_feasible > 0.9
-    assert optimizer.best(anywhere=True).X.item() == pytest.approx(4.0, abs=0.3)
+    assert optimizer.best(anywhere=True).X.item() == pytest.approx(4.0, **within(judgement(absolute=0.3)))
 
 
 @pytest.mark.slow

@@ -16,7 +16,10 @@ from streamgp.likelihoods import (
     Volatility,
 )
 from streamgp.loops.outcomes import Constraint, Objective, Outcome, Units
-from streamgp.testing.tolerances import tolerance
+from streamgp.testing.tolerances import approximation, rounding, tolerance, within
+
+SAME = within(rounding(torch.float64))
+
 
 NAMES = {
     "gaussian": Gaussian,
@@ -83,14 +86,14 @@ def test_the_numbers_of_a_likelihood_object_are_in_the_users_units():
     ],
 )
 def test_a_bound_on_the_mean_becomes_one_on_the_latent_function(likelihood, response, latent):
-    assert Outcome.read(likelihood).latent(response, Units(4.0, 2.0)) == pytest.approx(latent, abs=1e-12)
+    assert Outcome.read(likelihood).latent(response, Units(4.0, 2.0)) == pytest.approx(latent, **SAME)
 
 
 def test_a_constraint_has_limits_in_the_units_of_the_model():
     assert Constraint(upper=6.0).limits(Units(4.0, 2.0)) == (None, 1.0)
     assert Constraint(lower=0.0, upper=6.0).limits(Units(4.0, 2.0)) == (-2.0, 1.0)
     lower, upper = Constraint(lower=0.5, likelihood="bernoulli").limits(Units())
-    assert lower == pytest.approx(0.0, abs=1e-12)
+    assert lower == pytest.approx(0.0, **SAME)
     assert upper is None
 
 
@@ -153,7 +156,7 @@ def test_outcomes_that_are_far_too_bad_count_by_their_logarithm_and_come_back(is
     assert_close(units.outside(inside), y)
     step = 1e-6
     slope = (units.outside(inside + step) - units.outside(inside - step)).abs() / (2.0 * step)
-    assert_close(units.slope(inside), slope, rtol=1e-6, atol=1e-6)
+    assert_close(units.slope(inside), slope, **approximation(1e-6, "finite differences"))
 
 
 def test_outcomes_without_a_tail_and_those_in_known_units_stay_linear():

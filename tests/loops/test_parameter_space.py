@@ -10,7 +10,7 @@ from torch.testing import assert_close
 from streamgp.acquisition import Search
 from streamgp.errors import DTypeError, OptionError, ShapeError, UnsupportedError, ValueRangeError
 from streamgp.loops import Box, Categorical, Integer, LinearConstraint, ParameterSpace, Real
-from streamgp.testing.tolerances import tolerance
+from streamgp.testing.tolerances import judgement, tolerance, within
 
 SEARCH_SPACE = {
     "rate": Real(1e-5, 1.0, log=True),
@@ -159,7 +159,7 @@ def test_the_search_finds_the_best_valid_point_and_not_the_same_twice():
     assert is_valid(SPACE, points)
     (first, second) = SPACE.show(points)
     assert (first["kind"], first["layers"]) == ("b", 3)
-    assert points[0, [0, 5]].tolist() == pytest.approx([0.3, 0.8], abs=1e-3)
+    assert points[0, [0, 5]].tolist() == pytest.approx([0.3, 0.8], **within(judgement(absolute=1e-3)))
     assert first != second
 
 
@@ -190,10 +190,10 @@ def test_linear_constraints_are_kept_by_all_points(rng):
         ]
     )
     for one in MIXTURE.show(points):
-        assert one["a"] + one["b"] + one["c"] == pytest.approx(1.0, abs=1e-5)
+        assert one["a"] + one["b"] + one["c"] == pytest.approx(1.0, **within(judgement(absolute=1e-5)))
         assert one["a"] - one["b"] <= 0.2 + 1e-5
     best = MIXTURE.show(points[60:61])[0]  # nearest to a = 1 where a - b <= 0.2 and c = 0 is not forced
-    assert best["a"] == pytest.approx(0.6, abs=0.02)
+    assert best["a"] == pytest.approx(0.6, **within(judgement(absolute=0.02)))
     with pytest.raises(ValueRangeError, match="must keep the linear constraints between parameters, but row 0"):
         MIXTURE.read({"a": 1.0, "b": 1.0, "c": 1.0, "kind": "x"})
 

@@ -18,6 +18,7 @@ from streamgp.likelihoods import Gaussian
 from streamgp.models import LatentPosterior
 from streamgp.testing.model_laws import uniform
 from streamgp.testing.problems import random_sparse_gp
+from streamgp.testing.tolerances import approximation, judgement
 
 
 class TestPosteriorOfBotorch(BotorchTestCase):
@@ -37,8 +38,8 @@ class TestPosteriorOfBotorch(BotorchTestCase):
         torch.manual_seed(0)
         mean, covariance = get_sample_moments(draw_matheron_paths(model, sample_shape=shape)(X), shape)
         posterior = model.posterior(X)
-        self.assertAllClose(mean, posterior.mean.squeeze(-1), atol=0.1)
-        self.assertAllClose(covariance, posterior.distribution.covariance_matrix, atol=0.1)
+        self.assertAllClose(mean, posterior.mean.squeeze(-1), **judgement(absolute=0.1))
+        self.assertAllClose(covariance, posterior.distribution.covariance_matrix, **judgement(absolute=0.1))
 
     def test_transforms_that_keep_the_outputs_are_applied(self):
         rng = torch.Generator().manual_seed(0)
@@ -61,4 +62,4 @@ def test_gibbon_with_pending_points_does_not_depend_on_the_units(rng):
         torch.manual_seed(0)
         function = qLowerBoundMaxValueEntropy(one, units(candidates), X_pending=units(pending))
         values.append(function(units(X)))
-    assert_close(values[1], values[0], rtol=1e-3, atol=1e-4)
+    assert_close(values[1], values[0], **approximation(1e-3, "jitter", scale=0.1))

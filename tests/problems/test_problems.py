@@ -5,7 +5,7 @@ from torch.testing import assert_close
 
 from streamgp.errors import ShapeError, ValueRangeError
 from streamgp.problems import Ackley, Branin, Hartmann6, PoissonHartmann6, PreferenceCosine, Rover
-from streamgp.testing.tolerances import tolerance
+from streamgp.testing.tolerances import approximation, tolerance, within
 
 DTYPES = [torch.float32, torch.float64]
 PROBLEMS = {
@@ -35,15 +35,21 @@ def test_values_and_bounds_are_those_of_botorch(rng, name, dtype):
     problem, reference = PROBLEMS[name], REFERENCES[name](dtype)
     X = inputs(problem, rng, 50, dtype=dtype)
     assert_close(problem.evaluate(X), reference(X), **tolerance(dtype, scale=20))
-    assert_close(problem.bounds, reference.bounds.double(), rtol=0, atol=2e-6)  # BoTorch rounds them
-    assert problem.optimum.value == pytest.approx(reference.optimal_value, abs=1e-4)
+    assert_close(problem.bounds, reference.bounds.double(), **approximation(2e-6, "printed"))  # BoTorch rounds them
+    assert problem.optimum.value == pytest.approx(
+        reference.optimal_value, **within(approximation(1e-4, "printed") | {"rtol": 0.0})
+    )
 
 
 @pytest.mark.parametrize("name", [name for name in PROBLEMS if name != "rover"])
 def test_the_optimum_is_a_peak_of_the_stated_height(rng, name):
     problem = PROBLEMS[name]
     peaks = problem.optimum.inputs
-    assert_close(problem(peaks), torch.full((len(peaks),), problem.optimum.value).double(), rtol=0, atol=1e-5)
+    assert_close(
+        problem(peaks),
+        torch.full((len(peaks),), problem.optimum.value).double(),
+        **approximation(1e-5, "printed") | {"rtol": 0.0},
+    )
     lower, upper = problem.bounds
     near = peaks.unsqueeze(1) + 0.02 * (upper - lower) * torch.randn(len(peaks), 300, problem.dim, generator=rng)
     assert (problem(near.clamp(lower, upper)) < problem.optimum.value).all()

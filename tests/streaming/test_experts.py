@@ -11,6 +11,7 @@ from streamgp.streaming.experts import (
     Expert,
     Experts,
 )
+from streamgp.testing.tolerances import rounding, within
 
 BANKS = (REAL_EXPERTS, COUNT_EXPERTS, CLASS_EXPERTS, MANY_CLASS_EXPERTS)
 
@@ -36,5 +37,5 @@ def test_steps_of_a_level_give_its_gain_in_the_long_run():
         variance = variance + step
         found = variance / (variance + 1.0)
         variance = variance * (1.0 - found)
-    assert found == pytest.approx(gain, abs=1e-9)
+    assert found == pytest.approx(gain, **within(rounding(torch.float64)))
     assert torch.equal(Experts((Expert(), Expert(level_gain=gain))).has_level, torch.tensor([0.0, 1.0]).double())

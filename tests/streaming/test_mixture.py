@@ -7,12 +7,13 @@ from scipy import stats
 from torch.testing import assert_close
 
 from streamgp.streaming.mixture import Mixture, student_log_density
+from streamgp.testing.tolerances import judgement, rounding
 
 
 def test_weights_are_products_of_densities_but_for_a_small_rate_of_switching():
     densities = torch.tensor([[0.0, -1.0, -0.5], [-0.3, 0.2, -0.1]], dtype=torch.float64)
     mixture = Mixture.even(2, 1).judged(densities)
-    assert_close(mixture.weights, torch.softmax(densities.sum(-1), 0), rtol=0.02, atol=0.02)
+    assert_close(mixture.weights, torch.softmax(densities.sum(-1), 0), **judgement(absolute=0.02))
     assert float(mixture.weights.sum()) == pytest.approx(1.0)
 
 
@@ -49,7 +50,9 @@ def test_a_mixture_whose_scale_is_not_learned_is_gaussian():
 def test_log_densities_are_those_of_scipy(degrees):
     error = np.array([-2.0, 0.1, 7.0])
     law = stats.norm(scale=1.5) if math.isinf(degrees) else stats.t(degrees, scale=1.5)
-    np.testing.assert_allclose(student_log_density(error, np.array(2.25), degrees), law.logpdf(error), rtol=1e-12)
+    np.testing.assert_allclose(
+        student_log_density(error, np.array(2.25), degrees), law.logpdf(error), **rounding(torch.float64)
+    )
 
 
 def test_intervals_of_plain_noise_cover_what_they_promise_and_follow_noise_that_grows():

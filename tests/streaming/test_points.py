@@ -8,6 +8,7 @@ from streamgp.streaming import StreamLearner, StreamSettings
 from streamgp.streaming.bank import Bank
 from streamgp.streaming.experts import Expert, Experts
 from streamgp.streaming.points import Usage, follow
+from streamgp.testing.tolerances import approximation, tolerance
 
 NOISE = torch.full((1, 1, 1), 0.01, dtype=torch.float64)
 
@@ -29,8 +30,8 @@ def test_a_point_that_joins_changes_no_prediction(rng):
     joined = bank.joined(torch.tensor([[3.6]], dtype=torch.float64))
     W = torch.linspace(-1.0, 5.0, 20, dtype=torch.float64).unsqueeze(-1)
     assert joined.num_inducing == bank.num_inducing + 1
-    assert_close(joined.see(W).mean, bank.see(W).mean, rtol=1e-6, atol=1e-6)
-    assert_close(joined.see(W).variance, bank.see(W).variance, rtol=1e-6, atol=1e-6)
+    assert_close(joined.see(W).mean, bank.see(W).mean, **tolerance(W.dtype))
+    assert_close(joined.see(W).variance, bank.see(W).variance, **tolerance(W.dtype))
 
 
 def test_an_exchange_equals_carrying_the_belief_to_the_new_points(rng):
@@ -43,8 +44,8 @@ def test_an_exchange_equals_carrying_the_belief_to_the_new_points(rng):
         constant=bank.constant, level_noise=bank.level_noise,
     )  # fmt: skip
     carried = bank.carried(there)
-    assert_close(exchanged.see(X).mean, carried.see(X).mean, rtol=1e-4, atol=1e-4)
-    assert_close(exchanged.see(X).variance, carried.see(X).variance, rtol=1e-4, atol=1e-4)
+    assert_close(exchanged.see(X).mean, carried.see(X).mean, **approximation(1e-6, "jitter"))
+    assert_close(exchanged.see(X).variance, carried.see(X).variance, **approximation(1e-6, "jitter"))
 
 
 def test_an_input_that_the_points_explain_does_not_become_one(rng):

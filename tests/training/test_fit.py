@@ -20,7 +20,7 @@ from streamgp.errors import (
 from streamgp.likelihoods import Bernoulli, Binomial, Gaussian, NegativeBinomial, Poisson, Preference, StudentT
 from streamgp.testing.conditioning_laws import DTYPES
 from streamgp.testing.gpytorch_models import SVGP
-from streamgp.testing.tolerances import tolerance
+from streamgp.testing.tolerances import approximation, evidence_jitter, judgement, tolerance, within
 from streamgp.training import Minibatches
 
 
@@ -47,7 +47,9 @@ def test_it_learns_a_function_and_its_noise_in_the_dtype_of_the_data(rng, dtype)
     assert result.info.num_inducing == result.gp.num_inducing == 30
     assert result.info.is_converged
     assert result.info.num_evaluations >= len(result.info.history) - 1
-    assert result.info.history[-1] == pytest.approx(result.info.bound + result.info.log_prior, abs=0.05)
+    assert result.info.history[-1] == pytest.approx(
+        result.info.bound + result.info.log_prior, **within(approximation(1e-6, "iteration"))
+    )
 
 
 def test_the_belief_is_the_optimal_one_for_the_hyperparameters(rng):
@@ -65,7 +67,8 @@ def test_with_a_point_for_each_input_it_is_the_exact_gp_at_its_best(rng):
     result = sg.fit(X, y, num_inducing=40, priors=None, tolerance=1e-8)
     covariance = result.gp.kernel(X).to_dense() + result.likelihood.noise_variance * torch.eye(40)
     exact = torch.distributions.MultivariateNormal(result.gp.mean(X), covariance).log_prob(y)
-    assert result.info.bound == pytest.approx(exact.item(), abs=1e-4)
+    near = evidence_jitter(covariance, y - result.gp.mean(X), result.gp.process.jitter)
+    assert result.info.bound == pytest.approx(exact.item(), **within(near))
     assert result.info.trace_slack < 1e-4
 
 
@@ -161,13 +164,13 @@ def test_frozen_parameters_stay_and_constraints_hold(rng):
     kernel.raw_outputscale.requires_grad_(False)
     likelihood = Gaussian(0.123, is_learned=False)
     result = sg.fit(X, y, kernel=kernel, likelihood=likelihood, num_inducing=10)
-    assert result.gp.kernel.outputscale.item() == pytest.approx(1.7, rel=1e-6)
+    assert result.gp.kernel.raw_outputscale.item() == kernel.raw_outputscale.item()
     assert result.likelihood.noise_variance == 0.123
     assert (result.gp.kernel.base_kernel.lengthscale >= 0.4).all()
     assert (result.gp.kernel.base_kernel.lengthscale <= 0.5).all()
     assert "kernel.raw_outputscale" in result.frozen
     again = sg.fit(X, y, start=result)
-    assert again.gp.kernel.outputscale.item() == pytest.approx(1.7, rel=1e-6)
+    assert again.gp.kernel.raw_outputscale.item() == kernel.raw_outputscale.item()
 
 
 @pytest.mark.parametrize("priors", ["dim_scaled", "paper", "half_cauchy", None])
@@ -230,7 +233,7 @@ def test_a_warm_start_keeps_the_scaling(rng):
     cold = sg.fit(100 * X, 50 * y, num_inducing=10, standardize=True)
     warm = sg.fit(100 * X, 50 * y, start=cold, num_inducing=10)
     assert warm.scaling is cold.scaling
-    assert_close(warm.predict(100 * X).mean, cold.predict(100 * X).mean, rtol=0.05, atol=2.0)
+    assert_close(warm.predict(100 * X).mean, cold.predict(100 * X).mean, **judgement(relative=0.05, absolute=2.0))
 
 
 @pytest.mark.slow
@@ -241,11 +244,13 @@ def test_standardisation_is_undone_exactly(rng):
     shift, spread = targets.mean(), targets.std(correction=0)
     scaled = (inputs - inputs.mean(0)) / inputs.std(0, correction=0)
     plain = sg.fit(scaled, (targets - shift) / spread, num_inducing=10)
-    assert_close(result.predict(inputs).mean, shift + spread * plain.predict(scaled).mean, rtol=1e-6, atol=1e-6)
+    near = tolerance(X.dtype, scale=float(targets.abs().max()))
+    assert_close(result.predict(inputs).mean, shift + spread * plain.predict(scaled).mean, **near)
     expected = spread**2 * plain.predict(scaled, covariance=True).covariance
-    assert_close(result.predict(inputs, covariance=True).covariance, expected, rtol=1e-6, atol=1e-4)
+    near = tolerance(X.dtype, scale=float(spread**2))
+    assert_close(result.predict(inputs, covariance=True).covariance, expected, **near)
     density = plain.log_predictive_density(scaled, (targets - shift) / spread) - spread.log()
-    assert_close(result.log_predictive_density(inputs, targets), density, rtol=1e-6, atol=1e-6)
+    assert_close(result.log_predictive_density(inputs, targets), density, **tolerance(X.dtype))
 
 
 def test_unscaled_inputs_are_warned_of_with_the_remedy(rng):
@@ -310,7 +315,8 @@ def test_a_few_observations_are_enough(rng, n):
 def test_constant_targets_are_predicted(rng, value):
     X, _, _ = waves(rng, 30)
     result = sg.fit(X, torch.full((30,), value, dtype=torch.float64), num_inducing=10)
-    assert_close(result.predict(X).mean, torch.full((30,), value, dtype=torch.float64), rtol=1e-3, atol=0.05)
+    expected = torch.full((30,), value, dtype=torch.float64)
+    assert_close(result.predict(X).mean, expected, **tolerance(X.dtype, scale=1.0 + abs(value)))
 
 
 def test_duplicate_rows_are_no_obstacle(rng):
@@ -324,7 +330,7 @@ def test_all_rows_equal(rng):
     X = torch.full((20, 2), 0.3, dtype=torch.float64)
     y = torch.randn(20, generator=rng, dtype=torch.float64)
     result = sg.fit(X, y)
-    assert result.predict(X[:1]).mean.item() == pytest.approx(y.mean().item(), abs=0.3)
+    assert result.predict(X[:1]).mean.item() == pytest.approx(y.mean().item(), **within(tolerance(X.dtype)))
 
 
 def test_a_hundred_dimensions(rng):

@@ -5,7 +5,7 @@ from gpytorch.means import ConstantMean
 from torch.testing import assert_close
 
 from streamgp.likelihoods import Bernoulli, Gaussian, Poisson, Preference, StudentT
-from streamgp.testing.tolerances import tolerance
+from streamgp.testing.tolerances import regression_condition, rounding, tolerance
 from streamgp.training.collapsed import collapsed_bound
 from streamgp.training.features import Observed, observed_features
 from streamgp.training.parameters import Hyperparameters, hyperparameter_space
@@ -40,7 +40,8 @@ def test_for_gaussian_observations_it_equals_the_collapsed_bound(rng, num_induci
     sites, is_converged = optimal_sites(setting, data)
     assert is_converged
     expected = collapsed_bound(setting, data, torch.tensor(0.3, dtype=torch.float64))
-    assert_close(sites_bound(setting, data, sites), expected, rtol=1e-6, atol=1e-6)
+    same = rounding(torch.float64, condition=regression_condition(10, 0.3))
+    assert_close(sites_bound(setting, data, sites), expected, **same)
 
 
 @pytest.mark.parametrize(("likelihood", "targets"), CASES)

@@ -15,19 +15,33 @@ which of these it is.
 draws exceeds; with the fixed seeds of the tests, it passes always or never.
 
 *Judgement.* A result that must be good and not exact (an optimum found, a fit near the truth, a share of a sample) is
-compared with a number in the test itself, as that number is the claim. The laws in `streamgp.testing` and the tests of
-`linalg`, `gp` and `conditioning` have hardly any other literal tolerances. Tests of training and of what is built on it
-have some that are rounding or approximations and still written as numbers; new ones use the functions below.
+compared with a number in the test itself, as that number is the claim. Where it is a tolerance, `judgement` says so.
+
+Tests hold no other literal tolerances; `tests/test_tolerances.py` looks for them.
 """
 
+import math
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
+from torch import Tensor
 
 if TYPE_CHECKING:
     from streamgp.conditioning import SparseGP
 
-__all__ = ["approximation", "belief_rounding", "rounding", "sampling", "tolerance"]
+__all__ = [
+    "approximation",
+    "belief_rounding",
+    "convergence",
+    "evidence_jitter",
+    "judgement",
+    "prediction_jitter",
+    "regression_condition",
+    "rounding",
+    "sampling",
+    "tolerance",
+    "within",
+]
 
 # Rounding errors of sums of n products grow between sqrt(n) and n units in the last place, and the sums here have
 # tens of terms, a few one after the other. Values of exp and log are off by a few units.
@@ -78,17 +92,73 @@ def belief_rounding(*gps: "SparseGP", scale: float = 1.0) -> dict[str, Any]:
     return rounding(gps[0].inducing_points.dtype, condition=largest / smallest, scale=scale)
 
 
+def regression_condition(num_rows: int, noise_variance: float, *, prior_variance: float = 1.0) -> float:
+    r"""Most that the condition number of $K + \sigma^2 I$ can be, and that of $I + \Phi \Phi^\top / \sigma^2$.
+
+    Args:
+        num_rows: Number of observations, whose kernel matrix has a trace of that times the variance.
+        noise_variance: That of each, $\sigma^2$.
+        prior_variance: That of the function.
+    """
+    return 1.0 + num_rows * prior_variance / noise_variance
+
+
+def evidence_jitter(covariance: Tensor, residual: Tensor, jitter: float) -> dict[str, Any]:
+    r"""Tolerance of a bound with inducing points at all inputs, beside the log marginal likelihood.
+
+    Jitter $\epsilon$ on $A = K + \sigma^2 I$ moves $\log \mathcal{N}(r; 0, A)$ by $\frac{1}{2} \epsilon (\alpha^\top
+    \alpha - \mathrm{tr}\, A^{-1})$ with $\alpha = A^{-1} r$, and leaves at most half of $\epsilon / \sigma^2$ a row.
+
+    Args:
+        covariance: The matrix $A$.
+        residual: Targets less the mean, $r$.
+        jitter: What is added to the diagonal, $\epsilon$.
+    """
+    inverse = torch.linalg.inv(covariance.detach())
+    amount = jitter * (inverse.diagonal().sum() + (inverse @ residual.detach()).square().sum())
+    return {"rtol": 0.0, "atol": float(amount)}
+
+
+def prediction_jitter(covariance: Tensor, residual: Tensor, jitter: float) -> dict[str, Any]:
+    r"""Tolerance of means at the observed inputs, which are the inducing points, beside those of an exact GP.
+
+    They are $K A^{-1} r$, and jitter $\epsilon$ on $K$ and $A$ changes them by at most $2 \epsilon \|A^{-1} r\|$.
+
+    Args:
+        covariance: The matrix $A$.
+        residual: Targets less the mean, $r$.
+        jitter: What is added to the diagonal, $\epsilon$.
+    """
+    return {"rtol": 0.0, "atol": 2.0 * jitter * float(torch.linalg.solve(covariance, residual).norm())}
+
+
+def convergence(decrease: float, *, curvature: float) -> dict[str, Any]:
+    r"""Tolerance of an optimum where a search has stopped as its values no longer improve.
+
+    Near an optimum they are $\frac{1}{2} c (x - x^*)^2$ from the best one.
+
+    Args:
+        decrease: The improvement at which the search stops.
+        curvature: The second derivative, $c$; the smallest of them, if there are several.
+    """
+    return {"rtol": 0.0, "atol": math.sqrt(2.0 * decrease / curvature)}
+
+
 def approximation(
-    amount: float, reason: Literal["jitter", "iteration", "quadrature", "printed", "finite differences", "model"]
+    amount: float,
+    reason: Literal["jitter", "iteration", "quadrature", "printed", "finite differences", "model"],
+    *,
+    scale: float = 1.0,
 ) -> dict[str, Any]:
     """Return `rtol` and `atol` for numbers that differ by a known amount in exact arithmetic.
 
     Args:
-        amount: The difference, relative to the values and to one.
+        amount: The difference, relative to the values and to their scale.
         reason: Where it comes from.
+        scale: Size of the numbers compared; multiplies the absolute tolerance.
     """
     del reason  # for the reader
-    return {"rtol": amount, "atol": amount}
+    return {"rtol": amount, "atol": amount * scale}
 
 
 def sampling(standard_error: float) -> dict[str, Any]:
@@ -98,3 +168,18 @@ def sampling(standard_error: float) -> dict[str, Any]:
         standard_error: That of the average.
     """
     return {"rtol": 0.0, "atol": _NUM_STANDARD_ERRORS * standard_error}
+
+
+def judgement(*, absolute: float = 0.0, relative: float = 0.0) -> dict[str, Any]:
+    """Return `rtol` and `atol` for a result that must be good and not exact: the numbers are the claim.
+
+    Args:
+        absolute: How far it may be away.
+        relative: The same, relative to the values.
+    """
+    return {"rtol": relative, "atol": absolute}
+
+
+def within(tolerances: dict[str, Any]) -> dict[str, Any]:
+    """The same tolerances under the names that `pytest.approx` has for them."""
+    return {"rel": tolerances["rtol"], "abs": tolerances["atol"]}

@@ -1,7 +1,9 @@
 import matplotlib as mpl
 import numpy as np
+import torch
 
 from streamgp.experiments.analysis.drawing import draw_trials, ink, new_picture
+from streamgp.testing.tolerances import rounding
 
 
 def test_ink_is_the_colour_of_text_where_it_is_asked_for():
@@ -18,7 +20,7 @@ def test_trials_are_drawn_as_their_mean_with_its_interval():
     # Of two values, the standard error of the mean is half their distance; t with one degree of freedom is 12.706.
     (band,) = axes.collections
     extents = [0.0, 5.0 - 2.0 * 12.7062, 2.0, 5.0 + 2.0 * 12.7062]
-    np.testing.assert_allclose(band.get_datalim(axes.transData).extents, extents, rtol=1e-5)
+    np.testing.assert_allclose(band.get_datalim(axes.transData).extents, extents, **rounding(torch.float32))
 
 
 def test_one_trial_has_no_band():

@@ -5,6 +5,7 @@ import torch
 from torch.testing import assert_close
 
 from streamgp.experiments.baselines.sabr import simulate_sabr
+from streamgp.testing.tolerances import judgement, within
 
 
 def test_returns_are_those_of_eulers_scheme_with_prices():
@@ -25,4 +26,4 @@ def test_returns_are_those_of_eulers_scheme_with_prices():
 
 def test_returns_have_the_volatility_as_standard_deviation():
     found = simulate_sabr(20_000, torch.Generator().manual_seed(0), volatility_of_volatility=0.5)
-    assert float((found.values / found.volatility).std()) == pytest.approx(1.0, abs=0.02)
+    assert float((found.values / found.volatility).std()) == pytest.approx(1.0, **within(judgement(absolute=0.02)))

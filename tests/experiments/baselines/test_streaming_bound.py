@@ -6,7 +6,7 @@ import torch
 from torch.testing import assert_close
 
 from streamgp.experiments.baselines.streaming_bound import StreamParameters, streaming_bound
-from streamgp.testing.tolerances import tolerance
+from streamgp.testing.tolerances import rounding, tolerance, within
 
 JITTER = 1e-6
 
@@ -64,7 +64,9 @@ def test_without_a_carried_site_it_is_the_collapsed_bound_of_sparse_regression(r
     X, y = rows(rng, 8)
     new = parameters(points(0.5, 1.5, 2.5, 3.5))
     bound = streaming_bound(new, None, X, y=y, jitter=JITTER)
-    assert float(bound.value) == pytest.approx(dense_bound(None, new, X, y), rel=1e-9)
+    assert float(bound.value) == pytest.approx(
+        dense_bound(None, new, X, y), **within(rounding(torch.float64, condition=1e3))
+    )
     assert float(bound.lost_trace) == 0.0
 
 
@@ -80,7 +82,7 @@ def test_with_a_carried_site_it_differs_from_the_dense_bound_by_a_constant_of_th
     found = [
         float(streaming_bound(new, old, X, y=y, jitter=JITTER).value) - dense_bound(old, new, X, y) for new in settings
     ]
-    assert found == pytest.approx([found[0]] * len(found), rel=1e-6)
+    assert found == pytest.approx([found[0]] * len(found), **within(tolerance(torch.float64)))
 
 
 def test_two_blocks_at_the_same_points_give_the_site_of_both_at_once(rng):
@@ -91,7 +93,7 @@ def test_two_blocks_at_the_same_points_give_the_site_of_both_at_once(rng):
     once = streaming_bound(same, None, X, y=y, jitter=0.0).site
     assert_close(twice.site.precision, once.precision, **tolerance(torch.float64, scale=100.0))
     assert_close(twice.site.pull, once.pull, **tolerance(torch.float64, scale=100.0))
-    assert float(twice.lost_trace) == pytest.approx(0.0, abs=1e-9)
+    assert float(twice.lost_trace) == pytest.approx(0.0, **within(rounding(torch.float64, condition=1e4)))
 
 
 def test_jitter_takes_some_of_what_was_known_with_every_block(rng):

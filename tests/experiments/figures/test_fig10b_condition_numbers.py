@@ -5,6 +5,7 @@ import pytest
 from streamgp.experiments.figures.fig10b_condition_numbers import FIGURE
 from streamgp.testing.figure_laws import FigureLaws
 from streamgp.testing.made_records import make_records
+from streamgp.testing.tolerances import approximation, within
 
 AS_CLAIMED = {"exact": 8.0, "exact-shared": 7.0, "pseudo-data": 4.0, "pseudo-data-jittered": 3.5, "conditioned": 1.0}
 
@@ -36,9 +37,9 @@ def test_the_verdict_follows_from_the_records(changed, verdict):
 def test_parts_of_the_difference_add_up_to_it():
     _, shares = FIGURE.tables(records_of(dict.fromkeys(AS_CLAIMED, 2.0) | {"exact": 8.0, "exact-shared": 3.0}, 5))
     gains = [float(row[1].split()[0]) for row in shares.rows]
-    assert sum(gains[:3]) == pytest.approx(gains[3], abs=0.02)
+    assert sum(gains[:3]) == pytest.approx(gains[3], **within(approximation(0.02, "printed") | {"rtol": 0.0}))
     percents = [float(row[2].removesuffix(" %")) for row in shares.rows[:4]]
-    assert sum(percents[:3]) == pytest.approx(percents[3], abs=2.0)
+    assert sum(percents[:3]) == pytest.approx(percents[3], **within(approximation(2.0, "printed") | {"rtol": 0.0}))
     assert percents[0] > 75.0
 
 

@@ -2,6 +2,7 @@ import pytest
 
 from streamgp.experiments.analysis.drawing import PALETTE
 from streamgp.experiments.report.themes import DARK, LIGHT, TEXT_PAIRS, contrast
+from streamgp.testing.tolerances import approximation, within
 
 # WCAG 2.2, level AA: of text, and of the parts of pictures and of controls that carry meaning.
 TEXT, GRAPHICS = 4.5, 3.0
@@ -17,7 +18,7 @@ TEXT, GRAPHICS = 4.5, 3.0
     ],
 )
 def test_contrast_is_the_ratio_of_wcag(first, second, ratio):
-    assert contrast(first, second) == pytest.approx(ratio, abs=0.005)
+    assert contrast(first, second) == pytest.approx(ratio, **within(approximation(0.005, "printed") | {"rtol": 0.0}))
     assert contrast(second, first) == contrast(first, second)
 
 

@@ -3,6 +3,7 @@ import pytest
 
 from streamgp.experiments.schema.record_lines import as_json
 from streamgp.experiments.studies.bananas import STUDY, BananasSettings
+from streamgp.testing.tolerances import approximation, within
 
 SETTINGS = BananasSettings(num_batches=2, num_inducing=4, grid_size=5)
 pytestmark = pytest.mark.usefixtures("data_directory")
@@ -18,6 +19,6 @@ def test_outcomes_have_maps_and_scores_after_every_batch(method):
     assert probability.min() >= 0 < probability.max() <= 1
     assert sum(outcome["strip_sizes"]) == 4900
     accuracy = np.array(outcome["strip_accuracy"]) @ np.array(outcome["strip_sizes"]) / 4900
-    assert accuracy == pytest.approx(outcome["accuracy"], abs=1e-3)
+    assert accuracy == pytest.approx(outcome["accuracy"], **within(approximation(1e-3, "printed")))
     assert outcome["accuracy"][-1] > outcome["accuracy"][0]
     assert len(outcome["classes"]) == len(outcome["inputs"]) == 400

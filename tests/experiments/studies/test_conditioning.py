@@ -3,6 +3,7 @@ import pytest
 
 from streamgp.experiments.schema.record_lines import as_json
 from streamgp.experiments.studies.conditioning import STUDY, ConditioningSettings
+from streamgp.testing.tolerances import judgement, within
 
 SETTINGS = ConditioningSettings(
     num_first=30,
@@ -20,8 +21,10 @@ SETTINGS = ConditioningSettings(
 def test_a_conditioned_sparse_gp_is_close_to_an_exact_one_before_and_after():
     exact, sparse = (as_json(STUDY.run("function", method, 0, SETTINGS)) for method in ("reference", "conditioned"))
     assert np.array(exact["mean"]).shape == np.array(exact["deviation"]).shape == (2, 15)
-    assert np.array(sparse["mean"]) == pytest.approx(np.array(exact["mean"]), abs=0.05)
-    assert np.array(sparse["deviation"]) == pytest.approx(np.array(exact["deviation"]), abs=0.05)
+    assert np.array(sparse["mean"]) == pytest.approx(np.array(exact["mean"]), **within(judgement(absolute=0.05)))
+    assert np.array(sparse["deviation"]) == pytest.approx(
+        np.array(exact["deviation"]), **within(judgement(absolute=0.05))
+    )
     assert len(exact["inputs"]) == len(exact["targets"]) == 38
     assert exact["inputs"] == sparse["inputs"]
 
@@ -40,6 +43,6 @@ def test_volatility_is_predicted_before_and_after(method):
     assert np.array(outcome["mean"]).min() > 0
     errors = np.subtract(outcome["mean"][1], outcome["truth"])
     assert outcome["rmse"][1] == pytest.approx(
-        [np.sqrt(np.mean(errors[:30] ** 2)), np.sqrt(np.mean(errors[30:] ** 2))], rel=1e-2
+        [np.sqrt(np.mean(errors[:30] ** 2)), np.sqrt(np.mean(errors[30:] ** 2))], **within(judgement(relative=1e-2))
     )
     assert np.shape(outcome["nll"]) == (2, 2)

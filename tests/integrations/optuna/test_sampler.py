@@ -26,6 +26,7 @@ from optuna.trial import TrialState  # noqa: E402
 
 from streamgp.integrations.optuna import StreamGPSampler  # noqa: E402
 from streamgp.integrations.optuna import sampler as sampler_module  # noqa: E402
+from streamgp.testing.tolerances import judgement, within  # noqa: E402
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
@@ -111,7 +112,7 @@ def test_a_suggestion_depends_on_the_storage_and_not_on_what_the_sampler_has_see
 def test_maximising_the_negative_suggests_the_same():
     low, high = run(parabola, 6), run(lambda trial: -parabola(trial), 6, direction="maximize")
     for one, other in zip(params_of(low), params_of(high), strict=True):
-        assert one == pytest.approx(other, abs=1e-4)
+        assert one == pytest.approx(other, **within(judgement(absolute=1e-4)))
 
 
 def corner(trial):

@@ -8,6 +8,7 @@ from gpytorch.kernels import RBFKernel, ScaleKernel
 
 import streamgp as sg
 from streamgp.errors import DatasetError, DTypeError, ShapeError, UnsupportedError, ValueRangeError
+from streamgp.testing.tolerances import rounding, within
 from streamgp.training.data import Rows
 from streamgp.training.sharding import MappedShards, overview_of, sample_of
 
@@ -81,7 +82,7 @@ def test_shards_may_be_functions_that_load_and_run_on_threads(data):
     here = sg.fit(shards, map=map, **options)
     with ThreadPoolExecutor(2) as pool:
         there = sg.fit([lambda s=s: s for s in shards], map=pool.map, **options)
-    assert there.info.bound == pytest.approx(here.info.bound, rel=1e-8)
+    assert there.info.bound == pytest.approx(here.info.bound, **within(rounding(torch.float64, condition=1e4)))
     assert here.scaling is not None
 
 
