@@ -1,6 +1,7 @@
 """The errors of the library: each derives from `StreamGPError` and from the built-in it resembles."""
 
 __all__ = [
+    "ArgumentTypeError",
     "ClusterError",
     "ConvergenceError",
     "DTypeError",
@@ -30,8 +31,12 @@ class ShapeError(StreamGPError, ValueError):
     """A tensor has the wrong number of axes or the wrong size along one."""
 
 
-class DTypeError(StreamGPError, TypeError):
-    """A tensor has the wrong type of number, or is not a tensor at all."""
+class ArgumentTypeError(StreamGPError, TypeError):
+    """An argument is an object of the wrong kind."""
+
+
+class DTypeError(ArgumentTypeError):
+    """A tensor has the wrong type of number, is on the wrong device, or is not made of numbers at all."""
 
 
 class ValueRangeError(StreamGPError, ValueError):

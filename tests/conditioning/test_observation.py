@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from streamgp.conditioning.observation import Observation
-from streamgp.errors import DTypeError, OptionError, ShapeError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, DTypeError, OptionError, ShapeError, ValueRangeError
 from streamgp.likelihoods import Gaussian, Poisson
 
 LIKE = torch.zeros(1, 2, dtype=torch.float64)
@@ -45,7 +45,7 @@ def test_a_noise_matrix_that_is_not_symmetric_is_refused():
 
 
 def test_a_foreign_likelihood_is_refused_with_a_remedy():
-    with pytest.raises(DTypeError, match=r"likelihood must be a name or one of streamgp.likelihoods, but is a float"):
+    with pytest.raises(ArgumentTypeError, match=r"likelihood must be a name .*, but is a float"):
         read(X, Y, likelihood=1.0)
 
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from streamgp import likelihoods
-from streamgp.errors import DTypeError, OptionError
+from streamgp.errors import ArgumentTypeError, OptionError
 from streamgp.likelihoods import (
     AbstractLikelihood,
     AbstractMultiLatentLikelihood,
@@ -36,7 +36,7 @@ def test_objects_are_read_as_they_are():
     likelihood = Poisson(2.0)
     assert read_likelihood(likelihood) is likelihood
     assert isinstance(read_likelihood("gaussian"), Gaussian)
-    with pytest.raises(DTypeError, match=r"must be a name or one of streamgp.likelihoods, but is a NoneType"):
+    with pytest.raises(ArgumentTypeError, match=r"must be a name or one of streamgp.likelihoods, but is a NoneType"):
         read_likelihood(None)
 
 

@@ -4,7 +4,7 @@ import torch
 from torch.testing import assert_close
 
 from streamgp.checks import to_double
-from streamgp.errors import DTypeError, ShapeError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, DTypeError, ShapeError, ValueRangeError
 from streamgp.loops.box import Box
 from streamgp.testing.tolerances import tolerance
 
@@ -55,7 +55,7 @@ def test_a_point_that_rounding_moved_past_the_edge_is_put_on_it():
         (torch.zeros(3, 2), ShapeError, r"shape \(2, d\), lower ends in the first row .* but has shape \(3, 2\)"),
         ([(0.0, 1.0, 2.0)], ShapeError, r"one pair \(lower, upper\) for each dimension, but has shape \(1, 3\)"),
         ([], ShapeError, r"but has shape \(0,\)"),
-        ("unit", DTypeError, "but is a str"),
+        ("unit", ArgumentTypeError, "but is a str"),
         ([(0.0, 1.0), (2.0,)], DTypeError, "bounds is a list that cannot be read"),
         ([(0.0, 1.0), (2.0, 2.0)], ValueRangeError, "but dimension 1 goes from 2 to 2"),
         ([(0.0, float("inf"))], ValueRangeError, "bounds must be finite"),

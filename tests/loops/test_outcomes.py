@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from streamgp.errors import DTypeError, OptionError, UnsupportedError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, OptionError, UnsupportedError, ValueRangeError
 from streamgp.likelihoods import (
     Bernoulli,
     Binomial,
@@ -102,7 +102,7 @@ def test_a_constraint_has_limits_in_the_units_of_the_model():
     [
         (lambda: Outcome.read("normal"), OptionError, "must be one of .*'gaussian'.*but is 'normal'"),
         (lambda: Outcome.read("binomial"), OptionError, r"Pass streamgp.likelihoods.Binomial\(total_count\)"),
-        (lambda: Outcome.read(3), DTypeError, "must be a name or one of streamgp.likelihoods, but is a int"),
+        (lambda: Outcome.read(3), ArgumentTypeError, "must be a name or one of streamgp.likelihoods, but is a int"),
         (lambda: Outcome.read(Volatility()), UnsupportedError, "there is nothing to look for"),
         (
             lambda: Outcome.read(Poisson(torch.ones(3))).check_constants(None),

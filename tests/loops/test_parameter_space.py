@@ -8,7 +8,7 @@ from botorch.models.deterministic import GenericDeterministicModel
 from torch.testing import assert_close
 
 from streamgp.acquisition import Search
-from streamgp.errors import DTypeError, OptionError, ShapeError, UnsupportedError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, OptionError, ShapeError, UnsupportedError, ValueRangeError
 from streamgp.loops import Box, Categorical, Integer, LinearConstraint, ParameterSpace, Real
 from streamgp.testing.tolerances import judgement, tolerance, within
 
@@ -98,7 +98,7 @@ def test_a_table_of_pandas_is_read():
     [
         (lambda: SPACE.read({"rate": 0.1}), OptionError, "needs a value of 'kind'"),
         (lambda: SPACE.read([[0.1, "a"]]), ShapeError, "must have 4 values in each row"),
-        (lambda: SPACE.read("water"), DTypeError, "must be a dictionary, a list of them"),
+        (lambda: SPACE.read("water"), ArgumentTypeError, "must be a dictionary, a list of them"),
         (lambda: SPACE.fixing({"color": 1}), OptionError, "fixed names 'color'"),
         (lambda: ParameterSpace({}), ValueRangeError, "at least one parameter"),
     ],

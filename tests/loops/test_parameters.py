@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from streamgp.errors import DTypeError, UnsupportedError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, UnsupportedError, ValueRangeError
 from streamgp.loops.parameters import Categorical, Integer, Ordinal, Real
 from streamgp.testing.tolerances import judgement, rounding, tolerance, within
 
@@ -112,12 +112,12 @@ def test_of_many_values_those_at_doubling_distances_are_tried():
     [
         (lambda: Real(1.0, 1.0), ValueRangeError, "must be below the greatest, but it goes from 1 to 1"),
         (lambda: Real(0.0, 1.0, log=True), ValueRangeError, "logarithmic scale must be positive"),
-        (lambda: Real(0.0, math.inf), DTypeError, "finite numbers"),
+        (lambda: Real(0.0, math.inf), ArgumentTypeError, "finite numbers"),
         (lambda: Real(0.0, 1.0, step=2.0), ValueRangeError, "fit into the range 0 to 1, but is 2"),
         (lambda: Categorical(["only"]), ValueRangeError, "at least two values"),
-        (lambda: Categorical("water"), DTypeError, "takes a list of values"),
+        (lambda: Categorical("water"), ArgumentTypeError, "takes a list of values"),
         (lambda: Real(0.0, 1.0).encode(1.5, "dose"), ValueRangeError, "'dose' must lie between 0 and 1, but is 1.5"),
-        (lambda: Real(0.0, 1.0).encode("much", "dose"), DTypeError, "'dose' must be a number, but is 'much'"),
+        (lambda: Real(0.0, 1.0).encode("much", "dose"), ArgumentTypeError, "'dose' must be a number, but is 'much'"),
         (lambda: Categorical(["a", "b"]).encode("c", "kind"), ValueRangeError, "must be one of .* but is 'c'"),
         (lambda: Real(0.0, 1.0).all_columns(), UnsupportedError, "more values than could be listed"),
     ],

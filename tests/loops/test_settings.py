@@ -2,7 +2,7 @@ import pytest
 
 import streamgp as sg
 from streamgp.acquisition import Search
-from streamgp.errors import DTypeError, OptionError, UnsupportedError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, OptionError, UnsupportedError, ValueRangeError
 from streamgp.loops.settings import Training, check_kernel, read_constraints, read_refit
 
 BOX = [(0.0, 1.0), (0.0, 1.0)]
@@ -51,8 +51,8 @@ def test_the_search_refuses_numbers_that_are_none():
     ("call", "error", "sentence"),
     [
         (lambda: read_refit(0.5), OptionError, "or a whole number, but is 0.5"),
-        (lambda: check_kernel("rbf"), DTypeError, "kernel must be a kernel of GPyTorch, but is a str"),
-        (lambda: read_constraints([1.0]), DTypeError, "a list of streamgp.Constraint, but has a float"),
+        (lambda: check_kernel("rbf"), ArgumentTypeError, "kernel must be a kernel of GPyTorch, but is a str"),
+        (lambda: read_constraints([1.0]), ArgumentTypeError, "a list of streamgp.Constraint, but has a float"),
         (lambda: Training(beta=0.0), ValueRangeError, "beta"),
         (lambda: Training(num_starts=0), ValueRangeError, "num_starts"),
         (lambda: Training(max_iterations=0), ValueRangeError, "max_iterations"),

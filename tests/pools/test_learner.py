@@ -9,7 +9,7 @@ import streamgp as sg
 from streamgp.acquisition import IntegratedVariance, integrated_variance
 from streamgp.acquisition.rules.names import POOL_RULES
 from streamgp.acquisition.rules.pool_rules import AbstractThresholdRule
-from streamgp.errors import DTypeError, OptionError, ShapeError, SupportError, UnsupportedError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, OptionError, ShapeError, SupportError, UnsupportedError, ValueRangeError
 from streamgp.likelihoods import Binomial, Gaussian
 from streamgp.pools import Training
 from streamgp.testing.tolerances import approximation, judgement, sampling
@@ -269,7 +269,7 @@ def test_members_go_by_their_names(country, tmp_path):
         learner.tell(chosen[0], 3.0)
     with pytest.raises(ValueRangeError, match=r"There is no member 'V4' in the pool. Did you mean 'V\d\d'"):
         learner.tell(["V4"], [3.0])
-    with pytest.raises(DTypeError, match="Members of this pool have numbers and no names"):
+    with pytest.raises(ArgumentTypeError, match="Members of this pool have numbers and no names"):
         numbers.tell(["V01"], [3.0])
     learner.save(tmp_path / "named.zip")
     again = sg.load(tmp_path / "named.zip")

@@ -2,7 +2,7 @@
 
 from typing import TypeVar
 
-from streamgp.errors import DTypeError, OptionError
+from streamgp.errors import ArgumentTypeError, OptionError
 from streamgp.likelihoods.base import AbstractLikelihood
 from streamgp.likelihoods.bernoulli import Bernoulli
 from streamgp.likelihoods.beta import Beta
@@ -93,7 +93,7 @@ def read_likelihood(likelihood: object) -> AbstractLikelihood:
     if isinstance(likelihood, str):
         return from_name(likelihood)
     if not isinstance(likelihood, AbstractLikelihood):
-        raise DTypeError(
+        raise ArgumentTypeError(
             f"likelihood must be a name or one of streamgp.likelihoods, but is a {type(likelihood).__name__}. "
             f"The names are {', '.join(map(repr, names()))}; wrap one of GPyTorch's with "
             "streamgp.likelihoods.from_gpytorch."

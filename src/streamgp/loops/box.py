@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.checks import check_finite, to_double
-from streamgp.errors import DTypeError, ShapeError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, ShapeError, ValueRangeError
 from streamgp.loops.cube_space import AbstractCubeSpace
 from streamgp.storage import register
 
@@ -51,7 +51,7 @@ class Box(AbstractCubeSpace):
             is_right = ends.dim() == 2 and ends.shape[1] == 2
             ends = ends.mT if is_right else ends
         else:
-            raise DTypeError(
+            raise ArgumentTypeError(
                 f"bounds must be a torch.Tensor (2, d) or a list of pairs (lower, upper), but is a "
                 f"{type(bounds).__name__}. Write [(0.0, 1.0), (10.0, 20.0)] for two dimensions."
             )

@@ -10,7 +10,7 @@ from botorch.utils.sampling import HitAndRunPolytopeSampler
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.errors import DTypeError, OptionError, UnsupportedError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, OptionError, UnsupportedError, ValueRangeError
 from streamgp.loops.abstract_parameter import AbstractParameter
 from streamgp.loops.parameters import Real
 from streamgp.storage import register
@@ -46,7 +46,7 @@ class LinearConstraint:
     def __post_init__(self) -> None:
         """Check the numbers."""
         if not isinstance(self.weights, Mapping) or not self.weights:
-            raise DTypeError(
+            raise ArgumentTypeError(
                 "The weights of a LinearConstraint are numbers by the names of parameters, such as {'a': 1.0, 'b': "
                 f"1.0}}, but are {self.weights!r}."
             )

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from streamgp.acquisition.indices import check_constants
-from streamgp.errors import DTypeError, OptionError, UnsupportedError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, OptionError, UnsupportedError, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.likelihoods.registry import names, read_likelihood
 from streamgp.loops.units import Units
@@ -180,7 +180,7 @@ class Objective:
     def __post_init__(self) -> None:
         """Check the direction, and what makes no sense with comparisons."""
         if not isinstance(self.maximize, bool):
-            raise DTypeError(f"maximize must be True or False, but is {self.maximize!r}.")
+            raise ArgumentTypeError(f"maximize must be True or False, but is {self.maximize!r}.")
 
     @cached_property
     def outcome(self) -> Outcome:

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from streamgp.acquisition import Search
-from streamgp.errors import DTypeError, OptionError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, OptionError, ValueRangeError
 from streamgp.loops.abstract_parameter import AbstractParameter
 from streamgp.loops.cube_space import AbstractCubeSpace
 from streamgp.loops.linear_constraints import LinearConstraint, Polytope
@@ -58,7 +58,7 @@ class ParameterSpace(AbstractCubeSpace):
             raise ValueRangeError("A space needs at least one parameter, but has none.")
         for name, parameter in self.parameters.items():
             if not isinstance(name, str) or not isinstance(parameter, AbstractParameter):
-                raise DTypeError(
+                raise ArgumentTypeError(
                     f"A space is a dictionary of parameters by name, but has {name!r}: {parameter!r}. Write "
                     "{'temperature': streamgp.Real(100, 180), 'solvent': streamgp.Categorical(['water', 'ethanol'])}."
                 )

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.errors import DTypeError, UnsupportedError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, UnsupportedError, ValueRangeError
 from streamgp.loops.abstract_parameter import AbstractParameter
 from streamgp.loops.grid import AbstractGridParameter, NumberGrid
 from streamgp.storage import register
@@ -196,7 +196,7 @@ class Categorical(AbstractParameter):
 def _check_range(low: Any, high: Any, *, is_log: bool, step: Any) -> None:
     numbers = [low, high] if step is None else [low, high, step]
     if not all(isinstance(one, int | float) and not isinstance(one, bool) and math.isfinite(one) for one in numbers):
-        raise DTypeError(f"The range of a parameter must be finite numbers, but goes from {low!r} to {high!r}.")
+        raise ArgumentTypeError(f"The range of a parameter must be finite numbers, but goes from {low!r} to {high!r}.")
     if not low < high:
         raise ValueRangeError(
             f"The least value of a parameter must be below the greatest, but it goes from {low:g} to {high:g}. Leave a "
@@ -212,7 +212,7 @@ def _read_number(value: Any, low: float, high: float, name: str) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError):
-        raise DTypeError(f"The parameter {name!r} must be a number, but is {value!r}.") from None
+        raise ArgumentTypeError(f"The parameter {name!r} must be a number, but is {value!r}.") from None
     slack = _ROUNDING * (high - low)
     if not low - slack <= number <= high + slack:
         raise ValueRangeError(
@@ -224,7 +224,9 @@ def _read_number(value: Any, low: float, high: float, name: str) -> float:
 
 def _read_choices(values: Any, name: str) -> tuple[Any, ...]:
     if not isinstance(values, Sequence) or isinstance(values, str):
-        raise DTypeError(f"{name} takes a list of values, but got {values!r}. Write {name}(['water', 'ethanol']).")
+        raise ArgumentTypeError(
+            f"{name} takes a list of values, but got {values!r}. Write {name}(['water', 'ethanol'])."
+        )
     if len(values) < 2:
         raise ValueRangeError(f"{name} needs at least two values, but has {list(values)}.")
     for i, value in enumerate(values):

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.checks import check_finite, to_double
-from streamgp.errors import DTypeError, ShapeError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, ShapeError, ValueRangeError
 
 __all__ = ["positions", "read_costs", "read_names"]
 
@@ -43,7 +43,7 @@ def positions(value: Any, names: tuple[str, ...] | None) -> Any:
     if not given or not all(isinstance(one, str) for one in given):
         return value
     if names is None:
-        raise DTypeError(
+        raise ArgumentTypeError(
             f"Members of this pool have numbers and no names, but {given[0]!r} came. Pass names=... first."
         )
     place = {name: i for i, name in enumerate(names)}

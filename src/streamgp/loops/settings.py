@@ -8,7 +8,7 @@ from gpytorch.kernels import Kernel
 
 from streamgp.acquisition import AbstractRule, AbstractSpace, Search
 from streamgp.checks import check_choice, check_count, check_positive
-from streamgp.errors import DTypeError, OptionError
+from streamgp.errors import ArgumentTypeError, OptionError
 from streamgp.loops.outcomes import Constraint, Objective, Outcome
 from streamgp.storage import register
 from streamgp.training.priors import PRIORS
@@ -137,7 +137,7 @@ def read_constraints(constraints: Any) -> tuple[Constraint, ...]:
     rows = tuple(constraints) if isinstance(constraints, Sequence) else (constraints,)
     for one in rows:
         if not isinstance(one, Constraint):
-            raise DTypeError(
+            raise ArgumentTypeError(
                 f"constraints must be a list of streamgp.Constraint, but has a {type(one).__name__}. "
                 "Write constraints=[streamgp.Constraint(upper=1.0)]."
             )
@@ -156,5 +156,5 @@ def read_refit(refit: Any) -> str | int:
 def check_kernel(kernel: Any) -> Kernel | None:
     """Return a kernel, or None."""
     if kernel is not None and not isinstance(kernel, Kernel):
-        raise DTypeError(f"kernel must be a kernel of GPyTorch, but is a {type(kernel).__name__}.")
+        raise ArgumentTypeError(f"kernel must be a kernel of GPyTorch, but is a {type(kernel).__name__}.")
     return kernel

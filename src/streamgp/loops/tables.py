@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from streamgp.errors import DTypeError, FileFormatError, ShapeError, UnsupportedError
+from streamgp.errors import ArgumentTypeError, FileFormatError, ShapeError, UnsupportedError
 
 __all__ = ["named_rows", "observation_rows", "parse_number", "read_csv", "read_evaluations", "to_frame", "write_csv"]
 
@@ -43,7 +43,7 @@ def named_rows(X: Any, names: Sequence[str], what: str) -> list[Mapping[str, Any
     if isinstance(X, Tensor) or type(X).__module__ == "numpy":
         X = X.tolist()
     if not isinstance(X, Sequence) or isinstance(X, str):
-        raise DTypeError(
+        raise ArgumentTypeError(
             f"{what} must be a dictionary, a list of them, a table, or rows of values in the order of the "
             f"parameters {', '.join(names)}, but is a {type(X).__name__}."
         )

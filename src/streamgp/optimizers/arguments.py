@@ -8,7 +8,7 @@ from gpytorch.kernels import Kernel
 
 from streamgp.acquisition import AbstractRule, AbstractSpace
 from streamgp.acquisition.rules.names import OPTIMIZER_RULES
-from streamgp.errors import DTypeError, OptionError, UnsupportedError
+from streamgp.errors import ArgumentTypeError, OptionError, UnsupportedError
 from streamgp.gp.named_kernels import make_kernel
 from streamgp.loops import Box, Constraint, LinearConstraint, Objective, ParameterSpace
 from streamgp.loops.settings import check_kernel
@@ -42,7 +42,7 @@ def read_objectives(objectives: Any, default: Objective) -> tuple[Objective, ...
         raise OptionError("Give maximize and likelihood to each of the objectives, instead of to the optimizer.")
     wanted = (default,) if objectives is None else tuple(objectives)
     if not wanted or not all(isinstance(one, Objective) for one in wanted):
-        raise DTypeError(
+        raise ArgumentTypeError(
             "objectives must be a list of streamgp.Objective, such as [streamgp.Objective('yield'), "
             f"streamgp.Objective('waste', maximize=False)], but is {objectives!r}."
         )

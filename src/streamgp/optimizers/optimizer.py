@@ -9,7 +9,7 @@ from gpytorch.kernels import Kernel
 from streamgp.acquisition import AbstractRule, AbstractSpace, Search
 from streamgp.acquisition.rules.names import OPTIMIZER_RULES, read_rule
 from streamgp.checks import ArrayLike, check_count
-from streamgp.errors import DTypeError, UnsupportedError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, UnsupportedError, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.loops import (
     AbstractLoop,
@@ -118,7 +118,7 @@ class Optimizer(AbstractLoop):
         rule = read_rule(acquisition, OPTIMIZER_RULES)
         check_combination(wanted, rows, rule)
         if search is not None and not isinstance(search, Search):
-            raise DTypeError(
+            raise ArgumentTypeError(
                 f"search must be a streamgp.acquisition.Search, but is a {type(search).__name__}. "
                 "Write search=Search(num_restarts=10)."
             )

@@ -12,7 +12,7 @@ from streamgp.acquisition.rules.names import POOL_RULES, read_rule
 from streamgp.acquisition.rules.pool_rules import AbstractPoolRule, AbstractThresholdRule
 from streamgp.checks import check_count
 from streamgp.conditioning import SparseGP
-from streamgp.errors import DTypeError, UnsupportedError
+from streamgp.errors import ArgumentTypeError, UnsupportedError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.loops import (
     AbstractLoop,
@@ -114,9 +114,9 @@ class PoolLearner(AbstractLoop):
             seed: Of everything random.
         """
         if not isinstance(standardize, bool):
-            raise DTypeError(f"standardize must be True or False, but is {standardize!r}.")
+            raise ArgumentTypeError(f"standardize must be True or False, but is {standardize!r}.")
         if training is not None and not isinstance(training, Training):
-            raise DTypeError(
+            raise ArgumentTypeError(
                 f"training must be a streamgp.pools.Training, but is a {type(training).__name__}. "
                 "Write training=Training(beta=0.1)."
             )
@@ -226,7 +226,7 @@ def _with_options(
 ) -> AbstractRule:
     """The rule, with the learner's threshold where it has none of its own."""
     if not isinstance(is_clipped, bool):
-        raise DTypeError(f"is_clipped must be True or False, but is {is_clipped!r}.")
+        raise ArgumentTypeError(f"is_clipped must be True or False, but is {is_clipped!r}.")
     if threshold is not None:
         latent_threshold(likelihood, threshold)
     if isinstance(rule, AbstractThresholdRule):
