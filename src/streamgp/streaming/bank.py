@@ -154,7 +154,7 @@ class Bank:
         spread = self.covariance @ H
         mean = (self.mean.unsqueeze(-2) @ H).squeeze(-2).add_(self.constant.unsqueeze(-1))
         known = (H * spread).sum(-2).clamp_min_(0.0)
-        variance = torch.addcmul(known, self._scales.amplitudes, slack)
+        variance = torch.addcmul(known, torch.from_numpy(self._scales.amplitudes), slack)
         return Seen(H, features, prior, slack, mean, spread, known, variance)
 
     def _see_one(self, X: Float[Tensor, "1 d"]) -> Seen:
@@ -162,19 +162,20 @@ class Bank:
         x = X.numpy()
         phi, prior = self.features.at(x)
         slack = max(prior - float(phi @ phi), 0.0)
-        H = self._scales.loadings.numpy() * np.concatenate([phi, x[0], (1.0,)])[:, None]
+        scales = self._scales
+        H = scales.loadings * np.concatenate([phi, x[0], (1.0,)])[:, None]
         spread = self.covariance.numpy() @ H
         h = H.swapaxes(-1, -2)
         mean = (h @ self.mean.numpy()[..., None])[..., 0] + self.constant.numpy()[:, None]
         known = (h @ spread)[..., 0]
         np.maximum(known, 0.0, out=known)
-        variance = known + slack * self._scales.amplitudes.numpy()
-        array = torch.from_numpy
+        variance = known + slack * scales.amplitudes
+        array, open_before = torch.from_numpy, np.array([prior, slack])
         return Seen(
             array(H),
             array(phi[:, None]),
-            torch.tensor((prior,), dtype=torch.float64),
-            torch.tensor((slack,), dtype=torch.float64),
+            array(open_before[:1]),
+            array(open_before[1:]),
             array(mean),
             array(spread),
             array(known),
@@ -183,7 +184,8 @@ class Bank:
 
     def weights(self, X: Float[Tensor, "n d"], features: Float[Tensor, "m n"]) -> Float[Tensor, "e 1 k n"]:
         """The loadings of the states."""
-        return self._scales.loadings * torch.cat([features, X.mT, self._scales.level.expand(1, len(X))])
+        loadings, level = torch.from_numpy(self._scales.loadings), torch.ones(1, len(X), dtype=X.dtype)
+        return loadings * torch.cat([features, X.mT, level])
 
     def joint_covariance(self, X: Float[Tensor, "n d"], seen: Seen) -> Float[Tensor, "e c n n"]:
         """The covariance of latent values, slack included."""
@@ -345,12 +347,7 @@ class Bank:
         e, (m, d) = self.experts, self.inducing_points.shape
         each = torch.stack([e.amplitudes.sqrt(), e.slopes, e.has_level], -1)
         loadings = each.repeat_interleave(torch.tensor([m, d, 1]), -1)
-        return _Scales(
-            loadings[:, None, :, None],
-            torch.ones(1, 1, dtype=loadings.dtype),
-            e.amplitudes[:, None, None],
-            self._aging(1),
-        )
+        return _Scales(loadings[:, None, :, None].numpy(), e.amplitudes[:, None, None].numpy(), self._aging(1))
 
     def _aging(self, num_rows: int) -> "_Aging":
         """What happens to states while time goes on by some rows."""
@@ -369,15 +366,13 @@ class _Scales(NamedTuple):
     """What of the experts enters into each row, laid out for a state of some size.
 
     Attributes:
-        loadings: What features, inputs and the level are multiplied with.
-        level: The one that stands for the level.
-        amplitudes: What prior variances are multiplied with.
-        aging: What happens to them while time goes on by one row.
+        loadings: What features, inputs and the level are multiplied with `(e, 1, k, 1)`.
+        amplitudes: What prior variances are multiplied with `(e, 1, 1)`.
+        aging: What happens to states while time goes on by one row.
     """
 
-    loadings: Float[Tensor, "e 1 k 1"]
-    level: Float[Tensor, "1 1"]
-    amplitudes: Float[Tensor, "e 1 1"]
+    loadings: np.ndarray
+    amplitudes: np.ndarray
     aging: "_Aging"
 
 

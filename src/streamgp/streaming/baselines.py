@@ -1,7 +1,7 @@
 """Predictions that look at no input, for comparison: the last value, the mean so far, the most frequent class."""
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import final
 
 from jaxtyping import Float
@@ -73,7 +73,7 @@ class ClassBaseline:
         counts = dict(self.counts)
         for label in labels:
             counts[label] = counts.get(label, 0) + 1
-        return replace(self, counts=tuple(counts.items()), last=labels[-1])
+        return ClassBaseline(tuple(counts.items()), labels[-1])
 
     def measures(self, labels: Sequence[Hashable]) -> dict[str, list[float]]:
         """Whether the most frequent label, and the last one, are right."""

@@ -1,6 +1,6 @@
 """The model of a stream: a bank of experts, their weights, and the user's units."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import final
 
 import numpy as np
@@ -58,8 +58,11 @@ class StreamModel:
         return self.prediction(self.bank.see(self.units.inputs(X)), total_count)
 
     def prediction(self, seen: Seen, total_count: Float[Tensor, " n"] | None) -> StreamPrediction:
-        """What the experts' latent values mean for targets."""
-        return StreamPrediction(
+        """What the experts' latent values mean for targets; kept, as rows are first predicted and then learned."""
+        last = self.__dict__.get("_last")
+        if last is not None and last[0] is seen and total_count is None:
+            return last[1]
+        prediction = StreamPrediction(
             seen.mean,
             seen.variance,
             self.mixture,
@@ -68,6 +71,13 @@ class StreamModel:
             self.units.target_scale,
             self.is_flat,
         )
+        if total_count is None:
+            self.__dict__["_last"] = seen, prediction
+        return prediction
+
+    def __getstate__(self) -> dict[str, object]:
+        """What copies and pickles hold: not what was derived from the rest."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def judge(self, prediction: StreamPrediction, rows: Rows) -> tuple[Mixture, Float[Tensor, "e n"]]:
         """Weights and scales after rows, in the user's units, that were predicted; and their log densities."""

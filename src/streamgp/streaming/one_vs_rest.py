@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple, final
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -191,7 +192,8 @@ class OneVsRest:
     def _probabilities(self, prediction: StreamPrediction) -> Float[Tensor, "n k"]:
         """Of the classes."""
         if len(self.classes) <= 2:
-            return self._pair(prediction.mean.squeeze(-1))
+            second = prediction.mean.numpy()[:, 0]
+            return torch.from_numpy(np.stack([1.0 - second, second][: len(self.classes)], -1))
         weights = prediction.mixture.weights.numpy()[:, None, None]
         return torch.from_numpy((weights * prediction.class_probabilities).sum(0).T)
 
@@ -232,10 +234,9 @@ class OneVsRest:
     def _targets(self, y: Sequence[Hashable]) -> Float[Tensor, "n c"]:
         """Answers to the questions."""
         column = {label: index for index, label in enumerate(self.classes)}
-        index = torch.tensor([column[label] for label in y], dtype=torch.long)
-        if len(self.classes) <= 2:
-            return (index == 1).double().unsqueeze(-1)
-        return torch.nn.functional.one_hot(index, len(self.classes)).double()
+        index = np.array([column[label] for label in y], dtype=np.intp)[:, None]
+        answers = [1] if len(self.classes) <= 2 else range(len(self.classes))
+        return torch.from_numpy((index == np.array(answers)).astype(np.float64))
 
 
 def _learner(settings: StreamSettings, num_classes: int) -> StreamLearner:

@@ -61,7 +61,8 @@ class Usage:
         """Count rows by which points they use, and what points left of them, as a share, if they were to follow."""
         n, before = is_used.shape[-1], self.last_rows.numpy()
         numbers = np.arange(self.num_rows + 1.0, self.num_rows + n + 1.0)
-        last_rows = torch.from_numpy(np.maximum(before, np.where(is_used, numbers, 0.0).max(-1)))
+        latest = np.where(is_used, numbers, 0.0)
+        last_rows = torch.from_numpy(np.maximum(before, latest[:, 0] if n == 1 else latest.max(-1)))
         typical, num_followed = self.typical_slack, self.num_followed
         if slack is not None:
             num_followed += n
@@ -132,7 +133,8 @@ def follow(
 def used(bank: Bank, usage: Usage, seen: Seen, *, is_following: bool = False) -> Usage:
     """Count rows that were seen by which points they use; and what points left of them, if they are to follow."""
     needed = _SLACK_TOLERANCE * bank.level_noise / bank.experts.largest_amplitude
-    slack = float((seen.slack.numpy() / seen.prior_variance.numpy()).mean()) if is_following else None
+    shares = seen.slack.numpy() / seen.prior_variance.numpy()
+    slack = float(shares.sum()) / len(shares) if is_following else None
     return usage.add(bank.features.losses(seen.features.numpy()) > needed, slack)
 
 

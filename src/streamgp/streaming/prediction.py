@@ -56,7 +56,7 @@ class StreamPrediction:
         """Whether targets are real, with errors whose scale was learned."""
         return self.likelihood.is_gaussian
 
-    @property
+    @cached_property
     def mean(self) -> Float[Tensor, "n ..."]:
         """Mean of the targets."""
         center = self._average(self._means)

@@ -177,7 +177,7 @@ class ClassScore:
         }
         flat = probabilities.flatten().tolist()
         calibration = self.calibration.add(flat, [value for true in is_true for value in true])
-        return replace(self, metrics=self.metrics.add(measures), calibration=calibration).seen(labels)
+        return ClassScore(self.metrics.add(measures), self.baseline.add(labels), calibration)
 
     def learned(self, part: PredictedLabels) -> "ClassScore":
         """After rows that were learned."""

@@ -1,8 +1,10 @@
 """Units in which a stream is learned."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import final
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -57,21 +59,30 @@ class Units:
 
     def inputs(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
         """Inputs in the units of the model."""
-        scaled = X.numpy() - self.input_shift.numpy()
-        scaled /= self.input_scale.numpy()
+        shift, scale, _, _ = self._of_inputs
+        scaled = X.numpy() - shift
+        scaled /= scale
         return torch.from_numpy(scaled)
 
     def rows(self, rows: Rows) -> Rows:
         """Rows in the units of the model."""
-        targets = (rows.targets - self.target_shift) / self.target_scale
-        return Rows(self.inputs(rows.inputs), targets, rows.total_count)
+        targets = (rows.targets.numpy() - self.target_shift.numpy()) / self.target_scale.numpy()
+        return Rows(self.inputs(rows.inputs), torch.from_numpy(targets), rows.total_count)
 
     def num_outside(self, X: Float[Tensor, "n d"]) -> int:
         """How many inputs lie farther outside the range that the units were chosen for than this range is wide."""
-        lower, upper, inputs = self.lower.numpy(), self.upper.numpy(), X.numpy()
-        width = upper - lower
-        is_outside = (inputs - lower < -width) | (inputs - upper > width)
-        return int(is_outside.any(-1).sum())
+        _, _, middle, most = self._of_inputs
+        return int((np.abs(X.numpy() - middle) > most).any(-1).sum())
+
+    @cached_property
+    def _of_inputs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Shift and scale; the middle of the range, and how far from it is far outside."""
+        lower, upper = self.lower.numpy(), self.upper.numpy()
+        return self.input_shift.numpy(), self.input_scale.numpy(), 0.5 * (lower + upper), 1.5 * (upper - lower)
+
+    def __getstate__(self) -> dict[str, object]:
+        """What copies and pickles hold: not what was derived from the rest."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
 
 def _spread(columns: Float[Tensor, "n d"]) -> Float[Tensor, " d"]:

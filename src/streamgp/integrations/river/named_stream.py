@@ -60,7 +60,7 @@ class NamedStream(Generic[Learner]):
             score = score.learned(part)
 
         learner, _ = stream.learner.learn(X, y, on_predicted=add)
-        return replace(stream, learner=learner, score=score)
+        return NamedStream(learner, score, stream.watch, stream.features)
 
     def _inputs(self, names: Sequence[Hashable], values: np.ndarray) -> Float[Tensor, "n d"]:
         """Inputs from values `(n, k)` of features by name."""
@@ -75,7 +75,7 @@ class NamedStream(Generic[Learner]):
             learner, features = _widened(learner, first), features.with_columns(new)
         if not features.names:
             raise ValueRangeError("A row must have at least one feature, but the first one has none.")
-        return replace(self, learner=learner, features=features.observe(names, values))
+        return NamedStream(learner, self.score, self.watch, features.observe(names, values))
 
     def _watched(self, errors: Callable[[], Sequence[float]]) -> "NamedStream[Learner]":
         """Show the detector the errors of rows that are about to be learned, and begin anew if it finds a change."""
