@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import torch
@@ -110,7 +110,9 @@ def _check_same(one: StreamModel, other: StreamModel) -> None:
     check_same_prior(one.bank.process, other.bank.process)
     ours, theirs = one.likelihood.constants(), other.likelihood.constants()
     is_same = {
-        "units": all(torch.equal(value, getattr(other.units, name)) for name, value in vars(one.units).items()),
+        "units": all(
+            torch.equal(getattr(one.units, each.name), getattr(other.units, each.name)) for each in fields(one.units)
+        ),
         "experts": one.bank.experts.each == other.bank.experts.each,
         "constants": torch.equal(one.bank.constant, other.bank.constant),
         "likelihoods": type(one.likelihood) is type(other.likelihood)
