@@ -258,3 +258,38 @@ def test_priors_are_those_of_fits_and_the_exact_model_has_its_own():
         sg.TurboOptimizer([(0.0, 1.0)] * 2, model="exact", priors="half_cauchy")
     with pytest.raises(OptionError, match="priors"):
         sg.TurboOptimizer([(0.0, 1.0)] * 2, priors="cauchy")
+
+
+@pytest.mark.parametrize("kind", [sg.TurboOptimizer, sg.LaMCTSOptimizer])
+def test_ranks_make_suggestions_invariant_to_increasing_maps_of_outcomes(kind):
+    bounds = [(0.0, 1.0)] * 2
+    # A success that is a share of the best outcome would not be the same.
+    rules = sg.optimizers.RegionRules(improvement=0.0)
+    first, second = (kind(bounds, num_initial=4, scaling="rank", rules=rules, num_inducing=10) for _ in range(2))
+    for _ in range(3):
+        X = first.ask(4)
+        assert torch.equal(second.ask(4), X)
+        y = -(X - 0.3).square().sum(-1)
+        first.tell(X, y)
+        second.tell(X, torch.exp(20.0 * y))
+
+
+def test_the_model_may_be_refitted_now_and_then():
+    optimizer = sg.TurboOptimizer([(0.0, 1.0)] * 2, num_initial=4, refit=3, num_inducing=10)
+    fits = []
+    for _ in range(10):
+        X = optimizer.ask(1)
+        optimizer.tell(X, -(X - 0.3).square().sum(-1))
+        if optimizer._state.surrogate is not None:
+            fits.append((optimizer._state.surrogate.num_fitted, optimizer._state.surrogate.num_points))
+    assert sorted({fitted for fitted, _ in fits}) == [4, 7]
+    assert [points for _, points in fits] == [4, 5, 6, 7, 8, 9]
+
+
+def test_scalings_and_refits_are_checked():
+    with pytest.raises(OptionError, match="scaling"):
+        sg.TurboOptimizer([(0.0, 1.0)], scaling="logarithm")
+    with pytest.raises(UnsupportedError, match="needs the likelihood 'gaussian'"):
+        sg.TurboOptimizer([(0.0, 1.0)], scaling="rank", likelihood="poisson")
+    with pytest.raises(UnsupportedError, match="fitted to all data each time"):
+        sg.TurboOptimizer([(0.0, 1.0)], model="exact", refit=5)

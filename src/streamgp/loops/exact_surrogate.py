@@ -86,7 +86,9 @@ def fit_exact(data: Observations, settings: LoopSettings, start: ExactSurrogate 
         start: The last fit.
     """
     objective, known = settings.objectives[0], data.rows(data.is_informative)
-    units = objective.outcome.find_units(known.y[:, 0], is_reversed=objective.is_reversed)
+    units = objective.outcome.find_units(
+        known.y[:, 0], is_reversed=objective.is_reversed, is_ranked=settings.surrogate.is_ranked
+    )
     X, y = settings.space.inputs(known.points), units.inside(known.y[:, 0])
     likelihood = objective.outcome.in_units(units)
     variance, is_learned = likelihood.gaussian_noise_variance, bool(likelihood.learnable())

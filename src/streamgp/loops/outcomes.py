@@ -13,6 +13,7 @@ from streamgp.acquisition.indices import check_constants
 from streamgp.errors import ArgumentTypeError, OptionError, UnsupportedError, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.likelihoods.registry import names, read_likelihood
+from streamgp.loops.normal_scores import find_scores
 from streamgp.loops.units import Units
 from streamgp.storage import register
 
@@ -73,16 +74,21 @@ class Outcome:
         """Whether it has Gaussian noise of which nothing is known."""
         return self.name is not None and self.likelihood.is_gaussian
 
-    def find_units(self, y: Float[Tensor, " n"], *, is_reversed: bool, has_knee: bool = False) -> Units:
+    def find_units(
+        self, y: Float[Tensor, " n"], *, is_reversed: bool, has_knee: bool = False, is_ranked: bool = False
+    ) -> Units:
         """Standardise real outcomes; by median and median deviation where outliers are expected.
 
         Args:
             y: Outcomes so far.
             is_reversed: Whether small values are to become large.
             has_knee: Whether outcomes that are far too bad may count by their logarithm.
+            is_ranked: Whether outcomes count by their ranks.
         """
         if not self.is_real:
             return Units()
+        if is_ranked and (ranks := find_scores(y)) is not None:
+            return Units(scale=-1.0 if is_reversed else 1.0, ranks=ranks)
         largest = y.abs().max().clamp_min(torch.finfo(y.dtype).tiny)
         z = y / largest  # whose squares have doubles, whatever the units
         shape = self._find_knee(z, sign=-1.0 if is_reversed else 1.0) if has_knee else Units()

@@ -64,6 +64,7 @@ class SurrogateSettings:
             them.
         is_standardized: Whether real outcomes are.
         is_bent: Whether outcomes of the only objective that are far too bad count by their logarithm.
+        is_ranked: Whether real outcomes that are standardised count by their ranks.
         is_smooth: Whether the default kernel of real outcomes is RBF of unit variance, instead of that of `fit`.
         learns_success: Whether failures are modelled.
         is_exact: Whether the model is BoTorch's exact GP, for comparison.
@@ -79,6 +80,7 @@ class SurrogateSettings:
     is_smooth: bool = False
     learns_success: bool = False
     is_exact: bool = False
+    is_ranked: bool = False
 
 
 @register

@@ -107,8 +107,14 @@ def fit_sparse(data: Observations, settings: LoopSettings, start: SparseSurrogat
     is_cold = start is None or size >= 2 * start.num_cold
     # Volumes of several objectives are those of the user's units.
     has_knee = settings.surrogate.is_bent and len(settings.objectives) == 1
+    is_ranked = settings.surrogate.is_ranked
     units = tuple(
-        outcome.find_units(data.y[data.is_informative, j], is_reversed=is_reversed, has_knee=has_knee and j == 0)
+        outcome.find_units(
+            data.y[data.is_informative, j],
+            is_reversed=is_reversed,
+            has_knee=has_knee and j == 0,
+            is_ranked=is_ranked,
+        )
         if settings.surrogate.is_standardized
         else Units()
         for j, (outcome, is_reversed) in enumerate(_reversals(settings))

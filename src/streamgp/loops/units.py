@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.likelihoods import AbstractLikelihood
+from streamgp.loops.normal_scores import NormalScores
 from streamgp.storage import register
 
 __all__ = ["Units"]
@@ -24,19 +25,26 @@ class Units:
     """The map to what is modelled: $(y - a) / s$, where a negative scale turns minimisation into maximisation.
 
     Outcomes that are worse than a knee by much more than a width count by the logarithm of that: beside outcomes that
-    are far too bad, a model would not see differences of good ones.
+    are far too bad, a model would not see differences of good ones. Or outcomes count by their ranks alone.
 
     Attributes:
         offset: $a$.
         scale: $s$.
         knee: Outcome beyond which the map is logarithmic; None for nowhere.
         width: From there, in which the logarithm is about linear.
+        ranks: If not None, what takes the place of outcomes.
     """
 
     offset: float = 0.0
     scale: float = 1.0
     knee: float | None = None
     width: float = 1.0
+    ranks: NormalScores | None = None
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether nothing but an offset and a scale is changed."""
+        return self.knee is None and self.ranks is None
 
     def inside(self, y: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """From the user's units."""
@@ -44,7 +52,9 @@ class Units:
         return (0.5 * self.bent(y) - 0.5 * self.offset) / (0.5 * self.scale)
 
     def bent(self, y: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """Outcomes with the logarithm of what is beyond the knee."""
+        """Outcomes with the logarithm of what is beyond the knee, or the scores of their ranks."""
+        if self.ranks is not None:
+            return self.ranks.scores_of(y)
         if self.knee is None:
             return y
         excess = self._excess(y)
@@ -68,6 +78,8 @@ class Units:
     def outside(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """To the user's units."""
         y = self.offset + self.scale * f
+        if self.ranks is not None:
+            return self.ranks.outcomes_of(y)
         if self.knee is None:
             return y
         excess = self._excess(y)
@@ -77,6 +89,8 @@ class Units:
     def slope(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """By how much the outcome changes with what is modelled; positive."""
         size = torch.full_like(f, abs(self.scale))
+        if self.ranks is not None:
+            return size * self.ranks.slope(self.offset + self.scale * f)
         if self.knee is None:
             return size
         return size * torch.exp(self._excess(self.offset + self.scale * f).clamp_max(_MOST_EXCESS))

@@ -94,7 +94,7 @@ class _Bent(OutcomeTransform):
 def _outcome_transform(units: tuple[Units, ...], num_outputs: int) -> OutcomeTransform | None:
     if all(one == Units() for one in units):
         return None
-    if any(one.knee is not None for one in units):
+    if not all(one.is_linear for one in units):
         return _Bent(units + (Units(),) * (num_outputs - len(units)))
     offset = [one.offset for one in units] + [0.0] * (num_outputs - len(units))
     scale = [one.scale for one in units] + [1.0] * (num_outputs - len(units))

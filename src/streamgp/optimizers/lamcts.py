@@ -56,6 +56,8 @@ class LaMCTSOptimizer(BatchRuns, AbstractLoop):
         num_inducing: int = 500,
         rules: RegionRules | None = None,
         priors: str | None = "dim_scaled",
+        scaling: str = "standardize",
+        refit: str | int = "always",
         seed: int = 0,
     ) -> None:
         """Start without data.
@@ -72,6 +74,8 @@ class LaMCTSOptimizer(BatchRuns, AbstractLoop):
             num_inducing: Likewise.
             rules: Likewise.
             priors: Likewise.
+            scaling: Likewise.
+            refit: Likewise.
             seed: Of everything random.
         """
         if partition is not None and not isinstance(partition, PartitionSettings):
@@ -90,6 +94,8 @@ class LaMCTSOptimizer(BatchRuns, AbstractLoop):
                 num_inducing=num_inducing,
                 num_initial=num_initial,
                 priors=priors,
+                scaling=scaling,
+                refit=refit,
                 seed=seed,
             )
         )

@@ -15,6 +15,7 @@ from streamgp.likelihoods import AbstractLikelihood
 from streamgp.loops import AbstractLoop, Box, LoopSettings, Objective, SurrogateSettings, Training
 from streamgp.loops.plots import draw_region
 from streamgp.loops.running import BatchRuns
+from streamgp.loops.settings import read_refit
 from streamgp.storage import register
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["TurboOptimizer", "read_region", "region_settings"]
 
 _MODELS = ("sparse", "exact")
+_SCALINGS = ("standardize", "rank")
 
 
 @final
@@ -64,6 +66,8 @@ class TurboOptimizer(BatchRuns, AbstractLoop):
         num_initial: int | None = None,
         rules: RegionRules | None = None,
         priors: str | None = "dim_scaled",
+        scaling: str = "standardize",
+        refit: str | int = "always",
         seed: int = 0,
     ) -> None:
         """Start without data.
@@ -83,6 +87,10 @@ class TurboOptimizer(BatchRuns, AbstractLoop):
             rules: How the trust region changes.
             priors: Of the sparse model's hyperparameters, as in `streamgp.fit`: `"half_cauchy"` where few of many
                 dimensions are thought to matter. The exact model has `"dim_scaled"`.
+            scaling: Of Gaussian outcomes for the model: `"standardize"`, or `"rank"` for normal scores of their ranks,
+                where differences of good outcomes are small beside those of bad ones, as on a plateau with cliffs.
+            refit: When hyperparameters of the sparse model are learned again: `"always"`, or after a number of new
+                outcomes; until then, outcomes are absorbed in closed form.
             seed: Of everything random.
         """
         self._start(
@@ -96,6 +104,8 @@ class TurboOptimizer(BatchRuns, AbstractLoop):
                 num_inducing=num_inducing,
                 num_initial=num_initial,
                 priors=priors,
+                scaling=scaling,
+                refit=refit,
                 seed=seed,
             )
         )
@@ -163,6 +173,8 @@ def region_settings(
     num_inducing: int,
     num_initial: int | None,
     priors: str | None,
+    scaling: str,
+    refit: str | int,
     seed: int,
 ) -> LoopSettings:
     """Settings of a loop whose rule searches trust regions, checked; the arguments are those of `TurboOptimizer`."""
@@ -171,6 +183,10 @@ def region_settings(
     _check_outcome(wanted, check_choice(model, _MODELS, "model"))
     if model == "exact" and priors != "dim_scaled":
         raise UnsupportedError(f"model='exact' has the priors 'dim_scaled', but priors is {priors!r}.")
+    if scaling == "rank" and likelihood != "gaussian":
+        raise UnsupportedError(f"scaling='rank' needs the likelihood 'gaussian', but it is {likelihood!r}.")
+    if model == "exact" and refit != "always":
+        raise UnsupportedError(f"model='exact' is fitted to all data each time, but refit is {refit!r}.")
     default = 2 * space.num_dims
     return LoopSettings(
         space=space,
@@ -179,9 +195,10 @@ def region_settings(
         rule=rule,
         surrogate=SurrogateSettings(
             num_inducing=check_count(num_inducing, "num_inducing"),
-            refit="always",
+            refit=read_refit(refit),
             training=Training(objective=objective, priors=priors),
             is_exact=model == "exact",
+            is_ranked=check_choice(scaling, _SCALINGS, "scaling") == "rank",
         ),
         search=Search(),
         num_initial=default if num_initial is None else check_count(num_initial, "num_initial", minimum=2),

@@ -11,6 +11,7 @@ from streamgp.testing.likelihood_laws.problem import (
     AbstractLikelihoodProblem,
     both_dtypes,
 )
+from streamgp.testing.tolerances import approximation
 
 __all__ = ["PredictionLaws"]
 
