@@ -64,6 +64,8 @@ class _Task:
         gamma: Of the borders.
         priors: Of the SVGPs.
         shift: What ARS takes off the reward of each step.
+        scaling: Of rewards for the models.
+        refit: When hyperparameters of SVGPs are learned again.
     """
 
     num_initial: int
@@ -72,11 +74,14 @@ class _Task:
     gamma: str
     priors: str
     shift: float
+    scaling: str
+    refit: str | int
 
 
+# The rewards of a hopper that stands are a plateau among cliffs, of which a model of their ranks sees the slope.
 _TASKS = {
-    "swimmer": _Task(40, 10, 20.0, "scale", "dim_scaled", 0.0),
-    "hopper": _Task(150, 100, 10.0, "auto", "half_cauchy", 1.0),
+    "swimmer": _Task(40, 10, 20.0, "scale", "dim_scaled", 0.0, "standardize", "always"),
+    "hopper": _Task(150, 100, 10.0, "auto", "half_cauchy", 1.0, "rank", 5),
 }
 
 
@@ -200,6 +205,8 @@ def _make_search(
         num_inducing=settings.num_inducing,
         rules=RegionRules(success_tolerance=_SUCCESS_TOLERANCE),
         priors="dim_scaled" if model == "exact" else task.priors,
+        scaling=task.scaling,
+        refit="always" if model == "exact" else task.refit,
         seed=seed,
     )
 
