@@ -10,6 +10,7 @@ from streamgp.acquisition import AbstractRule, Search
 from streamgp.errors import FileFormatError, UnsupportedError
 from streamgp.likelihoods import Gaussian, from_gpytorch
 from streamgp.loops.exact_surrogate import ExactSurrogate
+from streamgp.loops.normal_scores import NormalScores
 from streamgp.loops.observations import Observations
 from streamgp.loops.outcomes import Units
 from streamgp.loops.state import LoopState
@@ -158,6 +159,8 @@ PARTS = [
     sg.Constraint(lower=0.5, name="heat"),
     loops.Training(beta=0.5),
     loops.SurrogateSettings(refit=3, is_exact=True),
+    NormalScores((1.0, 4.0), (-0.5, 0.5)),
+    Units(scale=-1.0, ranks=NormalScores((1.0, 4.0), (-0.5, 0.5))),
 ]
 
 
