@@ -11,8 +11,8 @@ hyperparameters and inducing points with the best belief for them (so GPyTorch g
 `own bound` is what each one's own belief reaches. NLPD and RMSE are held out, on standardised targets.
 
 With --quick GPyTorch takes 100 steps only: the time of the last 90 is extrapolated and marked with ~, and its other
-columns are those after 100 steps, marked with *. --rows N adds one pass over N rows in minibatches at p = 256. The data sets come
-from `streamgp.datasets`.
+columns are those after 100 steps, marked with *. --rows N adds one pass over N rows in minibatches at p = 256. The data
+sets come from `streamgp.datasets`.
 """
 
 import argparse
