@@ -7,7 +7,7 @@ from streamgp.testing.figure_laws import FigureLaws
 from streamgp.testing.made_records import make_records
 
 AS_CLAIMED = {"exact-qnei": 3.1, "exact-qkg": 3.1, "svgp-qnei": 3.0, "svgp-qkg": 3.1}
-AS_CLAIMED |= {"exact-qei": 2.5, "svgp-qei": 2.5, "random": 1.5}
+AS_CLAIMED |= {"exact-qei": 2.5, "svgp-qei": 2.5, "random": 1.5, "svgp-uncentered": 3.2}
 
 
 def records_of(ends, num_trials=5):
@@ -46,3 +46,23 @@ def test_the_table_has_the_last_values():
     (table,) = FIGURE.tables(records_of(dict.fromkeys(FIGURE.methods, 2.0), 1))
     assert all(row[1].startswith("2.0") for row in table.rows)
     assert "after 16 evaluations" in table.caption
+
+
+def test_a_table_tells_what_the_mistake_does_where_both_points_are_known():
+    ends = {"svgp-qkg": (3.0, 3.2), "svgp-uncentered": (3.25, 3.2)}
+
+    def outcome(problem, method, seed):
+        best, recommended = ends.get(method, (3.0, 3.0))
+        best += 0.01 * seed
+        return {"num_evaluations": [10, 13], "best": [0.5, best], "recommended": [0.4, recommended], "seconds": [0.2]}
+
+    _, table = FIGURE.tables(make_records(FIGURE, outcome, num_trials=3))
+    assert [row[0] for row in table.rows] == [
+        "SVGP, qKG",
+        "SVGP, qKG with uncentered pseudo-data",
+        "with the mistake less without",
+    ]
+    right, mistaken, difference = (row[1] for row in table.rows)
+    assert right.startswith("-0.19")
+    assert mistaken.startswith("0.06")
+    assert difference.startswith("+0.25")
