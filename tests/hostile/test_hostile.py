@@ -1,10 +1,14 @@
 """Ten thousand problems that no user should have; see `streamgp.testing.hostile`."""
 
+import jaxtyping
 import pytest
 
 from streamgp.testing.hostile import run_case
 
 _CHUNK = 50
+# Enforcing annotations more than doubles the time (3.1 s instead of 1.4 s for 40 problems), and finds nothing new after
+# a thousand problems.
+_LAST_ANNOTATED = 1500
 
 
 def _starts(first, last):
@@ -18,6 +22,8 @@ def _starts(first, last):
     [*_starts(0, 500), *(pytest.param(start, marks=pytest.mark.thorough) for start in _starts(500, 10_000))],
 )
 def test_answers_are_right_and_finite_or_refused_with_a_sentence(start):
+    if start >= _LAST_ANNOTATED:
+        jaxtyping.config.update("jaxtyping_disable", True)  # each test sets it anew, in conftest.py
     outcomes = [run_case(seed) for seed in range(start, start + _CHUNK)]
     failed = [outcome for outcome in outcomes if outcome.failures]
     report = [f"run_case({each.seed}): {each.description}: {each.failures[0]}" for each in failed]

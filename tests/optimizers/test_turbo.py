@@ -106,7 +106,7 @@ def test_known_noise_stays_as_it_is_in_the_users_units(model):
     X = optimizer.X[:2]
     fitted = optimizer.model()
     noise = fitted.posterior(X, observation_noise=True).variance - fitted.posterior(X).variance
-    near = judgement(relative=1e-3)  # a difference of numbers that may be larger
+    near = judgement(relative=1e-5)  # a difference of numbers that may be larger
     assert_close(noise.detach(), torch.full((2, 1), variance).double(), **near)
 
 

@@ -103,10 +103,8 @@ def test_between_fits_outcomes_are_conditioned_on_exactly(country):
     expected = before.condition(
         X[[1, 17]], country.y[[1, 17]], noise_variance=torch.tensor([0.05, 0.2], dtype=torch.float64)
     )
-    assert_close(learner.predict().latent_mean, expected.predict(X).mean, **approximation(1e-4, "jitter"))
-    assert_close(
-        learner.predict().latent_variance, expected.predict(X).variance, **approximation(1e-3, "jitter", scale=0.1)
-    )
+    assert_close(learner.predict().latent_mean, expected.predict(X).mean, **approximation(1e-6, "jitter"))
+    assert_close(learner.predict().latent_variance, expected.predict(X).variance, **approximation(1e-6, "jitter"))
 
 
 def test_members_that_could_not_be_observed_and_totals_of_zero_teach_nothing(surveyed):

@@ -111,11 +111,11 @@ def evidence_jitter(covariance: Tensor, residual: Tensor, jitter: float) -> dict
 
     Args:
         covariance: The matrix $A$.
-        residual: Targets less the mean, $r$.
+        residual: Targets less the mean, $r$; of several columns, the evidences are added.
         jitter: What is added to the diagonal, $\epsilon$.
     """
-    inverse = torch.linalg.inv(covariance.detach())
-    amount = jitter * (inverse.diagonal().sum() + (inverse @ residual.detach()).square().sum())
+    inverse, columns = torch.linalg.inv(covariance.detach()), residual.detach().reshape(len(residual), -1)
+    amount = jitter * (columns.shape[-1] * inverse.diagonal().sum() + (inverse @ columns).square().sum())
     return {"rtol": 0.0, "atol": float(amount)}
 
 
