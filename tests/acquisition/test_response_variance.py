@@ -90,7 +90,7 @@ def test_of_a_narrow_belief_the_response_spreads_by_its_slope(likelihood):
     f, variance = torch.linspace(-2.0, 2.0, 9, dtype=torch.float64), torch.full((9,), 1e-10, dtype=torch.float64)
     slope = expected_slope(likelihood, f, variance)
     assert_close(
-        likelihood.response_variance(f, variance), variance * slope.square(), **approximation(1e-4, "model", scale=0.0)
+        likelihood.response_variance(f, variance), variance * slope.square(), **approximation(1e-8, "model", scale=0.0)
     )
 
 
