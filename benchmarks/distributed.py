@@ -114,7 +114,7 @@ class Counted:
         self.down = max(self.down, len(pickle.dumps(function)))
         for item in items:
             result = function(item)
-            self.up = max(self.up, len(pickle.dumps(result[1])))
+            self.up = max(self.up, len(pickle.dumps(result)))
             yield result
 
 

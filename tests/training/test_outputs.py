@@ -73,8 +73,10 @@ def test_correlated_outputs_fill_each_others_gaps(rng, outputs):
 def test_single_precision_and_files(rng, tmp_path):
     X, Y = data(rng, n=8)
     result = sg.fit(X.float(), Y.float(), outputs="icm", rank=1, kernel=RBFKernel(), num_inducing=5, max_iterations=3)
-    mean = result.gp.predict(X.float()).mean
+    mean = result.predict(X.float()).mean
     assert mean.dtype == torch.float32
+    arrays = sg.fit(X.float().numpy(), Y.float().numpy(), outputs="icm", rank=1, num_inducing=5, max_iterations=1)
+    assert arrays.predict(X.float().numpy(), output=0).mean.dtype == np.float32
     result.save(tmp_path / "fit.sgp")
     assert torch.equal(sg.load(tmp_path / "fit.sgp").gp.predict(X.float()).mean, mean)
     again, _ = result.gp.absorb(X.float(), Y.float(), likelihood=result.likelihood)
@@ -183,3 +185,13 @@ def test_bad_data_gets_a_sentence(rng):
         sg.fit(X, Y[:, 0], outputs="lmc")
     with pytest.raises(ValueRangeError, match="output 1 was observed 0 times"):
         sg.fit(X, torch.where(torch.tensor([True, False, True]), Y, NAN), outputs="lmc")
+
+
+@pytest.mark.parametrize(
+    "option",
+    [{"num_starts": 2}, {"objective": "pll"}, {"num_inducing": "auto"}, {"map": map}, {"inducing": "features"}],
+)
+def test_options_that_would_not_count_are_refused(rng, option):
+    X, Y = data(rng, n=8)
+    with pytest.raises(UnsupportedError, match="Several outputs are fitted without"):
+        sg.fit(X, Y, outputs="icm", **option)

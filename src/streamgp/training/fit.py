@@ -154,6 +154,15 @@ def fit(  # type: ignore[misc] # the options of both are named here
                 "Several outputs are fitted at once, from the start and in one piece. Leave out start, carried and "
                 "minibatches, or fit the outputs one by one."
             )
+        others = {"mean": mean, "map": map, "inducing": inducing if isinstance(inducing, Tensor) else None}
+        others |= {"objective": objective != "elbo", "beta": beta != 1.0, "num_starts": num_starts != 1}
+        others |= {"priors": priors != "dim_scaled", "num_inducing='auto'": isinstance(num_inducing, str)}
+        asked = [name for name, value in others.items() if value is not None and value is not False]
+        if asked or inducing == "features":
+            raise UnsupportedError(
+                f"Several outputs are fitted without {', '.join(asked) or 'features'}. Leave it out, or start from "
+                "MultiOutputGP.from_prior or from_features with hyperparameters of your own."
+            )
         return fit_outputs(
             X,
             y,
@@ -161,7 +170,7 @@ def fit(  # type: ignore[misc] # the options of both are named here
             rank=rank,
             likelihood=likelihood,
             kernel=kernel,
-            num_inducing=100 if isinstance(num_inducing, str) else num_inducing,
+            num_inducing=int(num_inducing),
             max_iterations=200 if max_iterations is None else max_iterations,
             tolerance=tolerance,
             callback=callback,

@@ -14,8 +14,9 @@ from gpytorch.kernels import Kernel, MaternKernel, RBFKernel, RQKernel
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.checks import check_choice, check_count, check_positive
+from streamgp.checks import ArrayLike, check_choice, check_count, check_float, check_positive
 from streamgp.conditioning import MultiOutputGP
+from streamgp.conditioning.multi_output.prediction import MultiOutputPrediction
 from streamgp.errors import DTypeError, OptionError, UnsupportedError
 from streamgp.gp import read_kernel
 from streamgp.gp.kernel_dims import check_num_dims
@@ -70,6 +71,10 @@ class MultiOutputFit:
                 )
             variances.append(noise.reshape(()))
         return torch.stack(variances)
+
+    def predict(self, X: ArrayLike, *, output: int | Sequence[int] | None = None) -> MultiOutputPrediction:
+        """Predict the latent functions, in the user's units; see `MultiOutputGP.predict`."""
+        return self.gp.predict(X, output=output)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to a file that `streamgp.load` reads."""
@@ -197,9 +202,7 @@ def _finish(
         bound, log_prior = float(model.bound(ascent.x, sites)), float(model.log_prior(ascent.x))
         weight = 1.0 / _noise_variances(mixed.parts)[problem.output] if sites is None else sites.precision
         kernels = model.kernels(lengthscale)
-        dtype = X.dtype if isinstance(X, Tensor) and X.dtype == torch.float32 else torch.float64
-        device = X.device if isinstance(X, Tensor) else None
-        like = torch.empty(0, dtype=dtype, device=device)
+        like = check_float(X, "X").detach().new_empty(0)
         gp = MultiOutputGP.from_prior(
             [kernel.to(like) for kernel in kernels],
             problem.points.to(like),

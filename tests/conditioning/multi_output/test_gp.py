@@ -10,7 +10,7 @@ from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
 from torch.testing import assert_close
 
 import streamgp as sg
-from streamgp.errors import OptionError, ShapeError, StreamGPError, UnsupportedError, ValueRangeError
+from streamgp.errors import DTypeError, OptionError, ShapeError, StreamGPError, UnsupportedError, ValueRangeError
 from streamgp.likelihoods import Bernoulli, Gaussian, Poisson
 from streamgp.testing.conditioning_laws import DTYPES
 from streamgp.testing.tolerances import approximation, belief_rounding, rounding, sampling, tolerance
@@ -255,7 +255,7 @@ def bad_cases():
         "infinite": (X, Y / 0.0, {"noise_variance": 0.1}, ValueRangeError, "but holds infinity"),
         "noise": (X, Y, {"noise_variance": torch.ones(2, dtype=X.dtype)}, ShapeError, "one variance for each of the 3"),
         "likelihoods": (X, Y, {"likelihood": [Gaussian(0.1)]}, OptionError, "one for each of the 3, but there are 1"),
-        "no likelihood": (X, Y, {"likelihood": [1, 2, 3]}, OptionError, "Each likelihood must be one of"),
+        "no likelihood": (X, Y, {"likelihood": [1, 2, 3]}, DTypeError, "likelihood must be a name or one of"),
         "neither": (X, Y, {}, OptionError, "Neither noise_variance nor likelihood was given"),
         "inputs": (X[:, :1], Y, {"noise_variance": 0.1}, ShapeError, "X must have 2 columns"),
         "patterns": (
@@ -287,3 +287,19 @@ def test_bad_priors_get_a_sentence(rng):
         sg.MultiOutputGP.from_prior(MaternKernel(ard_num_dims=3), Z, mixing=[[1.0]])
     with pytest.raises(OptionError, match="output must be whole numbers from -3 to 2"):
         make(rng).predict(Z, output=3)
+
+
+def test_likelihoods_may_be_given_by_name(rng):
+    X = torch.rand(6, 2, generator=rng, dtype=torch.float64)
+    Y = torch.stack([torch.arange(6.0), X[:, 0], (X[:, 1] > 0.5).double()], dim=-1).double()
+    gp = sg.MultiOutputGP.from_prior(kernels(), X, mixing=MIXING)
+    named, _ = gp.absorb(X, Y, likelihood=["poisson", Gaussian(0.1), "bernoulli"])
+    made, _ = gp.absorb(X, Y, likelihood=[Poisson(), Gaussian(0.1), Bernoulli()])
+    assert torch.equal(named.predict(X).mean, made.predict(X).mean)
+
+
+def test_conditioned_outputs_are_saved(rng, tmp_path):
+    X = torch.rand(4, 2, generator=rng, dtype=torch.float64)
+    gp = sg.MultiOutputGP.from_prior(kernels(), X, mixing=MIXING).condition(X, X[:, :1] * MEAN, noise_variance=0.1)
+    gp.save(tmp_path / "gp.zip")
+    assert torch.equal(sg.load(tmp_path / "gp.zip").predict(X).mean, gp.predict(X).mean)

@@ -1,5 +1,6 @@
 """GPs of several outputs: what all of them can do, and those that are conditioned on outcomes."""
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from streamgp.gp import Prediction
 from streamgp.gp.coregionalization import output_rows
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.sites import SiteRule
-from streamgp.storage import register
+from streamgp.storage import register, save
 
 __all__ = ["AbstractMultiOutputGP", "ConditionedMultiOutputGP", "Likelihoods"]
 
@@ -141,6 +142,10 @@ class ConditionedMultiOutputGP(AbstractMultiOutputGP):
     ) -> "ConditionedMultiOutputGP":
         """Condition again; see `MultiOutputGP.condition`."""
         return self._condition(X, Y, noise_variance, likelihood, sites)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to a file that `load` reads."""
+        save(self, path)
 
     def __repr__(self) -> str:
         return f"ConditionedMultiOutputGP(num_observations={self.conditioned_gp.num_observations}, {self._describe()})"

@@ -12,7 +12,7 @@ from streamgp.checks import check_float, check_matches
 from streamgp.conditioning.multi_output.mixed_likelihood import MixedLikelihood
 from streamgp.errors import OptionError, ShapeError, UnsupportedError, ValueRangeError
 from streamgp.gp.coregionalization import output_rows
-from streamgp.likelihoods import AbstractLikelihood
+from streamgp.likelihoods import read_likelihood
 from streamgp.shapes import is_broadcastable
 
 __all__ = ["Outcomes"]
@@ -90,10 +90,5 @@ class Outcomes:
                 f"likelihood must be one for all outputs or one for each of the {self.num_outputs}, but there are "
                 f"{len(likelihood)}."
             )
-        for one in likelihood:
-            if not isinstance(one, AbstractLikelihood):
-                raise OptionError(
-                    f"Each likelihood must be one of streamgp.likelihoods, but one is a {type(one).__name__}. Make it "
-                    "with streamgp.likelihoods, for example Poisson()."
-                )
-        return MixedLikelihood(tuple(likelihood), self.observed % self.num_outputs)
+        parts = tuple(read_likelihood(one) for one in likelihood)
+        return MixedLikelihood(parts, self.observed % self.num_outputs)
