@@ -5,6 +5,7 @@ from torch.testing import assert_close
 
 from streamgp.likelihoods import Bernoulli, Gaussian, Poisson
 from streamgp.sites import SiteRule
+from streamgp.streaming import observing
 from streamgp.streaming.bank import Bank
 from streamgp.streaming.experts import Expert, Experts
 from streamgp.streaming.observing import observe
@@ -92,3 +93,14 @@ def test_counts_pull_the_mean_towards_their_logarithm(rng):
     after = observe(bank, seen, row, Poisson(), SiteRule()).see(row.inputs)
     assert bool((after.mean > seen.mean + 0.5).all())
     assert bool((after.mean < 3.1).all())
+
+
+def test_sites_written_out_for_the_probit_link_are_those_of_its_derivatives(rng, monkeypatch):
+    mean = torch.randn(3, 1, 4, generator=rng, dtype=torch.float64).numpy()
+    y = torch.tensor([[0.0, 1.0, 1.0, 0.0]], dtype=torch.float64)
+    written = observing._moment_sites(mean, 0.5 + 0.0 * mean, y, Bernoulli("probit"))
+    monkeypatch.setattr(observing, "is_probit", lambda _: False)
+    general = observing._moment_sites(mean, 0.5 + 0.0 * mean, y, Bernoulli("probit"))
+    for one, other in zip(written, general, strict=True):
+        assert_close(torch.from_numpy(one), torch.from_numpy(other), **tolerance(torch.float64))
+    assert observing._moment_sites(mean, mean**2, y, Bernoulli("logit")) is None

@@ -77,10 +77,11 @@ def _match_moments(seen: Seen, y: Float[Tensor, "c n"], likelihood: AbstractLike
         Csató, Opper (2002), Sparse on-line Gaussian processes.
         Minka (2001), Expectation propagation for approximate Bayesian inference.
     """
-    if not is_probit(likelihood):
+    before, value = seen.mean.numpy(), seen.known.numpy()
+    sites = _moment_sites(before, value, y, likelihood)
+    if sites is None:
         return None
-    before, value, targets = seen.mean.numpy(), seen.known.numpy(), y.numpy()
-    observed, noise = moment_sites(before, value, targets, _LEAST_PRECISION)
+    observed, noise = sites
     if y.shape[-1] > 1:
         K = (seen.weights.mT @ seen.spread).numpy()
         identity = np.eye(y.shape[-1])
@@ -91,9 +92,28 @@ def _match_moments(seen: Seen, y: Float[Tensor, "c n"], likelihood: AbstractLike
             variance = np.maximum(value - (gain * K).sum(-1), _LEAST_PRECISION * value)
             share = 1.0 / np.maximum(1.0 - variance / noise, _LEAST_PRECISION)
             center = share * (mean - observed * variance / noise)
-            new_observed, new_noise = moment_sites(center, share * variance, targets, _LEAST_PRECISION)
-            observed, noise = 0.5 * (observed + new_observed), 0.5 * (noise + new_noise)
+            sites = _moment_sites(center, share * variance, y, likelihood)
+            assert sites is not None
+            observed, noise = 0.5 * (observed + sites[0]), 0.5 * (noise + sites[1])
     return Sites(torch.from_numpy(observed), torch.from_numpy(noise))
+
+
+def _moment_sites(
+    mean: np.ndarray, variance: np.ndarray, y: Float[Tensor, "c n"], likelihood: AbstractLikelihood
+) -> tuple[np.ndarray, np.ndarray] | None:
+    r"""Targets and noise of the sites that have the effect of observations on beliefs of single values.
+
+    With the derivatives $g$ and $-h$ of the log predictive density, the posterior has the mean $m + v g$ and the
+    variance $v - v^2 h$: a Gaussian observation of $m + g / h$ with noise $1 / h - v$ gives the same.
+    """
+    if is_probit(likelihood):
+        return moment_sites(mean, variance, y.numpy(), _LEAST_PRECISION)
+    derivatives = likelihood.log_predictive_derivatives(torch.from_numpy(mean), torch.from_numpy(variance), y)
+    if derivatives is None:
+        return None
+    first, second = (each.numpy() for each in derivatives)
+    curvature = np.maximum(-second, _LEAST_PRECISION)
+    return mean + first / curvature, np.maximum(1.0 / curvature - variance, _LEAST_PRECISION)
 
 
 def _concave_sites(
