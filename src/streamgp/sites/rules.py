@@ -164,7 +164,8 @@ def _iterate(
         x = torch.stack([torch.zeros_like(least), least])
         step = _improve(belief, likelihood, y, rule, x)
         length = torch.ones(shape[:-1], dtype=y.dtype, device=y.device)
-        num_iterations, objective = 0, None
+        num_iterations = 0
+        objective: Tensor | None = None  # at x, where it was needed
         # Members of a batch are problems of their own, but where an observation looks at all of them.
         anderson = Anderson() if likelihood.num_latents > 1 else None
         while num_iterations < rule.max_iterations:
