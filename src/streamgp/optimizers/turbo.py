@@ -183,7 +183,7 @@ def region_settings(
     _check_outcome(wanted, check_choice(model, _MODELS, "model"))
     if model == "exact" and priors != "dim_scaled":
         raise UnsupportedError(f"model='exact' has the priors 'dim_scaled', but priors is {priors!r}.")
-    if scaling == "rank" and likelihood != "gaussian":
+    if scaling == "rank" and not wanted.outcome.has_unknown_noise:
         raise UnsupportedError(f"scaling='rank' needs the likelihood 'gaussian', but it is {likelihood!r}.")
     if model == "exact" and refit != "always":
         raise UnsupportedError(f"model='exact' is fitted to all data each time, but refit is {refit!r}.")

@@ -16,7 +16,7 @@ from torch import Tensor
 from streamgp.gp import Prior, SparseProcess
 from streamgp.linalg import cholesky, solve_lower, solve_vector, symmetric_eigen
 from streamgp.streaming.experts import Experts
-from streamgp.streaming.features import Features, KernelColumn
+from streamgp.streaming.features import KernelColumn, RowFeatures
 
 __all__ = ["Bank", "Seen"]
 
@@ -127,10 +127,10 @@ class Bank:
         return self.process.inducing_factor.whitening if self.basis is None else self.basis
 
     @cached_property
-    def features(self) -> Features:
-        """Features of single inputs."""
+    def features(self) -> RowFeatures:
+        """RowFeatures of single inputs."""
         process = self.process
-        return Features(
+        return RowFeatures(
             process.inducing_points.numpy(), self.whitening.numpy(), KernelColumn(process.prior), process.jitter
         )
 
@@ -252,7 +252,7 @@ class Bank:
         bank = self._at(features, *exchange.moved(self.mean.numpy(), self.covariance.numpy()), self.num_exchanged + 1)
         return bank if bank.num_exchanged < _MOST_EXCHANGED else bank.factorized()
 
-    def _at(self, features: Features, mean: np.ndarray, covariance: np.ndarray, num_exchanged: int) -> "Bank":
+    def _at(self, features: RowFeatures, mean: np.ndarray, covariance: np.ndarray, num_exchanged: int) -> "Bank":
         """A belief at other inducing points."""
         process = SparseProcess.from_prior(
             self.process.prior, torch.from_numpy(features.points), jitter=self.process.jitter

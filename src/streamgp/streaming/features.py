@@ -11,7 +11,7 @@ import torch
 from streamgp.gp import Prior
 from streamgp.gp.stationary import StationaryKernel
 
-__all__ = ["Features", "KernelColumn"]
+__all__ = ["KernelColumn", "RowFeatures"]
 
 # Beyond this scaled distance a kernel is zero, and its polynomial factors are still finite.
 _FAR = 1e4
@@ -50,7 +50,7 @@ class KernelColumn:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Features:
+class RowFeatures:
     r"""Features $\phi(x) = W k(Z, x)$ with any $W$ for which $W^\top W = K^{-1}$; a frozen value.
 
     Attributes:
@@ -86,7 +86,7 @@ class Features:
         """The standard deviation of what the points leave of an input."""
         return math.sqrt(max(variance + self.jitter - float(phi @ phi), self.jitter))
 
-    def joined(self, x: np.ndarray) -> "Features":
+    def joined(self, x: np.ndarray) -> "RowFeatures":
         """With an input as one more point: the features so far stay, and one is added."""
         phi, variance = self.at(x)
         own, m = self._own(phi, variance), len(phi)
@@ -94,9 +94,9 @@ class Features:
         W[:m, :m] = self.whitening
         W[m, :m] = phi @ self.whitening / -own
         W[m, m] = 1.0 / own
-        return Features(np.concatenate([self.points, x]), W, self.column, self.jitter)
+        return RowFeatures(np.concatenate([self.points, x]), W, self.column, self.jitter)
 
-    def exchanged(self, x: np.ndarray, index: int) -> tuple["Features", "Exchange"]:
+    def exchanged(self, x: np.ndarray, index: int) -> tuple["RowFeatures", "Exchange"]:
         r"""With an input as the last point, in place of another.
 
         Beside the features so far, let there be one for what they leave of $x$. In these $m + 1$ coordinates, the unit
@@ -117,7 +117,7 @@ class Features:
         extended[:, :m] = W
         extended -= (2.0 * a)[:, None] * np.append(a @ W - (b / own) * (phi @ W), b / own)
         points = np.concatenate([np.delete(self.points, index, 0), x])
-        return Features(points, np.delete(extended, index, 1), self.column, self.jitter), Exchange(n, v)
+        return RowFeatures(points, np.delete(extended, index, 1), self.column, self.jitter), Exchange(n, v)
 
 
 @final

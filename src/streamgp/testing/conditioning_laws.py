@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from streamgp.conditioning import ConditionedGP, SparseGP
-from streamgp.testing.problems import AbstractProblem, Observations, random_observations, random_sparse_gp
+from streamgp.testing.problems import AbstractGPProblem, Observations, random_observations, random_sparse_gp
 from streamgp.testing.reference import Moments, assert_predicts, assert_within, condition_dense
 from streamgp.testing.tolerances import rounding
 
@@ -32,7 +32,7 @@ class ConditioningLaws(ABC):
     """Inherit, and say how the GP is made from a random sparse GP and which observations it holds already."""
 
     @abstractmethod
-    def make(self, problem: AbstractProblem, held: Observations) -> SparseGP | ConditionedGP:
+    def make(self, problem: AbstractGPProblem, held: Observations) -> SparseGP | ConditionedGP:
         """The GP under test: the sparse GP of `problem` after `held` was observed."""
 
     @abstractmethod
@@ -41,13 +41,13 @@ class ConditioningLaws(ABC):
 
     def problem(
         self, rng: torch.Generator, *, batch_shape: tuple[int, ...], dtype: torch.dtype, num_dims: int
-    ) -> AbstractProblem:
+    ) -> AbstractGPProblem:
         """A random sparse GP; one of inducing points, unless another is asked for."""
         return random_sparse_gp(rng, batch_shape=batch_shape, dtype=dtype, num_dims=num_dims)
 
     def draw(
         self, seed: int, num_observations: int, num_dims: int, batch_shape: tuple[int, ...], dtype: torch.dtype
-    ) -> tuple[AbstractProblem, Observations, Observations, Tensor]:
+    ) -> tuple[AbstractGPProblem, Observations, Observations, Tensor]:
         """A random sparse GP, observations held, new observations, and test inputs."""
         rng = torch.Generator().manual_seed(seed)
         problem = self.problem(rng, batch_shape=batch_shape, dtype=dtype, num_dims=num_dims)
@@ -248,7 +248,7 @@ def assert_same_prediction(
             assert_within((one - other).abs(), 2 * getattr(like.limits(one.dtype), name), name)
 
 
-def dense(problem: AbstractProblem, blocks: list[Observations], W: Tensor) -> Moments:
+def dense(problem: AbstractGPProblem, blocks: list[Observations], W: Tensor) -> Moments:
     """The reference for a random sparse GP that was conditioned on all blocks of observations."""
     inputs, targets, noise = (
         torch.cat([getattr(block, name) for block in blocks], dim=axis)

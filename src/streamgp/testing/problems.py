@@ -16,7 +16,7 @@ from streamgp.conditioning.observation import Observation
 from streamgp.gp import Prior, SparseProcess
 
 __all__ = [
-    "AbstractProblem",
+    "AbstractGPProblem",
     "FeatureProblem",
     "Observations",
     "SparseProblem",
@@ -28,7 +28,7 @@ __all__ = [
 Index = tuple[int, ...]
 
 
-class AbstractProblem(ABC):
+class AbstractGPProblem(ABC):
     """The numbers of a sparse GP, of which single members of a batch can be taken."""
 
     @property
@@ -42,13 +42,13 @@ class AbstractProblem(ABC):
         """The largest variance before any data in the unit cube."""
 
     @abstractmethod
-    def member(self, index: Index) -> "AbstractProblem":
+    def member(self, index: Index) -> "AbstractGPProblem":
         """One member of the batch, without leading axes."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class SparseProblem(AbstractProblem):
+class SparseProblem(AbstractGPProblem):
     """The numbers of a sparse GP with a scaled Matérn-5/2 kernel and a constant mean.
 
     Attributes:
@@ -89,7 +89,7 @@ class SparseProblem(AbstractProblem):
 
 @final
 @dataclass(frozen=True, eq=False)
-class FeatureProblem(AbstractProblem):
+class FeatureProblem(AbstractGPProblem):
     """The numbers of a GP of linear functions with a constant, and of a belief about their weights.
 
     Attributes:

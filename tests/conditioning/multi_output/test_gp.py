@@ -10,7 +10,7 @@ from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
 from torch.testing import assert_close
 
 import streamgp as sg
-from streamgp.errors import DTypeError, OptionError, ShapeError, StreamGPError, UnsupportedError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, OptionError, ShapeError, StreamGPError, UnsupportedError, ValueRangeError
 from streamgp.likelihoods import Bernoulli, Gaussian, Poisson
 from streamgp.testing.conditioning_laws import DTYPES
 from streamgp.testing.tolerances import approximation, belief_rounding, rounding, sampling, tolerance
@@ -255,7 +255,7 @@ def bad_cases():
         "infinite": (X, Y / 0.0, {"noise_variance": 0.1}, ValueRangeError, "but holds infinity"),
         "noise": (X, Y, {"noise_variance": torch.ones(2, dtype=X.dtype)}, ShapeError, "one variance for each of the 3"),
         "likelihoods": (X, Y, {"likelihood": [Gaussian(0.1)]}, OptionError, "one for each of the 3, but there are 1"),
-        "no likelihood": (X, Y, {"likelihood": [1, 2, 3]}, DTypeError, "likelihood must be a name or one of"),
+        "no likelihood": (X, Y, {"likelihood": [1, 2, 3]}, ArgumentTypeError, "likelihood must be a name or one of"),
         "neither": (X, Y, {}, OptionError, "Neither noise_variance nor likelihood was given"),
         "inputs": (X[:, :1], Y, {"noise_variance": 0.1}, ShapeError, "X must have 2 columns"),
         "patterns": (
