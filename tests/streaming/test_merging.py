@@ -70,7 +70,7 @@ def test_a_bank_of_experts_is_merged_and_learns_on():
 
 
 def test_different_points_are_carried_with_a_warning(base):
-    moved = deepcopy(base).partial_fit(GRID + 0.9, np.zeros(6))
+    moved = deepcopy(base).partial_fit(GRID + 0.9, np.zeros(6)).partial_fit(GRID + 1.9, np.zeros(6))
     assert not np.array_equal(moved.inducing_points_, base.inducing_points_)
     with pytest.warns(StreamGPWarning, match="different inducing points, of which 6 are kept"):
         assert base.merge([moved], base=base).inducing_points_.shape == (6, 1)

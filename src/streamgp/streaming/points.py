@@ -21,6 +21,8 @@ _UNUSUAL, _MOST_UNUSUAL = 1.5, 0.9
 _COPY = 1e-6
 # A point may go when none of the latest rows, so many for each point, would have missed it.
 _UNUSED = 1.0
+# Of all points, this share is left to what was learned before and is not used of late.
+_PAST_SHARE = 0.25
 # A point that the others explain but for this share of the noise may go, whoever uses it: little is lost.
 _REDUNDANT = 0.25
 
@@ -87,7 +89,8 @@ def follow(
     While there is room, an input joins. After that it takes the place of the point that the others explain best, if
     they do so but for a share of the noise, and for less than they explain the input: while points suffice, nothing
     that was learned is lost. Where they do not suffice, it takes the place of a point that no row used of late, however
-    much it holds: that which was used longest ago. So rows that were just learned are represented.
+    much it holds: that which the others explain best. So rows that were just learned are represented. A share of the
+    points stays with what was learned before, spread over all of it, or predictions there would come from afar.
 
     Args:
         bank: The beliefs.
@@ -139,9 +142,18 @@ def used(bank: Bank, usage: Usage, seen: Seen, *, is_following: bool = False) ->
 
 
 def _leaving(bank: Bank, usage: Usage, redundant: float) -> int | None:
-    """Which point may go: the most redundant one, or that which was used longest ago; None if all are needed."""
+    """Which point may go: the most redundant one, of all or of more than the past has a share in; None if none may.
+
+    Args:
+        bank: The beliefs.
+        usage: How much rows leaned on its points.
+        redundant: What the others may leave open of a point that goes whoever uses it.
+    """
     left = bank.features.leave_one_out
     index = int(left.argmin())
     if left[index] < redundant:
         return index
-    return int(usage.last_rows.argmin()) if bool(usage.is_unused.any()) else None
+    is_unused = usage.is_unused.numpy()
+    if is_unused.sum() <= _PAST_SHARE * len(left):
+        return None
+    return int(np.where(is_unused, left, np.inf).argmin())

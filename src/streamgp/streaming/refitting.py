@@ -244,7 +244,8 @@ def _points(
 ) -> Float[Tensor, "m d"]:
     """Inducing points for the inputs and for what was believed before.
 
-    Greedily, where so many suffice for all of it. Otherwise half are for all of them, and half for the latest inputs.
+    Greedily, where so many suffice for all of it. Otherwise half are for the latest inputs, and of the other half one
+    half for all inputs and one for what was believed before them, which is known at few points alone.
     """
     candidates = inputs if anchor is None else torch.cat([inputs, anchor.inducing_points])
     most = settings.most_inducing
@@ -253,7 +254,10 @@ def _points(
     if is_enough or settings.num_inducing == "auto":
         return greedy
     generator = torch.Generator().manual_seed(settings.seed)
-    everywhere = kmeans_points(kernel, candidates, most - most // 2, generator=generator)
+    half = most - most // 2
+    everywhere = kmeans_points(kernel, inputs, half if anchor is None else half - half // 2, generator=generator)
+    if anchor is not None:
+        everywhere = extend_points(kernel, everywhere, anchor.inducing_points, half, generator=generator)
     return extend_points(kernel, everywhere, inputs[-_LATEST_OF_POINT * most :], most, generator=generator)
 
 
