@@ -50,8 +50,8 @@ def _mistake(records: Records) -> NumberTable:
         "What a mistake of the paper's code does. There, pseudo-data of the sparse GP lacks the constant mean, while "
         "fantasies have it: conditioned on them, the model is too low by the constant wherever something is known, so "
         "that new points seem worth recommending themselves. Knowledge gradient might then come to evaluate what it "
-        "would recommend, as the paper's does. Below, the best evaluated value less the recommended one at the end, and the best evaluated value "
-        "itself, over the seeds of both lines.",
+        "would recommend, as the paper's does. Below, the best evaluated value less the recommended one at the end, "
+        "and the best evaluated value itself, over the seeds of both lines.",
         ("method", "best evaluated less recommended", "best evaluated"),
         (*rows, ("with the mistake less without", *differences)),
     )
