@@ -395,3 +395,57 @@ def test_single_precision_inputs_are_learned_in_double_precision(numbers):
     double = small(kernel=frozen_kernel()).fit(X, y)
     assert single.predict(X).dtype == np.float64
     np.testing.assert_allclose(single.predict(X), double.predict(X), **tolerance(torch.float32))
+
+
+def _early_predictions(model, X, y):
+    """What is predicted of each row before it is learned, but the first."""
+    predictions = []
+    for index in range(len(y)):
+        if index:
+            predictions.append(float(model.predict(X[index : index + 1])[0]))
+        model.partial_fit(X[index : index + 1], y[index : index + 1])
+    return np.array(predictions)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("likelihood", ["gaussian", "poisson"])
+def test_the_first_rows_are_predicted_within_what_was_seen(seed, likelihood):
+    """In any units, and if the first two rows nearly agree in an input."""
+    numbers = np.random.default_rng(seed)
+    X = numbers.standard_normal((20, 3))
+    X[1, 0] = X[0, 0] + 1e-3
+    y = numbers.poisson(np.exp(1.0 + X[:, 0])) if likelihood == "poisson" else X @ np.array([1.0, -2.0, 0.5])
+    model = sg.StreamingGPRegressor(likelihood=likelihood)
+    predictions = _early_predictions(model, X * 10.0 ** numbers.uniform(-3.0, 3.0, 3), y)
+    largest = 1.0 + np.maximum.accumulate(np.abs(y))[:-1]
+    assert (np.abs(predictions) < 10.0 * largest).all()
+
+
+def test_inputs_with_long_tails_are_learned_as_on_a_logarithmic_scale():
+    numbers = np.random.default_rng(4)
+    Z = numbers.standard_normal((300, 2))
+    y = np.sin(2.0 * Z[:, 0]) + 0.1 * numbers.standard_normal(300)
+    errors = [
+        np.abs(_early_predictions(sg.StreamingGPRegressor(num_inducing=40), X, y) - y[1:])[150:].mean()
+        for X in (np.exp(2.0 * Z), Z)
+    ]
+    assert errors[0] < 1.5 * errors[1]
+
+
+def test_an_input_that_is_a_slip_of_the_pen_is_predicted_from_the_edge():
+    numbers = np.random.default_rng(5)
+    X = numbers.standard_normal((100, 2))
+    y = 3.0 * X[:, 0] + 0.1 * numbers.standard_normal(100)
+    model = sg.StreamingGPRegressor().partial_fit(X, y)
+    assert abs(float(model.predict([[-9999.0, 0.0]])[0])) < 3.0 * np.abs(y).max()
+
+
+def test_inducing_points_and_lengthscales_are_in_the_units_of_the_user():
+    numbers = np.random.default_rng(6)
+    X = np.stack([np.exp(2.0 * numbers.standard_normal(120)), numbers.standard_normal(120)], -1)
+    model = sg.StreamingGPRegressor(num_inducing=20).partial_fit(X, np.log(X[:, 0]) + X[:, 1])
+    assert model.lengthscales_.shape == (2,)
+    Z = model.inducing_points_
+    assert Z.shape[-1] == 2
+    nearest = np.abs(np.log(Z[:, None, 0]) - np.log(X[:, 0])).min(-1)
+    assert np.median(nearest) < 0.1

@@ -136,12 +136,15 @@ class AbstractStreamingEstimator(BaseEstimator, ABC, Generic[Learner]):
 
     @property
     def lengthscales_(self) -> np.ndarray:
-        """Lengthscales of the inputs `(d,)`, in the units of the user; NaN where the kernel has none."""
+        """Lengthscales of the inputs `(d,)`, in the units of the user; NaN where the kernel has none.
+
+        For inputs with long tails, which are bent, they are those around the middle.
+        """
         lengthscale = getattr(getattr(self.kernel_, "base_kernel", self.kernel_), "lengthscale", None)
-        scale = self._model.units.input_scale
+        lengths = self._model.units.input_lengths
         if lengthscale is None:
-            return np.full(len(scale), np.nan)
-        return (lengthscale.detach().reshape(-1) * scale).numpy()
+            return np.full(len(lengths), np.nan)
+        return (lengthscale.detach().reshape(-1)[: len(lengths)] * lengths).numpy()
 
     @property
     def likelihood_(self) -> AbstractLikelihood:

@@ -21,6 +21,7 @@ from streamgp.streaming.mixture import Mixture
 from streamgp.streaming.model import StreamModel
 from streamgp.streaming.one_vs_rest import OneVsRest
 from streamgp.streaming.points import Usage
+from streamgp.streaming.reach import Reach
 from streamgp.streaming.regressor import StreamingGPRegressor
 from streamgp.streaming.scoring import ClassScore, ValueScore
 from streamgp.streaming.settings import StreamSettings
@@ -111,6 +112,7 @@ def _learner(
         likelihood,
         LearnedKernel(gp.kernel, noise_variance, gp.inducing_points),
         units,
+        Reach(lower, upper),
         is_exclusive,
         is_flat,
     )

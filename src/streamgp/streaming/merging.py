@@ -1,8 +1,9 @@
 """Streams that were learned apart, merged without their rows."""
 
+import functools
 import warnings
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from streamgp.streaming.mixture import Mixture
 from streamgp.streaming.model import StreamModel
 from streamgp.streaming.one_vs_rest import OneVsRest
 from streamgp.streaming.points import Usage
+from streamgp.streaming.reach import Reach
 
 __all__ = ["merge_classes", "merge_learners"]
 
@@ -52,7 +54,8 @@ def merge_learners(learners: Sequence[StreamLearner], base: StreamLearner | None
     bank = _merge_banks(banks, shared)
     mixtures = [_model(learner).mixture for learner in learners]
     mixture = _merge_mixtures(mixtures, None if base is None else _model(base).mixture)
-    model = replace(first, bank=bank, mixture=mixture, usage=Usage.none(bank.num_inducing))
+    reach = functools.reduce(Reach.joined, (_model(learner).reach for learner in learners))
+    model = replace(first, bank=bank, mixture=mixture, usage=Usage.none(bank.num_inducing), reach=reach)
 
     def total(name: str) -> int:
         repeated = 0 if base is None else (len(learners) - 1) * getattr(base, name)
@@ -110,9 +113,7 @@ def _check_same(one: StreamModel, other: StreamModel) -> None:
     check_same_prior(one.bank.process, other.bank.process)
     ours, theirs = one.likelihood.constants(), other.likelihood.constants()
     is_same = {
-        "units": all(
-            torch.equal(getattr(one.units, each.name), getattr(other.units, each.name)) for each in fields(one.units)
-        ),
+        "units": one.units.is_same(other.units),
         "experts": one.bank.experts.each == other.bank.experts.each,
         "constants": torch.equal(one.bank.constant, other.bank.constant),
         "likelihoods": type(one.likelihood) is type(other.likelihood)

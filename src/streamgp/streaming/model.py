@@ -16,6 +16,7 @@ from streamgp.streaming.mixture import Mixture
 from streamgp.streaming.observing import observe
 from streamgp.streaming.points import Usage, follow, used
 from streamgp.streaming.prediction import StreamPrediction
+from streamgp.streaming.reach import Reach
 from streamgp.streaming.rows import Rows, likelihood_of
 from streamgp.streaming.settings import StreamSettings
 from streamgp.streaming.units import Units
@@ -35,6 +36,7 @@ class StreamModel:
         likelihood: The fitted likelihood, in the same units.
         hyperparameters: What was learned last, from which the next search starts.
         units: The units.
+        reach: How far from the inputs so far predictions go.
         is_exclusive: Whether outputs are classes of which one is true.
         is_flat: Whether there is one output, without an axis of its own.
     """
@@ -45,17 +47,18 @@ class StreamModel:
     likelihood: AbstractLikelihood
     hyperparameters: LearnedKernel
     units: Units
+    reach: Reach
     is_exclusive: bool = False
     is_flat: bool = True
 
     @property
     def inducing_points(self) -> Float[Tensor, "m d"]:
         """Where the beliefs are held, in the user's units."""
-        return self.units.input_shift + self.units.input_scale * self.bank.inducing_points
+        return self.units.points(self.bank.inducing_points)
 
     def predict(self, X: Float[Tensor, "n d"], total_count: Float[Tensor, " n"] | None = None) -> StreamPrediction:
         """Predict targets at inputs in the user's units."""
-        return self.prediction(self.bank.see(self.units.inputs(X)), total_count)
+        return self.prediction(self.bank.see(self.units.inputs(self.reach.limit(X))), total_count)
 
     def prediction(self, seen: Seen, total_count: Float[Tensor, " n"] | None) -> StreamPrediction:
         """What the experts' latent values mean for targets; kept, as rows are first predicted and then learned."""
@@ -92,7 +95,14 @@ class StreamModel:
         return mixture, densities
 
     def learned(
-        self, rows: Rows, seen: Seen, settings: StreamSettings, *, mixture: Mixture, is_following: bool = True
+        self,
+        rows: Rows,
+        seen: Seen,
+        settings: StreamSettings,
+        *,
+        mixture: Mixture,
+        reach: Reach | None = None,
+        is_following: bool = True,
     ) -> "StreamModel":
         """After rows in the model's units, which were seen.
 
@@ -101,6 +111,7 @@ class StreamModel:
             seen: What was seen of them.
             settings: Options.
             mixture: Weights and scales after them.
+            reach: How far predictions go after them; as before by default.
             is_following: Whether inducing points may move to them.
         """
         bank, usage = self.bank, self.usage
@@ -119,6 +130,7 @@ class StreamModel:
             self.likelihood,
             self.hyperparameters,
             self.units,
+            reach or self.reach,
             self.is_exclusive,
             self.is_flat,
         )
@@ -127,7 +139,7 @@ class StreamModel:
         self, X: Float[Tensor, "n d"], num_samples: int, generator: torch.Generator
     ) -> tuple[Float[Tensor, "s c n"], Tensor, StreamPrediction]:
         """Draw an expert for each sample, and a function of its belief at inputs in the user's units."""
-        scaled = self.units.inputs(X)
+        scaled = self.units.inputs(self.reach.limit(X))
         seen = self.bank.see(scaled)
         experts = torch.multinomial(self.mixture.weights, num_samples, replacement=True, generator=generator)
         used, index = torch.unique(experts, return_inverse=True)

@@ -21,6 +21,7 @@ from streamgp.streaming.hyperparameters import LearnedKernel, default_kernel, le
 from streamgp.streaming.mixture import Mixture
 from streamgp.streaming.model import StreamModel
 from streamgp.streaming.points import Usage
+from streamgp.streaming.reach import Reach
 from streamgp.streaming.rows import Rows, likelihood_of
 from streamgp.streaming.settings import FEW_ROWS, StreamSettings
 from streamgp.streaming.units import Units
@@ -114,14 +115,16 @@ def relearn(
     num_outputs = len(buffer.targets)
     experts = settings.experts(num_outputs)
     if is_new or before is None:
-        units = Units.of(buffer, is_target_scaled=settings.is_target_scaled)
+        units = Units.of(buffer, is_target_scaled=settings.is_target_scaled, is_bent=settings.kernel is None)
     else:
         units = before.units.for_outputs(num_outputs)
     rows = units.rows(buffer)
     mixture = Mixture.even(len(experts), num_outputs, is_scaled=settings.half_life == "auto")
     if before is not None and before.mixture.squared_errors.shape == mixture.squared_errors.shape:
         mixture = before.mixture
-    old = None if before is None else before.hyperparameters
+    # Where other columns are bent there are other lengthscales.
+    is_comparable = before is not None and len(before.units.input_scale) == len(units.input_scale)
+    old = before.hyperparameters if before is not None and is_comparable else None
     window = _window(rows.num_rows, experts.half_lives, mixture)
     learned = _learn(rows, settings, old, window, anchor, is_searching=is_searching)
     bank = Bank.from_prior(
@@ -134,7 +137,18 @@ def relearn(
     if anchor is not None:
         bank = anchor.carried(bank)
     usage = Usage.none(bank.num_inducing) if before is None else before.usage.for_points(bank.num_inducing)
-    model = StreamModel(bank, usage, mixture, learned.likelihood, learned.hyperparameters, units, is_exclusive, is_flat)
+    reach = Reach.of(buffer.inputs)
+    model = StreamModel(
+        bank,
+        usage,
+        mixture,
+        learned.likelihood,
+        learned.hyperparameters,
+        units,
+        reach if is_new or before is None else reach.joined(before.reach),
+        is_exclusive,
+        is_flat,
+    )
     return _replayed(model, buffer, settings, rows.num_rows - num_unjudged, halfway, learned.gain)
 
 

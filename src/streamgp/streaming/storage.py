@@ -5,6 +5,7 @@ from streamgp.storage import register
 from streamgp.storage.registry import Fields, is_registered
 from streamgp.streaming.bank import Bank
 from streamgp.streaming.baselines import ClassBaseline, ValueBaseline
+from streamgp.streaming.bends import Bends
 from streamgp.streaming.calibration import Calibration
 from streamgp.streaming.columns import Column, Preprocessing
 from streamgp.streaming.experts import Expert, Experts
@@ -15,6 +16,7 @@ from streamgp.streaming.mixture import Mixture
 from streamgp.streaming.model import StreamModel
 from streamgp.streaming.one_vs_rest import OneVsRest
 from streamgp.streaming.points import Usage
+from streamgp.streaming.reach import Reach
 from streamgp.streaming.refitting import RefitReport
 from streamgp.streaming.rows import Rows
 from streamgp.streaming.scoring import ClassScore, ValueScore
@@ -25,6 +27,7 @@ __all__ = ["STORED"]
 
 STORED = (
     Bank,
+    Bends,
     Calibration,
     ClassBaseline,
     ClassScore,
@@ -37,6 +40,7 @@ STORED = (
     Mixture,
     OneVsRest,
     Preprocessing,
+    Reach,
     RefitReport,
     Rows,
     StreamLearner,
@@ -55,7 +59,14 @@ def _rename_totals(fields: Fields) -> Fields:
     return {"total_count" if name == "totals" else name: value for name, value in fields.items()}
 
 
+def _add_reach(fields: Fields) -> Fields:
+    """Version 1 of the model had no reach: what is known of it is the range that the units were chosen for."""
+    units = fields["units"]
+    return {**fields, "reach": Reach(units.lower, units.upper)}
+
+
 register(Rows, version=2, migrations={1: _rename_totals})
+register(StreamModel, version=2, migrations={1: _add_reach})
 for _cls in STORED:
     if not is_registered(_cls):
         register(_cls)

@@ -1,6 +1,6 @@
 """Units in which a stream is learned."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import final
 
@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from streamgp.streaming.bends import Bends
 from streamgp.streaming.rows import Rows
 
 __all__ = ["Units"]
@@ -20,27 +21,35 @@ _FEW_ROWS = 10
 @final
 @dataclass(frozen=True, eq=False)
 class Units:
-    """Affine maps between the user's units and those of the model, and the range they were chosen for.
+    """Maps between the user's units and those of the model, and the range they were chosen for.
 
     Attributes:
-        input_shift: Subtracted from inputs.
+        input_shift: Subtracted from inputs, after some are bent.
         input_scale: Divides them after that.
         target_shift: Subtracted from targets.
         target_scale: Divides them after that.
         lower: Least value of each input when they were chosen, in the user's units.
         upper: Largest value.
+        bends: Inputs with long tails.
     """
 
-    input_shift: Float[Tensor, " d"]
-    input_scale: Float[Tensor, " d"]
+    input_shift: Float[Tensor, " k"]
+    input_scale: Float[Tensor, " k"]
     target_shift: Float[Tensor, "c 1"]
     target_scale: Float[Tensor, "c 1"]
     lower: Float[Tensor, " d"]
     upper: Float[Tensor, " d"]
+    bends: Bends = field(default_factory=Bends)
 
     @classmethod
-    def of(cls, rows: Rows, *, is_target_scaled: bool) -> "Units":
-        """Units in which inputs, and targets if asked for, have zero mean and unit variance."""
+    def of(cls, rows: Rows, *, is_target_scaled: bool, is_bent: bool = False) -> "Units":
+        """Units in which inputs, and targets if asked for, have zero mean and unit variance.
+
+        Args:
+            rows: The rows, in the user's units.
+            is_target_scaled: Whether targets are scaled: they are real, and may be linear in inputs.
+            is_bent: Whether inputs with long tails are bent.
+        """
         X, y = rows.inputs, rows.targets
         shift, scale = torch.zeros_like(y[:, :1]), torch.ones_like(y[:, :1])
         if is_target_scaled:
@@ -48,7 +57,9 @@ class Units:
             if rows.num_rows < _FEW_ROWS:
                 widened = scale * (_FEW_ROWS / rows.num_rows) ** 0.5
                 scale = torch.maximum(widened, 0.1 * shift.abs())
-        return cls(X.mean(0), _spread(X), shift, scale, X.amin(0), X.amax(0))
+        bends = Bends.of(X, is_kept=is_target_scaled) if is_bent else Bends()
+        bent = torch.from_numpy(bends.bend(X.numpy()))
+        return cls(bent.mean(0), _spread(bent), shift, scale, X.amin(0), X.amax(0), bends)
 
     def for_outputs(self, num_outputs: int) -> "Units":
         """The same for another number of outputs, which all have the units of the first."""
@@ -57,12 +68,22 @@ class Units:
         shift, scale = (each[:1].repeat(num_outputs, 1) for each in (self.target_shift, self.target_scale))
         return replace(self, target_shift=shift, target_scale=scale)
 
-    def inputs(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+    def inputs(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "n k"]:
         """Inputs in the units of the model."""
         shift, scale, _, _ = self._of_inputs
-        scaled = X.numpy() - shift
+        scaled = self.bends.bend(X.numpy()) - shift
         scaled /= scale
         return torch.from_numpy(scaled)
+
+    def points(self, scaled: Float[Tensor, "n k"]) -> Float[Tensor, "n d"]:
+        """Inputs in the user's units."""
+        return self.bends.straighten(self.input_shift + self.input_scale * scaled)
+
+    @property
+    def input_lengths(self) -> Float[Tensor, " d"]:
+        """What a small length of one in the units of the model is in the user's, around the middle of each input."""
+        d = len(self.lower)
+        return self.input_scale[:d] / self.bends.slopes(d)
 
     def rows(self, rows: Rows) -> Rows:
         """Rows in the units of the model."""
@@ -73,6 +94,19 @@ class Units:
         """How many inputs lie farther outside the range that the units were chosen for than this range is wide."""
         _, _, middle, most = self._of_inputs
         return int((np.abs(X.numpy() - middle) > most).any(-1).sum())
+
+    def is_same(self, other: "Units") -> bool:
+        """Whether both map alike, to the last bit."""
+        ours, theirs = self.bends, other.bends
+        if (ours.columns, ours.is_kept) != (theirs.columns, theirs.is_kept):
+            return False
+        return all(torch.equal(one, two) for one, two in zip(self._tensors, other._tensors, strict=True))
+
+    @property
+    def _tensors(self) -> tuple[Tensor, ...]:
+        """All numbers in it."""
+        numbers = (*(getattr(self, each.name) for each in fields(self)), self.bends.center, self.bends.scale)
+        return tuple(each for each in numbers if isinstance(each, Tensor))
 
     @cached_property
     def _of_inputs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

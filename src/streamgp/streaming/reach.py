@@ -1,0 +1,63 @@
+"""How far predictions go beyond what was seen."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import final
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+__all__ = ["Reach"]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Reach:
+    """The range of the inputs so far, in the user's units, and half of its width on both sides of it.
+
+    Inputs beyond are predicted as if they were at its edge: a linear trend is not drawn out to a slip of the pen, nor
+    from two rows that nearly agree in an input. What has been learned there is in reach from then on, and a stream that
+    moves on takes its reach along.
+
+    Attributes:
+        lower: Least value of each input so far.
+        upper: Largest value.
+    """
+
+    lower: Float[Tensor, " d"]
+    upper: Float[Tensor, " d"]
+
+    @classmethod
+    def of(cls, X: Float[Tensor, "n d"]) -> "Reach":
+        """Of these inputs."""
+        return cls(X.amin(0), X.amax(0))
+
+    @cached_property
+    def _edges(self) -> tuple[np.ndarray, np.ndarray]:
+        lower, upper = self.lower.numpy(), self.upper.numpy()
+        margin = 0.5 * (upper - lower)
+        return lower - margin, upper + margin
+
+    def limit(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+        """Inputs within reach; the same object, if all of them are."""
+        x, (least, most) = X.numpy(), self._edges
+        if (x >= least).all() and (x <= most).all():
+            return X
+        return torch.from_numpy(np.clip(x, least, most))
+
+    def extended(self, X: Float[Tensor, "n d"]) -> "Reach":
+        """After more inputs; the same object, if they are within the range."""
+        x = X.numpy()
+        if (x >= self.lower.numpy()).all() and (x <= self.upper.numpy()).all():
+            return self
+        return Reach(torch.minimum(self.lower, X.amin(0)), torch.maximum(self.upper, X.amax(0)))
+
+    def joined(self, other: "Reach") -> "Reach":
+        """Of the inputs of both."""
+        return Reach(torch.minimum(self.lower, other.lower), torch.maximum(self.upper, other.upper))
+
+    def __getstate__(self) -> dict[str, object]:
+        """What copies and pickles hold: not what was derived from the rest."""
+        return {"lower": self.lower, "upper": self.upper}
