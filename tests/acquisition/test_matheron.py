@@ -62,7 +62,7 @@ def test_random_features_put_covariances_wrong_by_no_more_than_stated(rng):
     exact = gp.process.prior.covariance(X, X)
     squares = []
     for _ in range(20):
-        frequencies = sample_paths(gp.process, 1, rng, num_features=num_features).frequencies
+        frequencies = sample_paths(gp.process, 1, rng, num_features=num_features).prior_features.frequencies
         phase = (X.unsqueeze(1) - X) @ frequencies.mT
         squares.append((float(gp.kernel.outputscale) * phase.cos().mean(-1) - exact).square())
     error = torch.stack(squares).mean(0).sqrt()

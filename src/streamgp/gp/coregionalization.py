@@ -9,7 +9,7 @@ from gpytorch.means import Mean
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.gp.kernel_function import AbstractFeatureKernel, AbstractKernelFunction
+from streamgp.gp.kernel_function import AbstractFeatureKernel, AbstractKernelFunction, Normal, all_features
 
 __all__ = [
     "CoregionalizationKernel",
@@ -87,6 +87,10 @@ class CoregionalizedFunction(AbstractKernelFunction):
         if len(self.parts) == 1:
             return self.parts[0].diagonal(x) * w.square().sum(-1)
         return torch.stack([part.diagonal(x) * w[..., j].square() for j, part in enumerate(self.parts)]).sum(0)
+
+    def random_features(self, points: Tensor, num_features: int, normal: Normal) -> "CoregionalizedFeatures | None":
+        parts = all_features(part.random_features(points[..., :-1], num_features, normal) for part in self.parts)
+        return None if parts is None else CoregionalizedFeatures(parts, self.mixing)
 
 
 @final

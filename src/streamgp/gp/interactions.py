@@ -10,7 +10,8 @@ from gpytorch.priors import NormalPrior
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.gp.kernel_function import AbstractSpectralKernel, Normal
+from streamgp.gp.kernel_function import Normal
+from streamgp.gp.spectral import AbstractSpectralKernel
 
 __all__ = ["InteractionFunction", "InteractionKernel"]
 

@@ -1,12 +1,12 @@
 """Kernels as functions of two sets of inputs."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from jaxtyping import Float
 from torch import Tensor
 
-__all__ = ["AbstractFeatureKernel", "AbstractKernelFunction", "AbstractSpectralKernel", "Normal", "origin_of"]
+__all__ = ["AbstractFeatureKernel", "AbstractKernelFunction", "Normal", "all_features", "origin_of"]
 
 # Standard normal numbers of a shape.
 Normal = Callable[..., Tensor]
@@ -22,6 +22,18 @@ class AbstractKernelFunction(ABC):
     @abstractmethod
     def diagonal(self, inputs: Float[Tensor, "*b n d"]) -> Float[Tensor, "*e n"]:
         """Evaluate each row with itself."""
+
+    @abstractmethod
+    def random_features(
+        self, points: Float[Tensor, "*b m d"], num_features: int, normal: Normal
+    ) -> "AbstractFeatureKernel | None":
+        """Draw a kernel of finite rank that is this one on average; None if that is not known.
+
+        Args:
+            points: Inputs, for their leading axes and dimension, and for where they are.
+            num_features: How many frequencies to draw, where there are infinitely many.
+            normal: Source of standard normal numbers.
+        """
 
 
 class AbstractFeatureKernel(AbstractKernelFunction):
@@ -39,21 +51,20 @@ class AbstractFeatureKernel(AbstractKernelFunction):
         """Evaluate each row with itself."""
         return self.features(inputs).square().sum(-1)
 
+    def random_features(
+        self, points: Float[Tensor, "*b m d"], num_features: int, normal: Normal
+    ) -> "AbstractFeatureKernel | None":
+        """The kernel itself: there is nothing to draw."""
+        return self
 
-class AbstractSpectralKernel(AbstractKernelFunction):
-    r"""A kernel $\sigma^2 \, \mathbb E[\cos \omega^\top (x - x')]$ of inputs by their differences alone."""
 
-    lengthscale: Float[Tensor, "*k 1 d"]
-    outputscale: Float[Tensor, "*j"]
-
-    @abstractmethod
-    def frequencies(self, shape: tuple[int, ...], normal: Normal) -> Float[Tensor, "*b f d"]:
-        r"""Draw $\omega$.
-
-        Args:
-            shape: Leading axes, number of frequencies, and of dimensions.
-            normal: Source of standard normal numbers.
-        """
+def all_features(
+    parts: Iterable[AbstractKernelFunction | None],
+) -> tuple[AbstractFeatureKernel, ...] | None:
+    """The same kernels, if all of them are there and have finite rank."""
+    parts = tuple(parts)
+    features = tuple(part for part in parts if isinstance(part, AbstractFeatureKernel))
+    return features if len(features) == len(parts) else None
 
 
 def origin_of(inputs: Float[Tensor, "*b n d"]) -> Float[Tensor, " d"]:

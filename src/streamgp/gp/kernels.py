@@ -36,7 +36,13 @@ from streamgp.gp.finite_features import (
     SelectedFeatures,
 )
 from streamgp.gp.interactions import InteractionKernel
-from streamgp.gp.kernel_function import AbstractFeatureKernel, AbstractKernelFunction, origin_of
+from streamgp.gp.kernel_function import (
+    AbstractFeatureKernel,
+    AbstractKernelFunction,
+    Normal,
+    all_features,
+    origin_of,
+)
 from streamgp.gp.spherical_linear import SphericalLinearKernel
 from streamgp.gp.stationary import read_stationary
 
@@ -65,6 +71,10 @@ class SelectedKernel(AbstractKernelFunction):
     def diagonal(self, inputs: Tensor) -> Tensor:
         return self.base.diagonal(inputs.index_select(-1, self.dims))
 
+    def random_features(self, points: Tensor, num_features: int, normal: Normal) -> SelectedFeatures | None:
+        base = self.base.random_features(points.index_select(-1, self.dims), num_features, normal)
+        return None if base is None else SelectedFeatures(base, self.dims)
+
 
 @final
 @dataclass(frozen=True)
@@ -84,6 +94,10 @@ class ScaledKernel(AbstractKernelFunction):
 
     def diagonal(self, inputs: Tensor) -> Tensor:
         return self.outputscale.unsqueeze(-1) * self.base.diagonal(inputs)
+
+    def random_features(self, points: Tensor, num_features: int, normal: Normal) -> ScaledFeatures | None:
+        base = self.base.random_features(points, num_features, normal)
+        return None if base is None else ScaledFeatures(base, self.outputscale)
 
 
 @final
@@ -105,6 +119,12 @@ class CombinedKernel(AbstractKernelFunction):
     def diagonal(self, inputs: Tensor) -> Tensor:
         return self._combine([part.diagonal(inputs) for part in self.parts])
 
+    def random_features(self, points: Tensor, num_features: int, normal: Normal) -> JoinedFeatures | None:
+        if self.is_product:  # of two numbers of features that are large already
+            return None
+        parts = all_features(part.random_features(points, num_features, normal) for part in self.parts)
+        return None if parts is None else JoinedFeatures(parts)
+
     def _combine(self, values: list[Tensor]) -> Tensor:
         return reduce(mul if self.is_product else add, values)
 
@@ -125,6 +145,9 @@ class ModuleKernel(AbstractKernelFunction):
 
     def diagonal(self, inputs: Tensor) -> Tensor:
         return self.module(inputs, diag=True)
+
+    def random_features(self, points: Tensor, num_features: int, normal: Normal) -> None:
+        return None
 
     def _limit(self, first: Tensor, second: Tensor, K: Tensor) -> Tensor:
         """Give values that overflowed to NaN their limit: far inputs have nothing in common, unless they are equal."""
@@ -180,7 +203,7 @@ def _read_known(kernel: Kernel) -> AbstractKernelFunction | None:
         return _combined(tuple(map(read_kernel, kernel.kernels)), is_product=type(kernel) is ProductKernel)
     if type(kernel) is CoregionalizationKernel:
         parts = tuple(map(read_kernel, kernel.kernels))
-        features = _all_features(parts)
+        features = all_features(parts)
         if features is not None:
             return CoregionalizedFeatures(features, kernel.mixing)
         return CoregionalizedFunction(parts, kernel.mixing)
@@ -204,13 +227,7 @@ def _read_features(kernel: Kernel) -> AbstractFeatureKernel | None:
 
 def _combined(parts: tuple[AbstractKernelFunction, ...], *, is_product: bool) -> AbstractKernelFunction:
     """The sum or the product of kernels, of finite rank if all of them are."""
-    features = _all_features(parts)
+    features = all_features(parts)
     if features is None:
         return CombinedKernel(parts, is_product)
     return MultipliedFeatures(features) if is_product else JoinedFeatures(features)
-
-
-def _all_features(parts: tuple[AbstractKernelFunction, ...]) -> tuple[AbstractFeatureKernel, ...] | None:
-    """The same kernels, if all of them have finite rank."""
-    features = tuple(part for part in parts if isinstance(part, AbstractFeatureKernel))
-    return features if len(features) == len(parts) else None

@@ -5,13 +5,14 @@ from functools import cached_property
 from typing import final
 
 import torch
+from gpytorch.kernels import Kernel
 from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.checks import check_inputs
 from streamgp.errors import UnsupportedError
 from streamgp.gp.inducing import AbstractInducing
-from streamgp.gp.kernel_function import AbstractFeatureKernel, AbstractSpectralKernel, origin_of
+from streamgp.gp.kernel_function import AbstractFeatureKernel
 from streamgp.gp.prior import Prior
 from streamgp.gp.sparse import SparseProcess
 from streamgp.linalg import apply, solve_vector
@@ -24,22 +25,22 @@ __all__ = ["SamplePaths", "sample_paths"]
 class SamplePaths:
     r"""Sampled functions $f_s(x) = \mu(x) + h_s(x) + k(x, Z) v_s$.
 
-    $h_s$ is a draw of the prior by random Fourier features, $v_s = K^{-1}(u_s - \mu(Z) - h_s(Z))$ corrects it so that
+    $h_s$ is a draw of the prior by random features, $v_s = K^{-1}(u_s - \mu(Z) - h_s(Z))$ corrects it so that
     the path meets its draw $u_s$ of the belief at the inducing points. Calling the object with inputs `(*b, n, d)`
     gives values `(s, *b, n)`, differentiable in the inputs. With features instead of inducing points, $v_s$ is a draw
-    of their weights, which is all there is: there are no frequencies.
+    of their weights, which is all there is: $h_s$ is zero.
 
     Attributes:
         prior: Kernel and mean.
         inducing_points: $Z$.
-        frequencies: Frequencies of the features, in the units of the inputs.
-        feature_weights: Weights of cosines and sines.
+        prior_features: The features of which $h_s$ is made; None where it is zero.
+        feature_weights: Their weights, standard normal numbers.
         update_weights: $v_s$.
     """
 
     prior: Prior
     inducing_points: Float[Tensor, "*b k d"]
-    frequencies: Float[Tensor, "*b f d"]
+    prior_features: AbstractFeatureKernel | None
     feature_weights: Float[Tensor, "s *b g"]
     update_weights: Float[Tensor, "s *b m"]
 
@@ -55,8 +56,8 @@ class SamplePaths:
         return self.prior.inducing(self.inducing_points)
 
     def features(self, X: Tensor) -> Tensor:
-        """Cosines and sines of the prior part, `(*b, n, g)`."""
-        return _features(X - origin_of(self.inducing_points), self.frequencies)
+        """Features of the prior part, `(*b, n, g)`."""
+        return X[..., :0] if self.prior_features is None else self.prior_features.features(X)
 
 
 def sample_paths(
@@ -65,7 +66,8 @@ def sample_paths(
     """Draw functions from a sparse posterior by pathwise conditioning.
 
     Args:
-        process: The sparse posterior, with a scaled or plain Matérn or squared-exponential kernel.
+        process: The sparse posterior, with a kernel whose features can be drawn: Matérn or squared-exponential ones,
+            kernels of finite rank, and scales and sums of these, of one output or of several.
         num_samples: How many functions.
         generator: Source of randomness.
         num_features: Number of frequencies; the prior part of the covariance has error of order one over its root.
@@ -75,7 +77,6 @@ def sample_paths(
         process posteriors.
     """
     Z, batch, m = process.inducing_points, process.batch_shape, process.num_inducing
-    kernel = process.prior.kernel_function
 
     def normal(*shape: int) -> Tensor:
         return torch.randn(*shape, generator=generator, dtype=Z.dtype, device=Z.device)
@@ -83,31 +84,30 @@ def sample_paths(
     def draw() -> Tensor:
         return process.whitened_mean + apply(process.whitened_root, normal(num_samples, *batch, m))
 
-    if isinstance(kernel, AbstractFeatureKernel) and not Z.shape[-2]:
-        none = Z.new_zeros(*batch, 0, Z.shape[-1])
+    if not process.inducing.is_movable:
         weights = solve_vector(process.factor, draw(), is_transposed=True)
-        return SamplePaths(process.prior, Z, none, Z.new_zeros(num_samples, *batch, 0), weights)
-    if not isinstance(kernel, AbstractSpectralKernel):
+        return SamplePaths(process.prior, Z, None, Z.new_zeros(num_samples, *batch, 0), weights)
+    points = Z.expand(*batch, *Z.shape[-2:])
+    features = process.prior.kernel_function.random_features(points, num_features, normal)
+    if features is None:
         raise UnsupportedError(
-            f"Sample paths need a kernel with known frequencies: RBFKernel or MaternKernel, plain or in a ScaleKernel, "
-            f"without active_dims, or with finitely many features (SparseGP.from_features). The kernel is a "
-            f"{type(process.prior.kernel).__name__}. "
+            f"Sample paths need a kernel with known frequencies: RBFKernel or MaternKernel, kernels with finitely many "
+            f"features (as for SparseGP.from_features), or scales and sums of these. The kernel is a "
+            f"{_describe(process.prior.kernel)}. "
             "Use sample, which draws from the joint distribution at given inputs for any kernel."
         )
-
-    frequencies = kernel.frequencies((*batch, num_features, Z.shape[-1]), normal)
-    amplitude = (kernel.outputscale / num_features).sqrt().unsqueeze(-1)
-    feature_weights = normal(num_samples, *batch, 2 * num_features) * amplitude
+    at_points = features.features(Z)
+    feature_weights = normal(num_samples, *batch, at_points.shape[-1])
     belief = draw()
-    at_inducing = _dot(_features(Z - origin_of(Z), frequencies), feature_weights, Z.dim())
-    whitened_prior = solve_vector(process.factor, at_inducing)
+    whitened_prior = solve_vector(process.factor, _dot(at_points, feature_weights, Z.dim()))
     update = solve_vector(process.factor, belief - whitened_prior, is_transposed=True)
-    return SamplePaths(process.prior, Z, frequencies, feature_weights, update)
+    return SamplePaths(process.prior, Z, features, feature_weights, update)
 
 
-def _features(X: Tensor, frequencies: Tensor) -> Tensor:
-    phase = X @ frequencies.mT
-    return torch.cat([phase.cos(), phase.sin()], dim=-1)
+def _describe(kernel: Kernel) -> str:
+    """A kernel's name, and those of what it is made of."""
+    made_of = dict.fromkeys(type(part).__name__ for part in kernel.sub_kernels() if not any(part.sub_kernels()))
+    return " of ".join([type(kernel).__name__, *([" and ".join(made_of)] if made_of else [])])
 
 
 def _dot(features: Tensor, weights: Tensor, num_axes: int) -> Tensor:

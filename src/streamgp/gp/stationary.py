@@ -11,7 +11,8 @@ from gpytorch.kernels import Kernel, MaternKernel, RBFKernel
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.gp.kernel_function import AbstractSpectralKernel, Normal, origin_of
+from streamgp.gp.kernel_function import Normal, origin_of
+from streamgp.gp.spectral import AbstractSpectralKernel
 from streamgp.shapes import broadcast_shapes
 
 __all__ = ["StationaryKernel", "read_stationary"]
