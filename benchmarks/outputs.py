@@ -86,7 +86,7 @@ def floor(gp: sg.MultiOutputGP) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
     constants, o = gp.sparse_gp.mean.constants, gp.num_outputs
 
     def value(X: Tensor, Y: Tensor, W: Tensor) -> Tensor:
-        rows, wanted, m = output_rows(X, o), output_rows(W, o), len(Z)
+        rows, wanted, m = output_rows(X, range(o)), output_rows(W, range(o)), len(Z)
         flat = rows.flatten(0, -2)
         Kzx = kernel(Z, flat).unflatten(-1, rows.shape[:-1]).movedim(0, -2)
         phi = torch.linalg.solve_triangular(L, Kzx.movedim(-2, 0).reshape(m, -1), upper=False)

@@ -1,13 +1,13 @@
 import pytest
 import torch
-from gpytorch.kernels import MaternKernel, PeriodicKernel, RBFKernel
+from gpytorch.kernels import LinearKernel, MaternKernel, PeriodicKernel, RBFKernel, ScaleKernel
 from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.errors import UnsupportedError
 from streamgp.testing.conditioning_laws import BATCH_SHAPES
 from streamgp.testing.problems import random_sparse_gp
-from streamgp.testing.tolerances import approximation
+from streamgp.testing.tolerances import approximation, sampling
 
 KERNELS = {
     "rbf": RBFKernel,
@@ -79,3 +79,20 @@ def test_kernels_without_known_frequencies_are_refused_with_a_remedy():
     gp = sg.SparseGP.from_prior(PeriodicKernel(), torch.rand(4, 2))
     with pytest.raises(UnsupportedError, match=r"The kernel is a PeriodicKernel\. Use sample"):
         gp.sample_paths(1)
+    gp = sg.MultiOutputGP.from_prior(ScaleKernel(PeriodicKernel()), torch.rand(4, 2), mixing=[[1.0], [2.0]])
+    with pytest.raises(
+        UnsupportedError, match=r"The kernel is a CoregionalizationKernel of PeriodicKernel\. Use sample"
+    ):
+        gp.sample_paths(1)
+
+
+def test_sums_have_paths_with_the_predicted_moments(rng):
+    kernel = ScaleKernel(RBFKernel(active_dims=[0])) + LinearKernel()
+    X, W = (torch.rand(k, 2, generator=rng, dtype=torch.float64) for k in (6, 3))
+    gp, _ = sg.SparseGP.from_prior(kernel, X).absorb(X, X[:, 0].sin(), noise_variance=0.1, inducing="keep")
+    s, features = 4000, 1024
+    values, prediction = gp.sample_paths(s, generator=rng, num_features=features)(W), gp.predict(W)
+    largest = float(gp.process.prior_variance(W).max())
+    assert_close(values.mean(0), prediction.mean, **sampling((largest / s) ** 0.5))
+    error = largest * ((2 / s) ** 0.5 + (1 / features) ** 0.5)
+    assert_close(values.T.cov(), prediction.covariance, **sampling(error))

@@ -14,6 +14,7 @@ from streamgp.conditioning.multi_output import MultiOutputGP
 from streamgp.conditioning.sparse_gp import SparseGP
 from streamgp.errors import UnsupportedError
 from streamgp.gp import SparseProcess, read_gpytorch
+from streamgp.gp.exporting import OutputsVariationalStrategy
 
 __all__ = ["from_gpytorch"]
 
@@ -57,9 +58,11 @@ def from_gpytorch(
 
     Returns:
         A `SparseGP`, or a `MultiOutputGP` for a model with an `LMCVariationalStrategy` or an
-        `IndependentMultitaskVariationalStrategy` around its own.
+        `IndependentMultitaskVariationalStrategy` around its own, or one that `MultiOutputGP.to_gpytorch` made.
     """
     strategy: Any = getattr(model, "variational_strategy", None)
+    if isinstance(strategy, OutputsVariationalStrategy):
+        return MultiOutputGP(SparseGP(read_gpytorch(_LatentModel(model), kernel=kernel, mean=mean)))
     if not isinstance(strategy, LMCVariationalStrategy | IndependentMultitaskVariationalStrategy):
         return SparseGP(read_gpytorch(model, kernel=kernel, mean=mean))
     latent = read_gpytorch(_LatentModel(model), kernel=kernel, mean=mean)

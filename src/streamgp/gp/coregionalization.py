@@ -1,5 +1,6 @@
 """Several outputs as one function of input and output: the linear model of coregionalisation."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -130,12 +131,12 @@ class OutputMean(Mean):  # type: ignore[misc] # nor have its means
         return torch.where(index < 0, 0.0, self.constants[index.clamp_min(0)])
 
 
-def output_rows(X: Float[Tensor, "*b n d"], num_outputs: int) -> Float[Tensor, "*b k e"]:
+def output_rows(X: Float[Tensor, "*b n d"], outputs: Sequence[int]) -> Float[Tensor, "*b k e"]:
     """Inputs with a column for the output, one row for each input and output; outputs vary fastest."""
-    n, d = X.shape[-2:]
-    index = torch.arange(num_outputs, dtype=X.dtype, device=X.device).expand(*X.shape[:-1], num_outputs)
-    repeated = X.unsqueeze(-2).expand(*X.shape[:-1], num_outputs, d)
-    return torch.cat([repeated, index.unsqueeze(-1)], dim=-1).reshape(*X.shape[:-2], n * num_outputs, d + 1)
+    d, o = X.shape[-1], len(outputs)
+    index = torch.tensor(outputs, dtype=X.dtype, device=X.device).expand(*X.shape[:-1], o)
+    repeated = X.unsqueeze(-2).expand(*X.shape[:-1], o, d)
+    return torch.cat([repeated, index.unsqueeze(-1)], dim=-1).flatten(-3, -2)
 
 
 def latent_column(points: Float[Tensor, "*b m d"], latent: int) -> Float[Tensor, "*b m e"]:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
+from gpytorch.means import ConstantMean
 from torch.testing import assert_close
 
 import streamgp as sg
@@ -245,6 +246,86 @@ def test_copies_pickles_and_files_predict_identically(rng, tmp_path):
         assert isinstance(other, sg.MultiOutputGP)
         assert torch.equal(other.predict(X).mean, gp.predict(X).mean)
         assert torch.equal(other.predict(X).variance, gp.predict(X).variance)
+
+
+def test_samples_of_some_outputs_come_in_the_form_of_the_inputs(rng):
+    gp, X = make(rng), uniform(rng, 4, 2)
+    samples = gp.sample(X.numpy(), 5, output=[2, 0], generator=rng)
+    assert isinstance(samples, np.ndarray)
+    assert samples.shape == (5, 4, 2)
+
+
+@pytest.mark.parametrize("is_list", [False, True])
+def test_points_given_to_the_prior_are_those_it_could_have_started_from(rng, is_list):
+    gp, X, W = make(rng), uniform(rng, 6, 2), uniform(rng, 4, 2)
+    Y = torch.randn(6, 3, generator=rng, dtype=torch.float64)
+    points = [uniform(rng, 8, 2), uniform(rng, 4, 2)] if is_list else uniform(rng, 8, 2)
+    moved, info = gp.absorb(X, Y, noise_variance=0.1, inducing=points)
+    started = sg.MultiOutputGP.from_prior(kernels(), points, mixing=MIXING, mean=MEAN)
+    started, _ = started.absorb(X, Y, noise_variance=0.1, inducing="keep")
+    assert info.num_swapped == moved.sparse_gp.num_inducing == (12 if is_list else 16)
+    # The two have jitters, 1e-8 of the mean variance of their points, that differ by less than that.
+    limits = approximation(1e-8 * dense_condition(X, Y, 0.1, W)[2], "jitter", scale=3.0)
+    assert_close(moved.predict(W).mean, started.predict(W).mean, **limits)
+    assert_close(moved.predict(W).covariance, started.predict(W).covariance, **limits)
+
+
+def test_absorb_takes_what_a_sparse_gp_takes(rng):
+    Z, X, W, new = uniform(rng, 7, 2), uniform(rng, 5, 2), uniform(rng, 4, 2), uniform(rng, 6, 2)
+    y = torch.randn(5, generator=rng, dtype=torch.float64)
+    changed = kernels()[0]
+    changed.base_kernel.lengthscale = 0.5
+    one = sg.MultiOutputGP.from_prior(kernels()[0], Z, mixing=[[1.0]])
+    plain = sg.SparseGP.from_prior(kernels()[0], Z)
+    one, _ = one.absorb(X, y.unsqueeze(-1), noise_variance=0.1)
+    plain, _ = plain.absorb(X, y, noise_variance=0.1)
+    constant = ConstantMean()
+    constant.constant = 0.5
+    ours, _ = one.absorb(X, y.unsqueeze(-1), noise_variance=0.1, inducing=new, kernels=changed, mean=[0.5])
+    theirs, _ = plain.absorb(X, y, noise_variance=0.1, inducing=new, kernel=changed, mean=constant)
+    assert_close(ours.predict(W).mean.squeeze(-1), theirs.predict(W).mean, **tolerance(torch.float64))
+    assert_close(ours.predict(W).covariance, theirs.predict(W).covariance, **tolerance(torch.float64))
+
+
+def test_a_prior_may_change_before_any_data(rng):
+    gp, X, W = make(rng, points=[uniform(rng, 7, 2)]), uniform(rng, 5, 2), uniform(rng, 4, 2)
+    Y = torch.randn(5, 3, generator=rng, dtype=torch.float64)
+    changed, _ = gp.absorb(X, Y, noise_variance=0.1, inducing="keep", mixing=-2.0 * MIXING, mean=-MEAN)
+    started = sg.MultiOutputGP.from_prior(
+        kernels(), gp.sparse_gp.inducing_points[:7, :2], mixing=-2.0 * MIXING, mean=-MEAN
+    )
+    started, _ = started.absorb(X, Y, noise_variance=0.1, inducing="keep")
+    assert_close(changed.predict(W).mean, started.predict(W).mean, **tolerance(torch.float64, scale=3.0))
+    assert_close(changed.predict(W).covariance, started.predict(W).covariance, **tolerance(torch.float64, scale=10.0))
+    with pytest.raises(ShapeError, match=r"mixing must keep its shape \(3, 2\)"):
+        gp.absorb(X, Y, noise_variance=0.1, mixing=MIXING[:2])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("batch_shape", [(3,), (2, 1)])
+def test_a_batch_of_gps_equals_a_loop(rng, batch_shape, dtype, tmp_path):
+    Z, X = uniform(rng, *batch_shape, 5, 2, dtype=dtype), uniform(rng, *batch_shape, 4, 2, dtype=dtype)
+    Y = torch.randn(*batch_shape, 4, 3, generator=rng, dtype=torch.float64).to(dtype)
+    Y[..., 1, 0] = NAN
+    W = uniform(rng, 3, 2, dtype=dtype)
+    gp = make(rng, dtype=dtype, points=[Z])
+    assert gp.batch_shape == batch_shape
+    absorbed, _ = gp.absorb(X, Y, noise_variance=0.1, inducing="keep")
+    absorbed.save(tmp_path / "gp.sgp")
+    assert torch.equal(sg.load(tmp_path / "gp.sgp").predict(W).mean, absorbed.predict(W).mean)
+    conditioned = absorbed.condition(X, Y, noise_variance=0.2)
+    for index in np.ndindex(*batch_shape):
+        one, _ = make(rng, dtype=dtype, points=[Z[index]]).absorb(
+            X[index], Y[index], noise_variance=0.1, inducing="keep"
+        )
+        condition = dense_condition(X[index].double(), Y[index].double(), 0.1, W.double())[2]
+        # The jitter is relative to the variance of all members together.
+        jitter = approximation(float(absorbed.sparse_gp.process.total_jitter.max()) * condition, "jitter", scale=3.0)
+        limits = max(jitter, rounding(dtype, condition=condition, scale=3.0), key=lambda each: each["atol"])
+        assert_close(absorbed.predict(W).mean[index], one.predict(W).mean, **limits)
+        after = one.condition(X[index], Y[index], noise_variance=0.2)
+        assert_close(conditioned.predict(W).mean[index], after.predict(W).mean, **limits)
+        assert_close(conditioned.predict(W).covariance[index], after.predict(W).covariance, **limits)
 
 
 def bad_cases():

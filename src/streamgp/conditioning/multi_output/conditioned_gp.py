@@ -8,10 +8,9 @@ from typing import Any, final
 
 import numpy as np
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.checks import ArrayLike, check_inputs
+from streamgp.checks import ArrayLike, check_inputs, to_form
 from streamgp.conditioning.conditioned_gp import ConditionedGP
 from streamgp.conditioning.multi_output.outcomes import Outcomes
 from streamgp.conditioning.multi_output.prediction import MultiOutputPrediction, columns
@@ -59,21 +58,34 @@ class AbstractMultiOutputGP(ABC):
         Returns:
             A prediction with `mean` and `variance` of shape `(*b, n, o)`, and `covariance`.
         """
-        outputs, is_numpy = self._read_outputs(output), isinstance(X, np.ndarray)
-        X = self._checked(X)
-        rows = output_rows(X, self.num_outputs).unflatten(-2, (X.shape[-2], self.num_outputs))
-        prediction = Prediction(self.row_gp.process, rows[..., outputs, :].flatten(-3, -2))
+        outputs = self._read_outputs(output)
+        prediction = Prediction(self.row_gp.process, output_rows(self._checked(X), outputs))
         if covariance:
             _ = prediction.covariance
-        return MultiOutputPrediction(prediction, len(outputs), is_numpy)
+        return MultiOutputPrediction(prediction, len(outputs), isinstance(X, np.ndarray))
 
     def sample(
-        self, X: ArrayLike, num_samples: int = 1, *, generator: torch.Generator | None = None
-    ) -> Float[Tensor, "s *b n o"]:
-        """Draw joint samples of the latent functions of all outputs, `(s, *b, n, o)`."""
-        rows = output_rows(self._checked(X), self.num_outputs)
-        samples = self.row_gp.sample(rows, num_samples, generator=generator)
-        return columns(samples, self.num_outputs)
+        self,
+        X: ArrayLike,
+        num_samples: int = 1,
+        *,
+        output: int | Sequence[int] | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Any:
+        """Draw joint samples of the latent functions.
+
+        Args:
+            X: Inputs `(*b, n, d)`.
+            num_samples: Number of samples $s$.
+            output: One output or several, as in `predict`.
+            generator: Source of randomness.
+
+        Returns:
+            Samples `(s, *b, n, o)`: a tensor, or an array of NumPy if `X` was one.
+        """
+        outputs = self._read_outputs(output)
+        samples = self.row_gp.sample(output_rows(self._checked(X), outputs), num_samples, generator=generator)
+        return to_form(columns(samples, len(outputs)), is_numpy=isinstance(X, np.ndarray))
 
     def _condition(
         self, X: ArrayLike, Y: ArrayLike, noise_variance: Any, likelihood: Likelihoods, sites: str | SiteRule
@@ -104,11 +116,12 @@ class AbstractMultiOutputGP(ABC):
         return check_inputs(X, num_dims=reference.shape[-1] - 1, like=reference, batch_shape=self.batch_shape)
 
     def _describe(self) -> str:
-        reference = self.row_gp.process.reference
-        dtype = str(reference.dtype).removeprefix("torch.")
+        num_points, d = self.row_gp.process.reference.shape[-2:]
+        dtype = str(self.row_gp.process.reference.dtype).removeprefix("torch.")
+        held = f"num_inducing={num_points}" if num_points else f"num_features={self.row_gp.process.num_inducing}"
         return (
-            f"num_outputs={self.num_outputs}, num_inducing={reference.shape[-2]}, num_dims={reference.shape[-1] - 1}, "
-            f"batch_shape={tuple(self.batch_shape)}, dtype={dtype}"
+            f"num_outputs={self.num_outputs}, {held}, num_dims={d - 1}, batch_shape={tuple(self.batch_shape)}, "
+            f"dtype={dtype}"
         )
 
 

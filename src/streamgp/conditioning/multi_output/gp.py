@@ -7,6 +7,8 @@ from typing import Any, final
 
 import torch
 from gpytorch.kernels import Kernel
+from gpytorch.means import Mean
+from gpytorch.models import ApproximateGP
 from torch import Tensor
 
 from streamgp.checks import ArrayLike, check_float
@@ -17,12 +19,14 @@ from streamgp.conditioning.multi_output.conditioned_gp import (
     Likelihoods,
 )
 from streamgp.conditioning.multi_output.outcomes import Outcomes
+from streamgp.conditioning.multi_output.paths import MultiOutputPaths
 from streamgp.conditioning.multi_output.prediction import columns
+from streamgp.conditioning.multi_output.prior import latent_rows, prior_modules, read_points
 from streamgp.conditioning.sparse_gp import SparseGP
 from streamgp.conditioning.unlearning import LeaveOneOut, UnlearnInfo
 from streamgp.errors import ShapeError
 from streamgp.gp.coregionalization import CoregionalizationKernel, OutputMean, latent_column
-from streamgp.gp.kernel_dims import check_num_dims
+from streamgp.gp.exporting import write_gpytorch
 from streamgp.sites import SiteRule
 from streamgp.storage import register, register_module, save
 
@@ -69,21 +73,13 @@ class MultiOutputGP(AbstractMultiOutputGP):
         Args:
             kernels: One kernel for each latent function (linear model of coregionalisation), or a single one for all
                 (intrinsic coregionalisation); copied.
-            inducing_points: Inputs `(m, d)` for all latent functions, or a list with some for each.
+            inducing_points: Inputs `(*b, m, d)` for all latent functions, or a list with some for each.
             mixing: The matrix $a$ `(o, l)`; the identity makes outputs independent.
             mean: Constant means of the outputs `(o,)`; zero by default.
         """
-        points = _read_points(inducing_points)
-        kernel, means = _prior_modules(kernels, points[0], mixing=mixing, mean=mean)
-        num_latents = kernel.num_latents
-        if len(points) not in (1, num_latents):
-            raise ShapeError(
-                f"There must be one set of inducing points for all {num_latents} latent functions (columns of mixing), "
-                f"or one for each, but there are {len(points)}."
-            )
-        sets = points * num_latents if len(points) == 1 else points
-        Z = torch.cat([latent_column(each, j) for j, each in enumerate(sets)], dim=-2)
-        return cls(SparseGP.from_prior(kernel, Z, mean=means))
+        points = read_points(inducing_points)
+        kernel, means = prior_modules(kernels, points[0], mixing=mixing, mean=mean)
+        return cls(SparseGP.from_prior(kernel, latent_rows(points, kernel.num_latents), mean=means))
 
     @classmethod
     def from_features(
@@ -98,12 +94,12 @@ class MultiOutputGP(AbstractMultiOutputGP):
 
         Args:
             kernels: As in `from_prior`, each with finitely many features, as in `SparseGP.from_features`.
-            X: Inputs `(n, d)`, for their dimension, dtype and device alone.
+            X: Inputs `(*b, n, d)`, for their dimension, dtype and device alone.
             mixing: As in `from_prior`.
             mean: As in `from_prior`.
         """
-        (points,) = _read_points(check_float(X, "X"))
-        kernel, means = _prior_modules(kernels, points, mixing=mixing, mean=mean)
+        (points,) = read_points(check_float(X, "X"), "X")
+        kernel, means = prior_modules(kernels, points, mixing=mixing, mean=mean)
         return cls(SparseGP.from_features(kernel, latent_column(points, 0), mean=means))
 
     @property
@@ -155,9 +151,12 @@ class MultiOutputGP(AbstractMultiOutputGP):
         noise_variance: ArrayLike | None = None,
         likelihood: Likelihoods = None,
         sites: str | SiteRule = "variational",
-        inducing: str = "pivoted",
+        inducing: str | ArrayLike | Sequence[ArrayLike] = "pivoted",
         num_inducing: int | None = None,
         retention: float = 1.0,
+        kernels: Kernel | Sequence[Kernel] | None = None,
+        mixing: ArrayLike | None = None,
+        mean: ArrayLike | None = None,
     ) -> tuple["MultiOutputGP", AbsorbInfo]:
         """Absorb outcomes into a GP of constant size.
 
@@ -168,14 +167,21 @@ class MultiOutputGP(AbstractMultiOutputGP):
             likelihood: The likelihood of other outcomes, or a list with one for each output.
             sites: How those become Gaussian.
             inducing: `"pivoted"` lets values of outputs at the new inputs take the place of weak inducing variables,
-                `"keep"` keeps these.
+                `"keep"` keeps these. Points `(*b, m, d)` set them for all latent functions, a list of such for each.
             num_inducing: How many inducing variables to choose, of all latent functions together.
             retention: As in `SparseGP.absorb`.
+            kernels: Changed kernels, under which the belief is carried on; as in `from_prior`.
+            mixing: A changed matrix `(o, l)`.
+            mean: Changed means `(o,)`.
 
         Returns:
             The new GP, and diagnostics of the step.
         """
         outcomes = Outcomes.read(self._checked(X), Y, self.num_outputs)
+        if not isinstance(inducing, str):
+            points = read_points(inducing, "inducing", like=outcomes.inputs[..., :-1])
+            inducing = latent_rows(points, self.mixing.shape[-1])
+        prior = self._changed_prior(kernels, mixing, mean)
         absorbed, info = self.sparse_gp.absorb(
             outcomes.inputs,
             outcomes.targets,
@@ -185,6 +191,8 @@ class MultiOutputGP(AbstractMultiOutputGP):
             inducing=inducing,
             num_inducing=num_inducing,
             retention=retention,
+            kernel=prior[0],
+            mean=prior[1],
         )
         return MultiOutputGP(absorbed), info
 
@@ -228,6 +236,38 @@ class MultiOutputGP(AbstractMultiOutputGP):
         """Let the belief relax towards the prior; see `SparseGP.forget`."""
         return MultiOutputGP(self.sparse_gp.forget(factor))
 
+    def sample_paths(
+        self,
+        num_samples: int = 1,
+        *,
+        output: int | Sequence[int] | None = None,
+        generator: torch.Generator | None = None,
+        num_features: int = 1024,
+    ) -> MultiOutputPaths:
+        """Draw functions of all outputs that can be evaluated and differentiated anywhere.
+
+        Args:
+            num_samples: Number of functions $s$.
+            output: One output or several, as in `predict`; the functions that are drawn do not depend on it.
+            generator: Source of randomness.
+            num_features: Number of random frequencies of each latent function, which approximate the prior.
+
+        Returns:
+            A function of inputs `(*b, n, d)` that returns `(s, *b, n, o)`.
+        """
+        outputs = self._read_outputs(output)
+        paths = self.sparse_gp.sample_paths(num_samples, generator=generator, num_features=num_features)
+        return MultiOutputPaths(paths, tuple(outputs))
+
+    def to_gpytorch(self) -> ApproximateGP:
+        """Export into a GPyTorch `ApproximateGP`, which `from_gpytorch` reads back to the same predictions.
+
+        Called with inputs `(n, d)`, the model returns a `MultitaskMultivariateNormal` of all outputs; `task_indices=`
+        asks for one output at each input. Its parameters are its own and can be trained. Beliefs about latent functions
+        stay correlated, as those of GPyTorch's `LMCVariationalStrategy` cannot be.
+        """
+        return write_gpytorch(self.sparse_gp.process, num_outputs=self.num_outputs)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to a file that `load` reads."""
         save(self, path)
@@ -235,53 +275,22 @@ class MultiOutputGP(AbstractMultiOutputGP):
     def __repr__(self) -> str:
         return f"MultiOutputGP({self._describe()})"
 
-
-def _prior_modules(
-    kernels: Kernel | Sequence[Kernel], like: Tensor, *, mixing: ArrayLike, mean: ArrayLike | None
-) -> tuple[CoregionalizationKernel, OutputMean]:
-    """Kernel and mean of inputs with a column for the output, checked, for inputs of a kind."""
-    mixing = check_float(mixing, "mixing", like=like)
-    if mixing.dim() != 2 or 0 in mixing.shape:
-        raise ShapeError(
-            f"mixing must have shape (o, l), one row for each output and one column for each latent function, but "
-            f"has shape {tuple(mixing.shape)}."
-        )
-    o, num_latents = mixing.shape
-    parts = [kernels] if isinstance(kernels, Kernel) else list(kernels)
-    if len(parts) not in (1, num_latents):
-        raise ShapeError(
-            f"There must be one kernel for all {num_latents} latent functions (columns of mixing), or one for each, "
-            f"but there are {len(parts)} kernels."
-        )
-    for part in parts:
-        check_num_dims(part, like.shape[-1])
-    kernel = CoregionalizationKernel(*parts, num_outputs=o, num_latents=num_latents).to(like)
-    kernel.mixing.data = mixing.detach().clone()
-    means = OutputMean(num_outputs=o).to(like)
-    if mean is not None:
-        constants = check_float(mean, "mean", like=like)
-        if constants.shape != (o,):
-            raise ShapeError(f"mean must have shape ({o},), one for each output, but has {tuple(constants.shape)}.")
-        means.constants.data = constants.detach().clone()
-    return kernel, means
-
-
-def _read_points(inducing_points: Any) -> list[Tensor]:
-    """One set of points for all latent functions, or a list of them."""
-    is_list = isinstance(inducing_points, list | tuple) and not _is_rows(inducing_points)
-    given = list(inducing_points) if is_list else [inducing_points]
-    first = check_float(given[0], "inducing_points")
-    points = [check_float(each, "inducing_points", like=first).detach() for each in given]
-    for each in points:
-        if each.dim() != 2 or each.shape[-1] != first.shape[-1] or 0 in each.shape:
+    def _changed_prior(self, kernels: Any, mixing: Any, mean: Any) -> tuple[Kernel | None, Mean | None]:
+        """Kernel and mean of which something is given; None where nothing is."""
+        if kernels is None and mixing is None and mean is None:
+            return None, None
+        kernel: Any = self.sparse_gp.kernel
+        means: Any = self.sparse_gp.mean
+        like = self.sparse_gp.inducing_points[..., :-1]
+        mixing = kernel.mixing if mixing is None else check_float(mixing, "mixing", like=like)
+        if mixing.shape != kernel.mixing.shape:
             raise ShapeError(
-                f"inducing_points must have shape (m, d), or be a list of such with one dimension, but one has shape "
-                f"{tuple(each.shape)}."
+                f"mixing must keep its shape {tuple(kernel.mixing.shape)}, as the belief is about these outputs and "
+                f"latent functions, but has shape {tuple(mixing.shape)}. Start again with from_prior."
             )
-    return points
-
-
-def _is_rows(values: Sequence[Any]) -> bool:
-    """Whether a list holds rows of numbers, and not sets of points."""
-    first = values[0] if len(values) else None
-    return isinstance(first, list | tuple) and bool(len(first)) and not isinstance(first[0], list | tuple)
+        return prior_modules(
+            list(kernel.kernels) if kernels is None else kernels,
+            like,
+            mixing=mixing,
+            mean=means.constants if mean is None else mean,
+        )

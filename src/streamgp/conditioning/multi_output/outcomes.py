@@ -59,7 +59,7 @@ class Outcomes:
                 "Y holds nothing but NaN, so nothing was observed. Rows without any outcome may be kept, but not alone."
             )
         observed = (~is_missing).nonzero().squeeze(-1)
-        rows = output_rows(X, num_outputs)
+        rows = output_rows(X, range(num_outputs))
         if len(observed) < rows.shape[-2]:
             return cls(rows[..., observed, :], Y.flatten(-2)[..., observed], observed, num_outputs)
         return cls(rows, Y.flatten(-2), observed, num_outputs)
