@@ -8,6 +8,7 @@ from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.priors import GammaPrior, HalfCauchyPrior, HalfNormalPrior, LogNormalPrior, NormalPrior, UniformPrior
 
 from streamgp.errors import FileFormatError, UnsupportedError
+from streamgp.gp.coregionalization import CoregionalizationKernel
 from streamgp.storage.archive import ArchiveReader, write_archive
 from streamgp.storage.codec import Decoder, Encoder
 from streamgp.storage.modules import describe_module, rebuild_module, register_module, registered_modules, state_of
@@ -111,6 +112,16 @@ def test_every_kernel_and_mean_comes_back(tmp_path, name, variant, batch_shape):
         ScaleKernel(RBFKernel() * kernels.PeriodicKernel()) + kernels.LinearKernel(ard_num_dims=2),
         ScaleKernel(ScaleKernel(kernels.MaternKernel(0.5, active_dims=(1, 2))) + RBFKernel(active_dims=(0,))),
         kernels.IndexKernel(num_tasks=3, rank=2) * RBFKernel(),
+        ScaleKernel(
+            RBFKernel(active_dims=(0, 1)) * kernels.IndexKernel(num_tasks=3, rank=2, active_dims=(2,))
+            + ScaleKernel(kernels.SpectralMixtureKernel(num_mixtures=2, ard_num_dims=3) * kernels.PeriodicKernel())
+        )
+        * (kernels.LinearKernel() + kernels.ConstantKernel()),
+        CoregionalizationKernel(
+            ScaleKernel(kernels.SpectralMixtureKernel(num_mixtures=2) + kernels.PeriodicKernel()),
+            RBFKernel() * kernels.LinearKernel(),
+            num_outputs=3,
+        ),
         RBFKernel(lengthscale_constraint=Interval(0.1, 3.0)),
         RBFKernel(ard_num_dims=2, lengthscale_constraint=Interval(torch.tensor([0.1, 0.2]), torch.tensor([3.0, 4.0]))),
         ScaleKernel(RBFKernel(), outputscale_constraint=GreaterThan(1e-3, transform=None)).double(),

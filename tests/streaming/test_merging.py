@@ -57,6 +57,23 @@ def test_without_a_base_shared_rows_count_several_times(base, apart):
     assert np.allclose(base.merge([base, base], base=base).predict(GRID), base.predict(GRID))
 
 
+def several_outputs(n, seed):
+    X, y = rows(n, seed)
+    return X, np.column_stack([y, 3.0 - 2.0 * y, X[:, 0] ** 2])
+
+
+def test_several_outputs_are_merged_as_one_is(base):
+    options = {"num_inducing": 6, "warmup": 12, "refit": "never", "half_life": None}
+    start = sg.StreamingGPRegressor(**options).partial_fit(*several_outputs(12, 0))
+    apart = [deepcopy(start).partial_fit(*several_outputs(9, seed)) for seed in (1, 2)]
+    merged, whole = apart[0].merge(apart[1:], base=start), deepcopy(apart[0]).partial_fit(*several_outputs(9, 2))
+    for ours, theirs in zip(merged.predict(GRID, return_std=True), whole.predict(GRID, return_std=True), strict=True):
+        assert ours.shape == (6, 3)
+        torch.testing.assert_close(torch.from_numpy(ours), torch.from_numpy(theirs), **tolerance(torch.float64))
+    with pytest.raises(OptionError, match="must have the same outputs, but one has 3 and another 1"):
+        start.merge([base])
+
+
 @pytest.mark.filterwarnings("ignore::streamgp.errors.StreamGPWarning")
 def test_a_bank_of_experts_is_merged_and_learns_on():
     base = started(half_life="auto")

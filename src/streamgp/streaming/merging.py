@@ -110,6 +110,11 @@ def _model(learner: StreamLearner) -> StreamModel:
 
 def _check_same(one: StreamModel, other: StreamModel) -> None:
     """Refuse models whose beliefs are not about the same thing."""
+    o, other_o = len(one.bank.constant), len(other.bank.constant)
+    if o != other_o:
+        raise OptionError(
+            f"Models that are merged must have the same outputs, but one has {o} and another {other_o}. {_ADVICE}"
+        )
     check_same_prior(one.bank.process, other.bank.process)
     ours, theirs = one.likelihood.constants(), other.likelihood.constants()
     is_same = {

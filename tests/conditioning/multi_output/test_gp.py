@@ -328,6 +328,17 @@ def test_a_batch_of_gps_equals_a_loop(rng, batch_shape, dtype, tmp_path):
         assert_close(conditioned.predict(W).covariance[index], after.predict(W).covariance, **limits)
 
 
+def test_outputs_are_named_by_whole_numbers_of_any_library(rng):
+    gp, X = make(rng), uniform(rng, 4, 2)
+    mean = gp.predict(X).mean
+    for one in (1, np.int64(1), torch.tensor(1), [1], np.array([1]), -2):
+        assert torch.equal(gp.predict(X, output=one).mean, mean[:, 1:2])
+    assert torch.equal(gp.predict(X, output=np.array([2, 0])).mean, mean[:, [2, 0]])
+    for bad in (1.0, "1", [0.5], [], [3]):
+        with pytest.raises(OptionError, match="output must be whole numbers from -3 to 2"):
+            gp.predict(X, output=bad)
+
+
 def bad_cases():
     X, Y = torch.rand(3, 2, dtype=torch.float64), torch.rand(3, 3, dtype=torch.float64)
     return {

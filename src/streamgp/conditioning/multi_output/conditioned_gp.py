@@ -3,7 +3,9 @@
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from operator import index
 from typing import Any, final
 
 import numpy as np
@@ -46,7 +48,7 @@ class AbstractMultiOutputGP(ABC):
         return self.row_gp.process.batch_shape
 
     def predict(
-        self, X: ArrayLike, *, output: int | Sequence[int] | None = None, covariance: bool = False
+        self, X: ArrayLike, *, output: ArrayLike | None = None, covariance: bool = False
     ) -> MultiOutputPrediction:
         """Predict the latent functions.
 
@@ -69,7 +71,7 @@ class AbstractMultiOutputGP(ABC):
         X: ArrayLike,
         num_samples: int = 1,
         *,
-        output: int | Sequence[int] | None = None,
+        output: ArrayLike | None = None,
         generator: torch.Generator | None = None,
     ) -> Any:
         """Draw joint samples of the latent functions.
@@ -100,12 +102,12 @@ class AbstractMultiOutputGP(ABC):
         )
         return ConditionedMultiOutputGP(conditioned, self.num_outputs)
 
-    def _read_outputs(self, output: int | Sequence[int] | None) -> list[int]:
+    def _read_outputs(self, output: ArrayLike | None) -> list[int]:
         o = self.num_outputs
         if output is None:
             return list(range(o))
-        chosen = [output] if isinstance(output, int) else list(output)
-        if not chosen or not all(isinstance(j, int) and -o <= j < o for j in chosen):
+        chosen = _whole_numbers(output)
+        if not chosen or not all(-o <= j < o for j in chosen):
             raise OptionError(
                 f"output must be whole numbers from {-o} to {o - 1}, as there are {o} outputs, but is {output!r}."
             )
@@ -123,6 +125,15 @@ class AbstractMultiOutputGP(ABC):
             f"num_outputs={self.num_outputs}, {held}, num_dims={d - 1}, batch_shape={tuple(self.batch_shape)}, "
             f"dtype={dtype}"
         )
+
+
+def _whole_numbers(values: Any) -> list[int]:
+    """A whole number of any library, or several; none where there is another value among them."""
+    with suppress(TypeError):
+        return [index(values)]
+    with suppress(TypeError):
+        return [index(each) for each in values]
+    return []
 
 
 @register

@@ -240,7 +240,7 @@ class MultiOutputGP(AbstractMultiOutputGP):
         self,
         num_samples: int = 1,
         *,
-        output: int | Sequence[int] | None = None,
+        output: ArrayLike | None = None,
         generator: torch.Generator | None = None,
         num_features: int = 1024,
     ) -> MultiOutputPaths:
