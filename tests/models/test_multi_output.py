@@ -8,7 +8,7 @@ from botorch.acquisition.knowledge_gradient import qKnowledgeGradient
 from botorch.acquisition.logei import qLogNoisyExpectedImprovement
 from botorch.acquisition.multi_objective.hypervolume_knowledge_gradient import qHypervolumeKnowledgeGradient
 from botorch.acquisition.multi_objective.logei import qLogNoisyExpectedHypervolumeImprovement
-from botorch.acquisition.objective import LinearMCObjective, ScalarizedPosteriorTransform
+from botorch.acquisition.objective import ConstrainedMCObjective, LinearMCObjective, ScalarizedPosteriorTransform
 from botorch.models import KroneckerMultiTaskGP
 from botorch.models.transforms.outcome import Standardize
 from botorch.sampling import SobolQMCNormalSampler
@@ -151,15 +151,52 @@ def acquisitions(model, X):
             prune_baseline=False,
             cache_root=False,
         ),
+        "qLogNEI with a constraint, pruned": qLogNoisyExpectedImprovement(
+            model,
+            X,
+            sampler=sampler,
+            objective=LinearMCObjective(linear),
+            constraints=[lambda Y: Y[..., 1] - 1.0],
+            prune_baseline=True,
+            cache_root=False,
+        ),
+        "qKG with a linear objective": qKnowledgeGradient(
+            model, num_fantasies=4, objective=LinearMCObjective(linear), inner_sampler=sampler
+        ),
+        "qKG with a constraint": qKnowledgeGradient(
+            model,
+            num_fantasies=4,
+            objective=ConstrainedMCObjective(lambda Y, X=None: Y[..., 0], [lambda Y: Y[..., 1] - 1.0]),
+            inner_sampler=sampler,
+        ),
         "qKG": qKnowledgeGradient(model, num_fantasies=4, posterior_transform=ScalarizedPosteriorTransform(linear)),
         "qHVKG": qHypervolumeKnowledgeGradient(model, point, num_fantasies=2, num_pareto=2),
         "qLogNEHVI": qLogNoisyExpectedHypervolumeImprovement(
             model, point.tolist(), X, sampler=sampler, prune_baseline=False, cache_root=False
         ),
+        "qLogNEHVI with a constraint, pruned": qLogNoisyExpectedHypervolumeImprovement(
+            model,
+            point.tolist(),
+            X,
+            sampler=sampler,
+            constraints=[lambda Y: Y[..., 1] - 1.0],
+            prune_baseline=True,
+            cache_root=False,
+        ),
     }
 
 
-NAMES = ["qLogNEI with a linear objective", "qLogNEI with a constraint", "qKG", "qHVKG", "qLogNEHVI"]
+NAMES = [
+    "qLogNEI with a linear objective",
+    "qLogNEI with a constraint",
+    "qLogNEI with a constraint, pruned",
+    "qKG",
+    "qKG with a linear objective",
+    "qKG with a constraint",
+    "qHVKG",
+    "qLogNEHVI",
+    "qLogNEHVI with a constraint, pruned",
+]
 
 
 @pytest.mark.parametrize("name", NAMES)
