@@ -101,6 +101,27 @@ def test_several_targets_are_predicted_by_name():
     assert model.predict_one({"a": 0.1, "b": 0.2}) == pytest.approx(before, **within(judgement(absolute=0.3)))
 
 
+@pytest.mark.parametrize(
+    ("y", "error", "message"),
+    [
+        (1.0, DTypeError, "y must be a dictionary with a number for each target, but is 1.0"),
+        ({}, ValueRangeError, "but has \\[\\]"),
+        ({"low": float("nan"), "high": 1.0}, ValueRangeError, "The target 'low' must be a finite number, but is nan"),
+        ({"low": 0.0, "high": None}, ValueRangeError, "The target 'high' must be a finite number, but is None"),
+    ],
+)
+def test_bad_targets_are_refused_with_a_sentence_and_change_nothing(y, error, message):
+    model, x = multi_target_regressor(), {"a": 0.5, "b": 0.5}
+    with pytest.raises(error, match=message):
+        model.learn_one(x, y)
+    assert model.predict_one(x) == {}
+    model.learn_one(x, {"low": 0.0, "high": 1.0})
+    before = model.predict_one(x)
+    with pytest.raises(error, match=message):
+        model.learn_one(x, y)
+    assert model.predict_one(x) == before
+
+
 def test_two_threads_lose_no_row():
     X, y = rows_of(16)
     model = regressor(half_life=None)

@@ -1,9 +1,10 @@
 """Regression of several targets of a stream, as an estimator of river."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
+import numpy as np
 import torch
 from river import base
 
@@ -49,20 +50,14 @@ class StreamingGPMultiTargetRegressor(AbstractRiverEstimator[StreamLearner], bas
     def _start(self) -> tuple[StreamLearner, ValueScore]:
         return StreamLearner(self._settings("gaussian")), ValueScore()
 
-    def learn_one(self, x: dict[Hashable, Any], y: dict[Hashable, float], **kwargs: Any) -> None:
-        """Learn one row."""
+    def learn_one(self, x: dict[Hashable, Any], y: Any, **kwargs: Any) -> None:
+        """Learn one row, `y` with a number for each target."""
         if kwargs:
             raise DTypeError(f"learn_one takes a row and its targets, but got {sorted(kwargs)} as well.")
         with lock_of(self):
-            names = self._targets or tuple(y)
-            if not y or set(names) != set(y):
-                raise ValueRangeError(
-                    f"y must have the targets {list(names) or 'of at least one name'}, as the first row, but has "
-                    f"{list(y)}. Impute what is missing."
-                )
-            targets = torch.from_numpy(read_row({name: y[name] for name in names}))
-            self._learn(list(x), read_row(x), targets)
-            self._targets = names
+            targets = _read_targets(y, self._targets)
+            self._learn(list(x), read_row(x), torch.tensor([list(targets.values())], dtype=torch.float64))
+            self._targets = tuple(targets)
 
     def predict_one(self, x: dict[Hashable, Any]) -> dict[Hashable, float]:
         """Means of the targets; nothing before the first row was learned."""
@@ -73,3 +68,22 @@ class StreamingGPMultiTargetRegressor(AbstractRiverEstimator[StreamLearner], bas
         """The whole distribution of the targets, in the order in which they first came; None before the first row."""
         forecast: StreamPrediction | None = self._stream.predict(list(x), read_row(x))
         return forecast
+
+
+def _read_targets(y: Any, names: tuple[Hashable, ...]) -> dict[Hashable, float]:
+    """Targets in the order in which they first came, all of them numbers."""
+    if not isinstance(y, Mapping):
+        raise DTypeError(f"y must be a dictionary with a number for each target, but is {y!r}.")
+    names = names or tuple(y)
+    if not y or set(names) != set(y):
+        raise ValueRangeError(
+            f"y must have the targets {list(names) or 'of at least one name'}, as the first row, but has {list(y)}. "
+            "Impute what is missing."
+        )
+    for name in names:
+        if not isinstance(y[name], int | float | np.number) or not np.isfinite(y[name]):
+            raise ValueRangeError(
+                f"The target {name!r} must be a finite number, but is {y[name]!r}. Impute what is missing, or leave "
+                "the row out."
+            )
+    return {name: float(y[name]) for name in names}
