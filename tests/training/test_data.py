@@ -47,6 +47,8 @@ def test_targets_with_an_output_axis_and_points_of_another_dimension_are_refused
         read_rows(X, torch.zeros(4, 1, dtype=torch.float64), None)
     with pytest.raises(ValueRangeError, match="y must be finite"):
         read_rows(X, torch.full((4,), torch.nan, dtype=torch.float64), None)
+    with pytest.raises(ShapeError, match="Fit several outputs with outputs='lmc', 'icm' or 'independent'"):
+        sg.fit(torch.rand(4, 2), torch.rand(4, 2))
     with pytest.raises(ShapeError, match="inducing must have 2 columns"):
         check_points(torch.zeros(3, 1, dtype=torch.float64), like=X)
 

@@ -178,7 +178,7 @@ def check_same_prior(first: SparseProcess, second: SparseProcess) -> None:
             raise OptionError(
                 f"Beliefs that are merged must have the same prior, but their {name}s differ "
                 f"({_named(one)} and {_named(other)}, or other hyperparameters). Start all of them from one fitted GP, "
-                "or carry one to the other's prior first with absorb(kernel=..., mean=...)."
+                "or carry one to the other's prior first with absorb, which takes a changed kernel and mean."
             )
     if abs(first.jitter - second.jitter) > 1e-6 * max(first.jitter, second.jitter):
         raise OptionError(

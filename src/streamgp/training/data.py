@@ -76,10 +76,14 @@ def read_rows(X: object, y: object, likelihood: AbstractLikelihood | None) -> Ro
         checked = likelihood.check_targets(y)
         y = checked if isinstance(y, Tensor) and y.is_floating_point() else checked.to(dtype=X.dtype, device=X.device)
     y = check_float(y, "y")
-    if y.dim() == 2 and y.shape[-1] == 1:
-        raise ShapeError(
-            f"y must have shape ({len(X)},), one value for each row of X, but has shape {tuple(y.shape)}. "
+    if y.dim() == 2 and len(y) == len(X):
+        remedy = (
             "Drop a trailing output axis with y.squeeze(-1)."
+            if y.shape[-1] == 1
+            else ("Fit several outputs with outputs='lmc', 'icm' or 'independent'.")
+        )
+        raise ShapeError(
+            f"y must have shape ({len(X)},), one value for each row of X, but has shape {tuple(y.shape)}. {remedy}"
         )
     y = check_targets(y, X[..., 0, :] if is_paired else X).reshape(len(X))
     largest, most = float(y.detach().abs().max()), math.sqrt(torch.finfo(y.dtype).max)
