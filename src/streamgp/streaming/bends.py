@@ -12,7 +12,7 @@ __all__ = ["Bends"]
 
 # A column has long tails if its standard deviation is so many times the median distance from its median: 1.5 for
 # normal values, 2.1 for exponential ones, 3.6 for the exponentials of standard normal values.
-_LONG_TAILED = 3.0
+_LONG_TAILED = 3.5
 # Fewer rows do not show it.
 _LEAST_ROWS = 8
 

@@ -32,9 +32,9 @@ __all__ = ["RefitReport", "Relearned", "relearn"]
 
 # Rows for each inducing point, the latest ones, that hyperparameters are learned from: where points are too few for a
 # longer part of the stream, it would look like noise.
-_ROWS_OF_POINT = 10
+_ROWS_OF_POINT = 20
 # Of these, so many for each point are used, evenly spread: the cost of a fit is theirs.
-_FITTED_OF_POINT = 4
+_FITTED_OF_POINT = 10
 # Of the latest rows, so many for each inducing point are where half of the points are placed.
 _LATEST_OF_POINT = 3
 # Hyperparameters are learned from as many of the latest rows as the experts' half-lives say, but at least these.
