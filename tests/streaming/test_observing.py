@@ -3,14 +3,14 @@ import torch
 from gpytorch.kernels import MaternKernel, ScaleKernel
 from torch.testing import assert_close
 
-from streamgp.likelihoods import Bernoulli, Gaussian, Poisson
+from streamgp.likelihoods import Bernoulli, Gaussian, Poisson, StudentT
 from streamgp.sites import SiteRule
 from streamgp.streaming import observing
 from streamgp.streaming.bank import Bank
 from streamgp.streaming.experts import Expert, Experts
 from streamgp.streaming.observing import observe
 from streamgp.streaming.rows import Rows
-from streamgp.testing.tolerances import rounding, tolerance
+from streamgp.testing.tolerances import approximation, rounding, tolerance
 
 EXPERTS = Experts((Expert(amplitude=2.0), Expert(30.0, level_gain=0.2, slope=0.5)))
 
@@ -104,3 +104,16 @@ def test_sites_written_out_for_the_probit_link_are_those_of_its_derivatives(rng,
     for one, other in zip(written, general, strict=True):
         assert_close(torch.from_numpy(one), torch.from_numpy(other), **tolerance(torch.float64))
     assert observing._moment_sites(mean, mean**2, y, Bernoulli("logit")) is None
+
+
+@pytest.mark.parametrize("target", [0.3, 2.0, 20.0])
+def test_rows_with_outliers_are_learned_in_a_few_steps_as_by_the_search_for_sites(rng, monkeypatch, target):
+    bank, likelihood = _bank(rng, c=1), StudentT(4.0, 0.1)
+    row = Rows(bank.inducing_points[:1], torch.full((1, 1), target, dtype=torch.float64))
+    seen = bank.see(row.inputs)
+    quick = observe(bank, seen, row, likelihood, SiteRule()).see(row.inputs)
+    monkeypatch.setattr(observing, "_LARGEST_RESIDUAL", -1.0)
+    searched = observe(bank, seen, row, likelihood, SiteRule()).see(row.inputs)
+    accepted = 0.05 * float(searched.variance.sqrt().min())
+    assert bool(((quick.mean - searched.mean).abs() < accepted).all())
+    assert_close(quick.variance, searched.variance, **approximation(0.05, "iteration"))

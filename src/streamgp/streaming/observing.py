@@ -48,7 +48,7 @@ def observe(bank: Bank, seen: Seen, rows: Rows, likelihood: AbstractLikelihood, 
     slack = (bank.experts.amplitudes[:, None] * seen.slack).unsqueeze(-2).expand_as(seen.mean)
     belief = DenseBelief(seen.mean, seen.weights.mT @ seen.spread, slack)
     targets = rows.targets.expand_as(seen.mean)
-    if likelihood.is_log_concave and rule.rule == "variational":
+    if rule.rule == "variational":
         sites, residual = _concave_sites(belief, targets, likelihood)
         if bool(residual < _LARGEST_RESIDUAL):
             return bank.learn(seen, sites.targets, sites.variance)
