@@ -1,8 +1,11 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from streamgp.experiments.engine.results import append_record
 from streamgp.experiments.report.report import make_report
+from streamgp.experiments.schema.figure import Judgement
 
 
 @pytest.fixture
@@ -44,3 +47,18 @@ def test_files_that_do_not_exist_are_not_linked(figure, configurations):
     report = make_report([figure], "quick", Path("nowhere"), home=Path(), configurations=configurations)
     assert report.links == {}
     assert report.tally == (("No results", 1),)
+
+
+def test_results_that_say_nothing_of_a_claim_do_not_hide_others(figure, records, tmp_path):
+    """A figure that compares its lines with those of another one needs results of its own."""
+
+    def judge(records):
+        return Judgement("reproduced", "Warmer.", has_parts=any(each.problem == "warm" for each in records.all))
+
+    figure = replace(figure, judge=judge, needs_all=False)
+    for record in records.all:
+        append_record(record, tmp_path)
+        if record.problem == "cold":
+            append_record(replace(record, scale="full"), tmp_path)
+    report = make_report([figure], None, tmp_path, home=tmp_path, configurations={figure.study: ()})
+    assert [section.scale for section in report.sections] == ["quick"]

@@ -112,9 +112,19 @@ def _choose_scale(
 ) -> str:
     """The first scale with results enough for a part of the claim, or the last one."""
     for scale in scales[:-1]:
-        if select_trials(figure, loaded[figure.study, scale][0]).is_enough(figure):
+        trials = select_trials(figure, loaded[figure.study, scale][0])
+        if trials.is_enough(figure) and _can_judge(figure, trials.records):
             return scale
     return scales[-1]
+
+
+def _can_judge(figure: Figure, records: Records) -> bool:
+    """Whether there is a part of the claim that results speak of; where judging fails, the section says so."""
+    try:
+        judgement = figure.judge(records)
+    except Exception:
+        return True
+    return judgement.has_parts
 
 
 def _current(configurations: Sequence[Configuration], scale: str) -> Mapping[str, Any] | None:
