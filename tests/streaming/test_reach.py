@@ -7,10 +7,10 @@ from streamgp.streaming.reach import Reach
 
 
 def _reach():
-    return Reach.of(torch.tensor([[0.0, 5.0], [2.0, 5.0]], dtype=torch.float64))
+    return Reach.of(torch.tensor([[0.0, 5.0], [2.0, 5.0]], dtype=torch.float64), margin=0.5)
 
 
-def test_inputs_half_a_width_beyond_the_range_are_in_reach():
+def test_inputs_within_the_margin_are_in_reach():
     X = torch.tensor([[-1.0, 5.0], [3.0, 5.0], [1.0, 5.0]], dtype=torch.float64)
     assert _reach().limit(X) is X
 
@@ -28,7 +28,7 @@ def test_what_was_learned_is_in_reach_from_then_on():
 
 
 def test_ranges_are_joined():
-    other = Reach.of(torch.tensor([[-3.0, 6.0], [1.0, 7.0]], dtype=torch.float64))
+    other = Reach.of(torch.tensor([[-3.0, 6.0], [1.0, 7.0]], dtype=torch.float64), margin=0.5)
     joined = _reach().joined(other)
     assert joined.lower.tolist() == [-3.0, 5.0]
     assert joined.upper.tolist() == [2.0, 7.0]
@@ -37,4 +37,10 @@ def test_ranges_are_joined():
 def test_copies_hold_no_more_than_the_range():
     reach = _reach()
     reach.limit(torch.zeros(1, 2, dtype=torch.float64))
-    assert vars(copy.deepcopy(reach)).keys() == {"lower", "upper"}
+    assert vars(copy.deepcopy(reach)).keys() == {"lower", "upper", "margin"}
+
+
+def test_without_a_margin_to_keep_everything_is_in_reach():
+    X = torch.tensor([[1e9, -1e9]], dtype=torch.float64)
+    reach = Reach(torch.zeros(2, dtype=torch.float64), torch.ones(2, dtype=torch.float64))
+    assert reach.limit(X) is X

@@ -449,3 +449,22 @@ def test_inducing_points_and_lengthscales_are_in_the_units_of_the_user():
     assert Z.shape[-1] == 2
     nearest = np.abs(np.log(Z[:, None, 0]) - np.log(X[:, 0])).min(-1)
     assert np.median(nearest) < 0.1
+
+
+def test_a_line_is_drawn_out_by_a_width_and_no_farther():
+    t = np.arange(100.0)[:, None]
+    model = sg.StreamingGPRegressor().partial_fit(t, 2.0 * t[:, 0])
+    near, edge, far = model.predict([[150.0], [198.0], [1e6]])
+    assert 250.0 < near < 350.0
+    assert near < edge < 450.0
+    assert far == edge
+
+
+def test_without_trends_predictions_go_anywhere():
+    numbers = np.random.default_rng(7)
+    X = numbers.uniform(0.0, 1.0, (60, 1))
+    model = sg.StreamingGPRegressor(half_life=None, num_inducing=10).fit(X, 5.0 + np.sin(6.0 * X[:, 0]))
+    mean, deviation = model.predict([[1e3]], return_std=True)
+    middle, width = model.predict([[1e4]], return_std=True)
+    np.testing.assert_allclose(mean, middle, **rounding(torch.float64))
+    np.testing.assert_allclose(deviation, width, **rounding(torch.float64))

@@ -1,6 +1,7 @@
 """How far predictions go beyond what was seen."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import final
 
@@ -15,7 +16,7 @@ __all__ = ["Reach"]
 @final
 @dataclass(frozen=True, eq=False)
 class Reach:
-    """The range of the inputs so far, in the user's units, and half of its width on both sides of it.
+    """The range of the inputs so far, in the user's units, and a margin on both sides of it.
 
     Inputs beyond are predicted as if they were at its edge: a linear trend is not drawn out to a slip of the pen, nor
     from two rows that nearly agree in an input. What has been learned there is in reach from then on, and a stream that
@@ -24,24 +25,33 @@ class Reach:
     Attributes:
         lower: Least value of each input so far.
         upper: Largest value.
+        margin: How far predictions go beyond it on each side, in units of the width of the range.
     """
 
     lower: Float[Tensor, " d"]
     upper: Float[Tensor, " d"]
+    margin: float = math.inf
 
     @classmethod
-    def of(cls, X: Float[Tensor, "n d"]) -> "Reach":
-        """Of these inputs."""
-        return cls(X.amin(0), X.amax(0))
+    def of(cls, X: Float[Tensor, "n d"], *, margin: float) -> "Reach":
+        """Of these inputs.
+
+        Args:
+            X: The inputs.
+            margin: See above.
+        """
+        return cls(X.amin(0), X.amax(0), margin)
 
     @cached_property
     def _edges(self) -> tuple[np.ndarray, np.ndarray]:
         lower, upper = self.lower.numpy(), self.upper.numpy()
-        margin = 0.5 * (upper - lower)
+        margin = self.margin * (upper - lower)
         return lower - margin, upper + margin
 
     def limit(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
         """Inputs within reach; the same object, if all of them are."""
+        if self.margin == math.inf:
+            return X
         x, (least, most) = X.numpy(), self._edges
         if (x >= least).all() and (x <= most).all():
             return X
@@ -52,12 +62,13 @@ class Reach:
         x = X.numpy()
         if (x >= self.lower.numpy()).all() and (x <= self.upper.numpy()).all():
             return self
-        return Reach(torch.minimum(self.lower, X.amin(0)), torch.maximum(self.upper, X.amax(0)))
+        return self.joined(Reach.of(X, margin=self.margin))
 
     def joined(self, other: "Reach") -> "Reach":
         """Of the inputs of both."""
-        return Reach(torch.minimum(self.lower, other.lower), torch.maximum(self.upper, other.upper))
+        lower, upper = torch.minimum(self.lower, other.lower), torch.maximum(self.upper, other.upper)
+        return Reach(lower, upper, self.margin)
 
     def __getstate__(self) -> dict[str, object]:
         """What copies and pickles hold: not what was derived from the rest."""
-        return {"lower": self.lower, "upper": self.upper}
+        return {each.name: getattr(self, each.name) for each in fields(self)}

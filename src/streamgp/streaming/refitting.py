@@ -17,6 +17,7 @@ from streamgp.gp import read_kernel
 from streamgp.likelihoods import AbstractLikelihood, Gaussian
 from streamgp.linalg import pivoted_cholesky
 from streamgp.streaming.bank import Bank
+from streamgp.streaming.experts import Experts
 from streamgp.streaming.hyperparameters import LearnedKernel, default_kernel, learn_hyperparameters, scaled_to
 from streamgp.streaming.mixture import Mixture
 from streamgp.streaming.model import StreamModel
@@ -35,6 +36,8 @@ __all__ = ["RefitReport", "Relearned", "relearn"]
 _ROWS_OF_POINT = 20
 # Of these, so many for each point are used, evenly spread: the cost of a fit is theirs.
 _FITTED_OF_POINT = 10
+# How far beyond the inputs so far trends go, in widths of their range; rates are exponentials of latent values.
+_MARGIN_OF_REALS, _MARGIN = 1.0, 0.5
 # Of the latest rows, so many for each inducing point are where half of the points are placed.
 _LATEST_OF_POINT = 3
 # Hyperparameters are learned from as many of the latest rows as the experts' half-lives say, but at least these.
@@ -137,7 +140,7 @@ def relearn(
     if anchor is not None:
         bank = anchor.carried(bank)
     usage = Usage.none(bank.num_inducing) if before is None else before.usage.for_points(bank.num_inducing)
-    reach = Reach.of(buffer.inputs)
+    reach = Reach.of(buffer.inputs, margin=_margin(experts, settings))
     model = StreamModel(
         bank,
         usage,
@@ -169,6 +172,13 @@ def _replayed(
             mixture, _ = model.judge(model.prediction(seen, part.total_count), part)
         model = model.learned(scaled, seen, settings, mixture=mixture, is_following=False)
     return Relearned(model, kept, gain)
+
+
+def _margin(experts: Experts, settings: StreamSettings) -> float:
+    """How far predictions go beyond the inputs so far: anywhere without trends, which would go on for ever."""
+    if not bool(experts.slopes.any()):
+        return math.inf
+    return _MARGIN_OF_REALS if settings.is_target_scaled else _MARGIN
 
 
 def _window(num_rows: int, half_lives: Float[Tensor, " e"], mixture: Mixture) -> int:
