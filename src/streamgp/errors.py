@@ -7,6 +7,7 @@ __all__ = [
     "DTypeError",
     "DatasetError",
     "FileFormatError",
+    "MissingPackageError",
     "NumericalError",
     "OptionError",
     "SaveError",
@@ -61,6 +62,10 @@ class ConvergenceError(NumericalError):
 
 class UnsupportedError(StreamGPError, NotImplementedError):
     """The request makes sense but is not covered; the message names what is."""
+
+
+class MissingPackageError(StreamGPError, ModuleNotFoundError):
+    """A package that an extra of the library installs is not there; the message has the command."""
 
 
 class FileFormatError(StreamGPError, ValueError):

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from typing import Any, final, no_type_check
 
 import torch
-from ax.generators.torch.botorch_modular.utils import fit_botorch_model
-from ax.storage.botorch_modular_registry import register_model
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.models.gpytorch import GPyTorchModel
 from botorch.models.model import FantasizeMixin
@@ -23,11 +21,18 @@ from torch import Tensor
 from streamgp.conditioning import SparseGP
 from streamgp.errors import OptionError, UnsupportedError
 from streamgp.gp import SparseProcess
+from streamgp.integrations.extras import missing_package
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.loops.outcomes import Outcome
 from streamgp.models import OnlineGP
 from streamgp.models.arguments import read_likelihoods
 from streamgp.models.fitting import check_training_data
+
+try:
+    from ax.generators.torch.botorch_modular.utils import fit_botorch_model
+    from ax.storage.botorch_modular_registry import register_model
+except ModuleNotFoundError as error:
+    raise missing_package(error, "ax") from error
 
 __all__ = ["AxOnlineGP"]
 

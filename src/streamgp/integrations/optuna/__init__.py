@@ -1,5 +1,10 @@
 """Optuna: a sampler whose suggestions come from sparse GPs."""
 
-from streamgp.integrations.optuna.sampler import StreamGPSampler
+from streamgp.integrations.extras import missing_package
+
+try:
+    from streamgp.integrations.optuna.sampler import StreamGPSampler
+except ModuleNotFoundError as error:
+    raise missing_package(error, "optuna") from error
 
 __all__ = ["StreamGPSampler"]

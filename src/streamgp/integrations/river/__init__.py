@@ -4,8 +4,13 @@ Features come by name, in any order. One that is missing is replaced by the mean
 that is new becomes an input during the warm-up; after it, new features are ignored and counted.
 """
 
-from streamgp.integrations.river.classifier import StreamingGPClassifier
-from streamgp.integrations.river.multi_target import StreamingGPMultiTargetRegressor
-from streamgp.integrations.river.regressor import StreamingGPRegressor
+from streamgp.integrations.extras import missing_package
+
+try:
+    from streamgp.integrations.river.classifier import StreamingGPClassifier
+    from streamgp.integrations.river.multi_target import StreamingGPMultiTargetRegressor
+    from streamgp.integrations.river.regressor import StreamingGPRegressor
+except ModuleNotFoundError as error:
+    raise missing_package(error, "river") from error
 
 __all__ = ["StreamingGPClassifier", "StreamingGPMultiTargetRegressor", "StreamingGPRegressor"]
