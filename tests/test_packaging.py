@@ -1,0 +1,59 @@
+"""What surrounds the package says what it holds: metadata, citation, news, the front page."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import streamgp
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+EXTRAS = PROJECT["project"]["optional-dependencies"]
+NEWS = sorted(path for path in (ROOT / "news").iterdir() if path.name != "README.md")
+
+
+def name_of(requirement: str) -> str:
+    return re.split(r"[^\w-]", requirement, maxsplit=1)[0].lower()
+
+
+def test_what_only_an_extra_needs_is_not_installed_without_it():
+    needed = {name_of(each) for each in PROJECT["project"]["dependencies"]}
+    names = set(EXTRAS) - {"dev"}
+    assert not needed & {name_of(each) for extra in names for each in EXTRAS[extra]}
+    assert not any(re.search(r"jupyter|ipykernel|nbconvert", each) for each in needed)
+
+
+def test_the_extra_for_developers_holds_all_others():
+    (everything,) = EXTRAS["dev"]
+    assert set(re.findall(r"\w+", everything.partition("[")[2])) == set(EXTRAS) - {"dev"}
+
+
+def test_the_classifiers_name_the_supported_versions():
+    versions = [f"Programming Language :: Python :: 3.{minor}" for minor in (11, 12, 13)]
+    assert set(versions) <= set(PROJECT["project"]["classifiers"])
+    assert PROJECT["project"]["requires-python"] == ">=3.11"
+
+
+def test_the_citation_is_of_this_version():
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert re.search(r"^version: (.*)$", citation, flags=re.MULTILINE)[1] == streamgp.__version__
+    for key in ("cff-version", "message", "title", "authors"):  # the keys that the format asks for
+        assert re.search(rf"^{key}:", citation, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("path", NEWS, ids=lambda path: path.name)
+def test_a_piece_of_news_is_one_sentence_or_more_of_a_known_kind(path):
+    kinds = "|".join(kind["directory"] for kind in PROJECT["tool"]["towncrier"]["type"])
+    assert re.fullmatch(rf"\+[a-z0-9-]+\.({kinds})\.md", path.name)
+    (line,) = path.read_text(encoding="utf-8").splitlines()
+    assert re.fullmatch(r"[A-Z`\[].*[.:!`)]", line)
+
+
+def test_the_readme_is_short_and_its_links_lead_somewhere():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 90
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", text)
+    assert links
+    assert [link for link in links if not (ROOT / link).is_file()] == []
