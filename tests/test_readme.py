@@ -13,7 +13,7 @@ def blocks_of(page: Path) -> list[str]:
     return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
-# Pages of text alone have nothing to run; tutorials are run when the site is built.
+# Pages of text alone have nothing to run; tutorials and cells of other pages are run when the site is built.
 PAGES = [ROOT / "README.md", *(page for page in sorted((ROOT / "docs").glob("*.md")) if blocks_of(page))]
 
 
@@ -24,10 +24,21 @@ def test_the_examples_of_a_page_run_one_after_the_other(page, tmp_path, monkeypa
     torch.manual_seed(0)
     blocks = blocks_of(page)
     assert blocks
-    for extra in re.findall(r"^(?:from|import) (ax|optuna|river)\b", "\n".join(blocks), flags=re.MULTILINE):
-        pytest.importorskip(extra, reason=f"the page needs the extra streamgp[{extra}]")
+    for extra in re.findall(r"^(?:from|import) (ax|distributed|optuna|river)\b", "\n".join(blocks), flags=re.MULTILINE):
+        pytest.importorskip(extra, reason=f"the page needs an extra with the package {extra}")
     if any("streamgp.datasets" in block for block in blocks):
         request.getfixturevalue("data_directory")
     names: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, str(page), "exec"), names)
+
+
+def test_python_is_never_shown_without_being_run():
+    """Indented code is for commands; Python has a fence with its name, or is a cell."""
+    for page in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")):
+        text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        assert not re.search(r"^    (?:import |from |\w+ = |print\()", text, flags=re.MULTILINE), page
+        kinds = set(re.findall(r"^```(\S+)", page.read_text(encoding="utf-8"), flags=re.MULTILINE))
+        assert kinds <= {"python", "console", "sh", "toml", "{code-cell}", "{include}", "{toctree}"}, page
+        if "python" in kinds and "_build" not in page.parts:
+            assert page in PAGES

@@ -2,17 +2,26 @@
 
 A class that is to be saved is a frozen dataclass (or a named tuple) and is registered; it adds nothing but its fields:
 
-    from streamgp.storage import load, register, save
+```python
+from dataclasses import dataclass
 
-    @register
-    @dataclass(frozen=True, eq=False)
-    class State:
-        X: Float[Tensor, "n d"]
-        num_asks: int = 0
-        surrogate: Surrogate | None = None        # registered, too
+import torch
+from jaxtyping import Float
+from torch import Tensor
 
-    save(state, path)
-    state = load(path, kind=State)
+from streamgp.storage import load, register, save
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class State:
+    X: Float[Tensor, "n d"]
+    num_asks: int = 0
+
+
+save(State(torch.zeros(3, 2)), "state.zip")
+state = load("state.zip", kind=State)
+```
 
 Fields may hold numbers, texts, None, tuples, lists, mappings, tensors, NumPy arrays, kernels, means and other modules
 that are known by name (`register_module`), likelihoods, and objects of registered classes. An object of any other

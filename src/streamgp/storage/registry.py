@@ -112,12 +112,20 @@ def register(
     annotations are checked when a file is read. Any other class says how to take it apart and put it together:
 
     ```python
+    from dataclasses import dataclass
+
+    from streamgp.storage import register
+
     @register
     @dataclass(frozen=True)
     class Counters:
         num_asked: int = 0
 
-    register(Optimizer, to_fields=lambda one: {"state": one.state}, from_fields=Optimizer.from_state)
+    class Tally:
+        def __init__(self, counts: tuple[int, ...]) -> None:
+            self.total = sum(counts)
+
+    register(Tally, to_fields=lambda tally: {"counts": (tally.total,)})
     ```
 
     Args:

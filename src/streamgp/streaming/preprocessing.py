@@ -26,6 +26,8 @@ class StreamPreprocessor(TransformerMixin, BaseEstimator):
     different, names for instance, are left out. Means are learned on with `partial_fit`; nothing else changes.
 
     ```python
+    from streamgp.streaming.preprocessing import StreamPreprocessor
+
     rows = [{"when": "2024-03-01 10:00", "city": "Oslo", "load": 3.2}, {"when": "2024-03-01 11:00", "city": "Bergen"}]
     StreamPreprocessor().fit_transform(rows)
     ```

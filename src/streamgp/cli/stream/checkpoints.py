@@ -96,10 +96,7 @@ def _rename_totals(fields: Fields) -> Fields:
 class Checkpoint:
     """What a checkpoint's file holds.
 
-    ```python
-    checkpoint = streamgp.load("sensor.checkpoint")
-    checkpoint.predict([{"when": "2024-03-01 10:00", "city": "Oslo"}]).mean
-    ```
+    `streamgp.load(path)` reads it, and `predict` takes rows of the same table.
 
     Attributes:
         identity: What must be the same in the run that goes on.
