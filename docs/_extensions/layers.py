@@ -9,7 +9,7 @@ import grimp
 import matplotlib
 import matplotlib.pyplot as plt
 
-_GREY, _LINE, _FILL = "#7a7f87", "#4c6fb3", "#e8eefb"
+_GRAY, _LINE, _FILL = "#7a7f87", "#4c6fb3", "#e8eefb"
 
 
 def layers_of(pyproject: Path) -> list[list[str]]:
@@ -35,7 +35,7 @@ def draw_layers(pyproject: Path, output: Path) -> None:
                 if v < y and graph.direct_import_exists(
                     importer=f"streamgp.{first}", imported=f"streamgp.{second}", as_packages=True
                 ):
-                    style = {"arrowstyle": "-", "color": _GREY, "alpha": 0.25, "linewidth": 0.8}
+                    style = {"arrowstyle": "-", "color": _GRAY, "alpha": 0.25, "linewidth": 0.8}
                     axes.annotate("", (u, v + 0.2), (x, y - 0.2), arrowprops=style)
         for name, (x, y) in place.items():
             box = {"boxstyle": "round,pad=0.35", "facecolor": _FILL, "edgecolor": _LINE}

@@ -1,13 +1,34 @@
 """One page of the reference for each public name of the package, grouped by what they are for."""
 
 import inspect
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import streamgp
 
 # Modules whose public names have pages of their own, beside those of the package itself.
-_MODULES = ("likelihoods", "acquisition", "loops", "problems", "datasets", "errors")
+_MODULES = (
+    "likelihoods",
+    "conditioning",
+    "training",
+    "models",
+    "acquisition",
+    "loops",
+    "streaming",
+    "streaming.preprocessing",
+    "streaming.keyed",
+    "sites",
+    "gp",
+    "storage",
+    "problems",
+    "datasets",
+    "errors",
+    "integrations.river",
+    "integrations.optuna",
+    "integrations.ax",
+    "integrations.dask",
+)
 
 
 def _page(module: str, name: str, value: object) -> str:
@@ -23,8 +44,10 @@ def _page(module: str, name: str, value: object) -> str:
 
 def _names(module: Any) -> list[str]:
     """Public names that are not modules, each where users import it from: the package itself, if it has them."""
-    elsewhere = set() if module is streamgp else set(streamgp.__all__)
-    names = [name for name in module.__all__ if not name.startswith("_") and name not in elsewhere]
+    names = [name for name in module.__all__ if not name.startswith("_")]
+    if module is not streamgp:
+        shown = {name: getattr(streamgp, name) for name in streamgp.__all__}
+        names = [name for name in names if shown.get(name) is not getattr(module, name)]
     return [name for name in names if not inspect.ismodule(getattr(module, name))]
 
 
@@ -44,7 +67,7 @@ def write_pages(app: Any) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     written = set()
     for module_name in ("", *_MODULES):
-        module = getattr(streamgp, module_name) if module_name else streamgp
+        module = import_module(f"streamgp.{module_name}") if module_name else streamgp
         pages = []
         for name in _names(module):
             page = f"{module_name + '.' if module_name else ''}{name}"
