@@ -22,7 +22,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev]"
 	@touch $@
 
-demo: $(INSTALLED) ## condition, learn two streams, optimise, and draw a picture of it all
+demo: $(INSTALLED) ## condition, learn two streams, optimize, and draw a picture of it all
 	$(BIN)/streamgp demo
 
 # One thread for each worker: threads that share cores make small operations many times slower.
@@ -70,7 +70,7 @@ bench-sites: $(INSTALLED) ## streams of classes and counts beside batch fits; ne
 bench-fit: $(INSTALLED) ## fit beside GPyTorch and BoTorch; with ARGS=--quick in minutes
 	$(BIN)/python benchmarks/fit.py $(ARGS)
 
-bench-kg: $(INSTALLED) ## optimise knowledge gradient beside GPyTorch and BoTorch; an hour
+bench-kg: $(INSTALLED) ## optimize knowledge gradient beside GPyTorch and BoTorch; an hour
 	$(BIN)/python benchmarks/knowledge_gradient.py
 
 bench-streams: $(INSTALLED) ## streams beside batch fits and other online learners; with ARGS=--quick in minutes

@@ -2,7 +2,7 @@
 
     python benchmarks/acquisition_table.py
 
-Each is built with both models on the same data, evaluated with its gradient at random candidates, and optimised by
+Each is built with both models on the same data, evaluated with its gradient at random candidates, and optimized by
 BoTorch's own `optimize_acqf` with tiny settings. A cell says whether that worked, or how it failed.
 """
 
@@ -117,7 +117,7 @@ CASES: dict[str, Case] = {
     "qKnowledgeGradient, pending": Case(
         lambda m, d: acquisition.qKnowledgeGradient(m, num_fantasies=4, X_pending=d.pending)
     ),
-    "qKnowledgeGradient, minimising": Case(
+    "qKnowledgeGradient, minimizing": Case(
         lambda m, d: acquisition.qKnowledgeGradient(
             m, num_fantasies=4, posterior_transform=ScalarizedPosteriorTransform(torch.tensor([-1.0]).to(d.X))
         )
@@ -190,7 +190,7 @@ def value_and_gradient(case: Case, model: Model, data: Data, seed: int = 0) -> t
     return value.detach(), gradient
 
 
-def optimise(case: Case, model: Model, data: Data, seed: int = 0) -> tuple[Tensor, Tensor]:
+def optimize(case: Case, model: Model, data: Data, seed: int = 0) -> tuple[Tensor, Tensor]:
     torch.manual_seed(seed)
     bounds = torch.stack([torch.zeros(NUM_DIMS), torch.ones(NUM_DIMS)]).to(data.X)
     function = case.build(model, data)
@@ -206,7 +206,7 @@ def attempt(case: Case, model: Model, data: Data) -> str:
         value, gradient = value_and_gradient(case, model, data)
         if not (torch.isfinite(value).all() and torch.isfinite(gradient).all()):
             return "not finite"
-        candidates, _ = optimise(case, model, data)
+        candidates, _ = optimize(case, model, data)
         return "yes" if torch.isfinite(candidates).all() else "not finite"
     except Exception as error:
         return f"no: {type(error).__name__}"

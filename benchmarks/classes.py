@@ -4,7 +4,7 @@
 
 Both have a batch of GPs with the same inducing points. Lengthscale and variance are chosen for each by the log loss on
 a quarter of the training rows, and judged on test rows that neither saw. Probabilities of one against the rest are
-normalised, as `StreamingGPClassifier` does.
+normalized, as `StreamingGPClassifier` does.
 """
 
 import argparse

@@ -80,7 +80,7 @@ def run_botorch(problem: Problem, q: int, budget: int, seed: int, *, is_log: boo
     `SingleTaskGP` and `qLogNoisyExpectedImprovement`, or `qLogNoisyExpectedHypervolumeImprovement`, with their
     defaults; `MixedSingleTaskGP` and `optimize_acqf_mixed` over all categories in mixed spaces, where integers are
     rounded (`optimize_acqf_mixed_alternating` took 14 s for a suggestion). The initial design is ours.
-    Counts are standardised as log(1 + y), or as they are.
+    Counts are standardized as log(1 + y), or as they are.
     """
     torch.manual_seed(seed)
     run, columns = Run(problem, seed), Columns(problem.space)

@@ -16,7 +16,7 @@ Point = dict[str, Any]
 
 @dataclass(frozen=True)
 class Problem:
-    """A function to be minimised, and how it is observed.
+    """A function to be minimized, and how it is observed.
 
     Attributes:
         space: Parameters by name.

@@ -1,6 +1,6 @@
 """Development functions: settings of the default optimizer are chosen by these, and judged by those that were declared.
 
-None of them is among the problems of `default_problems.py`. All are to be minimised and have the minimum zero, so that
+None of them is among the problems of `default_problems.py`. All are to be minimized and have the minimum zero, so that
 a value is a regret. Two are sums over coordinates; three are turned, so that no axis is special.
 """
 

@@ -2,8 +2,8 @@
 
     python benchmarks/fantasies.py [--quick] [--exact 160 1000]
 
-The task is the inner loop of one-shot look-ahead optimisation: condition on q = 3 points in 5 restarts with 64
-fantasised outcomes each, evaluate the conditioned mean at each fantasy's own point, and differentiate in all points
+The task is the inner loop of one-shot look-ahead optimization: condition on q = 3 points in 5 restarts with 64
+fantasized outcomes each, evaluate the conditioned mean at each fantasy's own point, and differentiate in all points
 (d = 6, double precision, 2 threads). Times are medians of interleaved repeats, fewer for the slow rivals.
 """
 

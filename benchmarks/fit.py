@@ -8,7 +8,7 @@ priors, number of inducing points and starting points), and, up to 1000 observat
 
 Columns: `objective` is the bound with the log density of the priors, evaluated for both by one function at each one's
 hyperparameters and inducing points with the best belief for them (so GPyTorch gets a better belief than Adam found);
-`own bound` is what each one's own belief reaches. NLPD and RMSE are held out, on standardised targets.
+`own bound` is what each one's own belief reaches. NLPD and RMSE are held out, on standardized targets.
 
 With --quick GPyTorch takes 100 steps only: the time of the last 90 is extrapolated and marked with ~, and its other
 columns are those after 100 steps, marked with *. --rows N adds one pass over N rows in minibatches at p = 256. The data
@@ -82,7 +82,7 @@ def gaussian() -> dict[str, Any]:
 
 
 def hartmann(n: int, p: int, seed: int = 0) -> Problem:
-    """Hartmann6 with noise of standard deviation 0.1, targets standardised."""
+    """Hartmann6 with noise of standard deviation 0.1, targets standardized."""
     generator = torch.Generator().manual_seed(seed)
     X = torch.rand(n + 2000, 6, generator=generator)
     y = -Hartmann()(X) + 0.1 * torch.randn(n + 2000, generator=generator)
@@ -113,7 +113,7 @@ def bananas(p: int) -> Problem:
 
 
 def uci(name: str, n: int, p: int) -> Problem:
-    """Random rows, inputs and targets standardised."""
+    """Random rows, inputs and targets standardized."""
     rows = read_table(f"uci/{name}_data.csv.gz")
     rows = rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))]
     rows = (rows - rows[:n].mean(0)) / rows[:n].std(0, correction=0).clamp_min(1e-12)

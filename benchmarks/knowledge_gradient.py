@@ -7,12 +7,12 @@ and batch limit 5, in double precision. All methods share hyperparameters, those
 process of its own. Reported are:
 
     ms       median time of one evaluation with its gradient, 5 restarts at once
-    s        whole optimisation; in brackets, extrapolated: the evaluations of streamgp's run times ms, where the run
+    s        whole optimization; in brackets, extrapolated: the evaluations of streamgp's run times ms, where the run
              would take hours
     value    the candidates' knowledge gradient by one judge for all: the exact GP by dense algebra, 1024 fantasies,
-             each maximised over 4096 points and then by gradient; with the range over seeds
+             each maximized over 4096 points and then by gradient; with the range over seeds
              (streamgp's own exact model, an inducing point at every input, stands for SingleTaskGP where that is too
-             slow to optimise: it has the same values)
+             slow to optimize: it has the same values)
     MB       peak resident memory (ru_maxrss of the process) above what it was when the model was built
 """
 
@@ -140,7 +140,7 @@ def one_evaluation(function: qKnowledgeGradient) -> float:
     return time.perf_counter() - start
 
 
-def optimised(function: qKnowledgeGradient, settings: dict[str, int]) -> Tensor:
+def optimized(function: qKnowledgeGradient, settings: dict[str, int]) -> Tensor:
     options = {"batch_limit": BATCH_LIMIT, "maxiter": settings["maxiter"]}
     restarts, raw = settings["num_restarts"], settings["raw_samples"]
     return optimize_acqf(function, BOUNDS, q=NUM_POINTS, num_restarts=restarts, raw_samples=raw, options=options)[0]
@@ -160,7 +160,7 @@ def available_memory() -> float:
 
 
 def work(task: dict[str, Any]) -> dict[str, Any]:
-    """What one process does: build a model, time evaluations, optimise."""
+    """What one process does: build a model, time evaluations, optimize."""
     X, y = observations(task["n"])
     gp = sg.load(task["model"])
     torch.manual_seed(task["seed"])
@@ -171,7 +171,7 @@ def work(task: dict[str, Any]) -> dict[str, Any]:
     function.num_calls = 0
     if task["settings"] is not None:
         start = time.perf_counter()
-        result["candidates"] = optimised(function, task["settings"]).tolist()
+        result["candidates"] = optimized(function, task["settings"]).tolist()
         result |= {"s": time.perf_counter() - start, "num_calls": function.num_calls}
     return result | {"MB": peak_memory() - before}
 
@@ -265,7 +265,7 @@ def compare(n: int, p: int, plan: dict[str, Any], *, arguments: Any, table: Tabl
 
 
 def constrained_step(is_quick: bool) -> float:
-    """Seconds of a step of the paper's loop at its end: fit objective and constraint, optimise knowledge gradient."""
+    """Seconds of a step of the paper's loop at its end: fit objective and constraint, optimize knowledge gradient."""
     X, y = observations(160)
     torch.manual_seed(0)
     generator = torch.Generator().manual_seed(1)
@@ -280,15 +280,15 @@ def constrained_step(is_quick: bool) -> float:
         outcome_transform=None,
     )
     objective = ConstrainedMCObjective(lambda Y, X=None: Y[..., 0], [lambda Y: Y[..., 1]])
-    optimised(qKnowledgeGradient(model, NUM_FANTASIES, objective=objective), QUICK if is_quick else FULL)
+    optimized(qKnowledgeGradient(model, NUM_FANTASIES, objective=objective), QUICK if is_quick else FULL)
     return time.perf_counter() - start
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="tiny optimisations, and only streamgp at n = 1000")
+    parser.add_argument("--quick", action="store_true", help="tiny optimizations, and only streamgp at n = 1000")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--seeds", type=int, default=3, help="optimisations of each method that is not extrapolated")
+    parser.add_argument("--seeds", type=int, default=3, help="optimizations of each method that is not extrapolated")
     parser.add_argument("--task", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     torch.set_default_dtype(torch.float64)
@@ -300,7 +300,7 @@ def main() -> None:
     table = Table(title="qKnowledgeGradient on Hartmann6, q = 3, 64 fantasies")
     for column in ("n", "p", "method", "ms", "x streamgp", "s", "value [range]", "MB"):
         table.add_column(column, justify="left" if column == "method" else "right")
-    # How many evaluations are timed, and whether the whole optimisation runs.
+    # How many evaluations are timed, and whether the whole optimization runs.
     few = dict(zip(METHODS, [(20, True), (5, True), (3, True), (20, True)], strict=True))
     many = dict(zip(METHODS, [(20, True), (2, True), (1, False), (5, True)], strict=True))
     folder = Path(os.environ.get("TMPDIR", "/tmp")) / f"streamgp-kg-{os.getpid()}"

@@ -200,8 +200,8 @@ def run_step(method: str, seed: int, *, budget: int) -> dict[str, Any]:
     problem, generator = PROBLEMS["step"], torch.Generator().manual_seed(seed)
     first = budget // 4
     X = torch.rand(budget, problem.dim, generator=generator, dtype=torch.float64)
-    centre = X[problem(X[:first]).argmax()]
-    near = centre + 0.1 * torch.randn(budget // 2, problem.dim, generator=generator, dtype=torch.float64)
+    center = X[problem(X[:first]).argmax()]
+    near = center + 0.1 * torch.randn(budget // 2, problem.dim, generator=generator, dtype=torch.float64)
     X[budget // 2 :] = near.clamp(0.0, 1.0)
     y = problem.observe(X, generator)
     optimizer = turbo(method, seed, first)

@@ -3,7 +3,7 @@
     python benchmarks/outputs.py [fx | speed | fits | tasks]
 
 *fx*: the 13 exchange rates of 2007 with their own gaps; three more gaps are held out as in the literature on
-collaborative outputs (days 50 to 99 of CAD, 100 to 149 of JPY, 150 to 199 of AUD), and the standardised mean squared
+collaborative outputs (days 50 to 99 of CAD, 100 to 149 of JPY, 150 to 199 of AUD), and the standardized mean squared
 error on them is printed, for independent and for correlated outputs of several ranks.
 
 *speed*: value and gradient of 64 fantasies of 4 outputs at 5 restarts of 3 points, beside the same formula with the
@@ -192,7 +192,7 @@ def adam(X: Tensor, Y: Tensor, *, num_latents: int, num_inducing: int, num_steps
 
 
 class TaskProblem(NamedTuple):
-    """A dear function to be minimised, a cheap one that resembles it, and when to stop.
+    """A dear function to be minimized, a cheap one that resembles it, and when to stop.
 
     Attributes:
         dear: Function of inputs in the unit cube.
@@ -225,7 +225,7 @@ def currin(unit: Tensor) -> Tensor:
 
 
 def cheap_currin(unit: Tensor) -> Tensor:
-    """The mean of four neighbours, as in Xiong, Qian and Wu (2013)."""
+    """The mean of four neighbors, as in Xiong, Qian and Wu (2013)."""
     x, y = unit.unbind(-1)
     below = (y - 0.05).clamp_min(0.0)
     corners = [(x + 0.05, y + 0.05), (x + 0.05, below), (x - 0.05, y + 0.05), (x - 0.05, below)]

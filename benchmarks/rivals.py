@@ -4,7 +4,7 @@ Each row is predicted and then learned, in the order of the file. Regression is 
 log predictive density and the share of rows within 90 % intervals; classes by accuracy and log loss. river's
 regressors have no density; theirs is a Gaussian with the mean square of their latest 500 residuals. Probabilities are
 clipped at 0.001, as trees are at times certain, and wrong. The first two rows count for nobody: nothing is known of
-the first, and a residual is needed for the spread of the second. Linear models and neighbours stand behind river's
+the first, and a residual is needed for the spread of the second. Linear models and neighbors stand behind river's
 scaler. Times are of the processor, with models made and imported before; "ours, 50 points" is there for them.
 
 What the file of results holds is not run again, so that a run that was ended goes on. At the end, who is first on each

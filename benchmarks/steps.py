@@ -48,7 +48,7 @@ class Task:
 
 
 def stream(num_rows: int) -> tuple[Tensor, Tensor]:
-    """Inputs around a centre that wanders off, and a smooth function of them."""
+    """Inputs around a center that wanders off, and a smooth function of them."""
     generator = torch.Generator().manual_seed(0)
     X = torch.randn(num_rows, NUM_DIMS, generator=generator)
     X = X + 0.001 * torch.arange(num_rows).clamp_min(NUM_BEFORE).sub(NUM_BEFORE).unsqueeze(-1)
@@ -56,7 +56,7 @@ def stream(num_rows: int) -> tuple[Tensor, Tensor]:
 
 
 def bare_step(gp: sg.SparseGP) -> Step:
-    """The floor; the order of its operations is as favourable as we could find."""
+    """The floor; the order of its operations is as favorable as we could find."""
     L, Z = gp.process.factor, gp.inducing_points / LENGTHSCALE
     state = {"mean": gp.whitened_mean, "root": gp.process.whitened_root}
     variance = float(gp.kernel.outputscale)

@@ -9,7 +9,7 @@ import streamgp
 
 project = "streamgp"
 author = "the streamgp authors"
-copyright = "the streamgp authors, MIT licence"
+copyright = "the streamgp authors, MIT license"
 version = release = streamgp.__version__
 
 extensions = [

@@ -63,12 +63,12 @@ def test_the_values_along_a_path_have_the_joint_distribution_of_the_model(rng, n
     paths = follow(model, sampling, points, s, rng)
     posterior = model.posterior(points)
     mean, covariance = posterior.mean.squeeze(-1).detach(), posterior.distribution.covariance_matrix.detach()
-    centred = paths.values - mean
+    centered = paths.values - mean
     variance = covariance.diagonal()
-    assert (centred.mean(0).abs() < 5 * (variance / s).sqrt() + feature_error(model, sampling)).all()
+    assert (centered.mean(0).abs() < 5 * (variance / s).sqrt() + feature_error(model, sampling)).all()
     # The standard error of an entry of the empirical covariance of Gaussian values.
     error = ((variance.outer(variance) + covariance.square()) / s).sqrt()
-    deviation = (centred.mT @ centred / s - covariance).abs()
+    deviation = (centered.mT @ centered / s - covariance).abs()
     assert (deviation < 5 * error + feature_error(model, sampling)).all()
 
 

@@ -42,7 +42,7 @@ def test_thompson_sampling_takes_the_best_remaining_candidate_of_each_joint_samp
     assert torch.equal(chosen, candidates[expected])
 
 
-def test_minimising_follows_the_negated_function(rng):
+def test_minimizing_follows_the_negated_function(rng):
     model, points, candidates = sparse_model(rng), uniform(rng, 2, 2), uniform(rng, 30, 2)
     up, down = (
         read_sampler(model, "joint", maximize=maximize).sample(points, candidates, num_samples=3, generator=seeded())

@@ -86,23 +86,23 @@ def test_nothing_told_changes_nothing():
 
 
 @pytest.mark.parametrize("num_dims", [1, 3, 60])
-def test_candidates_stay_in_the_box_and_each_differs_from_the_centre(rng, num_dims):
-    centre = torch.rand(num_dims, generator=rng).double()
+def test_candidates_stay_in_the_box_and_each_differs_from_the_center(rng, num_dims):
+    center = torch.rand(num_dims, generator=rng).double()
     lengthscale = 0.1 + torch.rand(num_dims, generator=rng).double()
-    C = draw_in_region(500, centre, length=0.3, lengthscale=lengthscale, generator=rng)
+    C = draw_in_region(500, center, length=0.3, lengthscale=lengthscale, generator=rng)
     weights = lengthscale / lengthscale.log().mean().exp()
     assert C.shape == (500, num_dims)
     assert ((C >= 0) & (C <= 1)).all()
-    assert ((C - centre).abs() <= 0.15 * weights + 1e-12).all()
-    is_changed = centre != C
+    assert ((C - center).abs() <= 0.15 * weights + 1e-12).all()
+    is_changed = center != C
     assert is_changed.any(-1).all()
     share, expected = is_changed.double().mean(), min(1.0, 20 / num_dims)
     assert abs(share - expected) < 5 * (expected * (1 - expected) / is_changed.numel()) ** 0.5 + 1e-3
 
 
 def test_candidates_fill_the_box(rng):
-    centre = torch.full((2,), 0.5).double()
-    C = draw_in_region(2000, centre, length=0.4, lengthscale=torch.tensor([1.0, 4.0]).double(), generator=rng)
+    center = torch.full((2,), 0.5).double()
+    C = draw_in_region(2000, center, length=0.4, lengthscale=torch.tensor([1.0, 4.0]).double(), generator=rng)
     # Sides 0.4 / 2 and 0.4 * 2, as the geometric mean of the lengthscales is 2.
     for column, half in zip(C.mT, (0.1, 0.4), strict=True):
         assert column.min() == pytest.approx(0.5 - half, **within(judgement(absolute=0.01)))

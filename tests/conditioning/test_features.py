@@ -240,9 +240,9 @@ def test_sampled_functions_are_linear_and_have_the_moments_of_the_belief(rng, ba
     assert_close(middle, 0.5 * (values[..., :1] + values[..., 1:2]), **rounding(W.dtype, scale=4.0))
     error = float(prediction.variance.max() / 4000) ** 0.5
     assert_close(values.mean(0), prediction.mean, **sampling(error))
-    centred = (values - prediction.mean).movedim(0, -1)
+    centered = (values - prediction.mean).movedim(0, -1)
     spread = float(prediction.variance.max()) * (2.0 / 4000) ** 0.5
-    assert_close(centred @ centred.mT / 4000, prediction.covariance, **sampling(spread))
+    assert_close(centered @ centered.mT / 4000, prediction.covariance, **sampling(spread))
 
 
 def test_a_changed_variance_or_offset_is_carried_exactly(rng):

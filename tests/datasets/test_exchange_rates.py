@@ -10,7 +10,7 @@ from streamgp.testing.tolerances import rounding, within
 
 
 @pytest.mark.parametrize("column", CURRENCIES[3:])
-def test_a_series_is_the_column_of_its_name_standardised(data_directory, column):
+def test_a_series_is_the_column_of_its_name_standardized(data_directory, column):
     series = load_exchange_rates(column, 60)
     # The other file of the data set has the names of the columns.
     with (data_directory / "fx/fxdata2007.csv").open() as file:

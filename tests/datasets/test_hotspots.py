@@ -41,7 +41,7 @@ def test_a_survey_is_a_binomial_draw_that_the_seed_decides(data_directory):
     assert torch.equal(counts, counts.round())
     assert counts.min() >= 0
     assert counts.max() <= 100
-    # Standardised residuals of 1500 binomials: mean 0 ± 0.026 and mean square 1 ± a few hundredths.
+    # Standardized residuals of 1500 binomials: mean 0 ± 0.026 and mean square 1 ± a few hundredths.
     p = villages.prevalence
     residuals = (counts - 100 * p) / (100 * p * (1 - p)).sqrt()
     assert residuals.mean().abs() < 0.1

@@ -35,10 +35,10 @@ def test_paths_have_the_predicted_moments(rng, name, batch_shape):
     prediction = gp.predict(W)
     assert values.shape == (s, *batch_shape, 4)
     assert ((values.mean(0) - prediction.mean).abs() < 5 * (prediction.variance / s).sqrt() + 0.01).all()
-    centred = (values - prediction.mean).movedim(0, -1)
+    centered = (values - prediction.mean).movedim(0, -1)
     # Random features err by one over the root of their number, Monte Carlo by one over the root of the samples.
     bound = 5 * gp.kernel.outputscale[..., None, None] * ((2 / s) ** 0.5 + (1 / features) ** 0.5)
-    assert ((centred @ centred.mT / s - prediction.covariance).abs() < bound).all()
+    assert ((centered @ centered.mT / s - prediction.covariance).abs() < bound).all()
 
 
 def test_paths_agree_with_their_belief_at_the_inducing_points(rng):

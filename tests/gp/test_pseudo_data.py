@@ -30,8 +30,8 @@ def test_an_exact_gp_on_the_pseudo_data_predicts_as_the_sparse_posterior(rng):
 @pytest.mark.parametrize("batch_shape", BATCH_SHAPES)
 def test_the_precision_form_is_consistent(rng, batch_shape):
     data = (gp := random_sparse_gp(rng, batch_shape=batch_shape, width=1.4).gp).pseudo_data()
-    centred = data.targets - gp.process.prior.mean(data.inputs)
-    pull = (data.precision @ centred.unsqueeze(-1)).squeeze(-1)
+    centered = data.targets - gp.process.prior.mean(data.inputs)
+    pull = (data.precision @ centered.unsqueeze(-1)).squeeze(-1)
     assert_close(pull, data.precision_mean, **limits(gp, scale=pull.abs().max().item()))
 
 

@@ -104,7 +104,7 @@ def play(client, num_trials, function):
 
 @pytest.mark.slow
 @pytest.mark.thorough
-def test_a_client_minimises_branin_and_continues_from_a_file(tmp_path):
+def test_a_client_minimizes_branin_and_continues_from_a_file(tmp_path):
     client = client_for(FLOATS, "-branin", strategy(num_initial=6))
     play(client, 12, lambda **x: {"branin": branin(**x)})
     parameters, _, _, _ = client.get_best_parameterization()
@@ -131,7 +131,7 @@ def test_a_client_handles_integers_categories_and_an_outcome_constraint():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("likelihood", ["poisson", Poisson()], ids=["by name", "by object"])
-def test_counts_are_modelled_as_counts_where_ax_does_not_standardise_them(tmp_path, likelihood):
+def test_counts_are_modeled_as_counts_where_ax_does_not_standardize_them(tmp_path, likelihood):
     generator = {"model_options": {"likelihood": likelihood}, "transforms": [*MBM_X_trans, Derelativize]}
     generation = strategy(num_initial=6, **generator)
     client = client_for(FLOATS, "events", generation)
@@ -213,7 +213,7 @@ def test_cross_validation_predicts_what_was_left_out():
     assert sum(errors) < 0.5 * sum(spread)
 
 
-def test_it_can_be_conditioned_and_fantasised_as_the_model_behind_it(rng):
+def test_it_can_be_conditioned_and_fantasized_as_the_model_behind_it(rng):
     X, Y = smooth(rng)
     model = fitted(X, Y)
     conditioned = model.condition_on_observations(X[:2], Y[:2] + 1.0)

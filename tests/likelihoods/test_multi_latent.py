@@ -1,4 +1,4 @@
-"""Observations of several latent functions, conditioned on through sites of a belief that factorises."""
+"""Observations of several latent functions, conditioned on through sites of a belief that factorizes."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def test_nodes_have_exact_moments_up_to_the_second(num_latents):
 
 
 @pytest.mark.parametrize("name", LIKELIHOODS)
-def test_sites_maximise_the_bound_over_beliefs_that_factorise(name, rng):
+def test_sites_maximize_the_bound_over_beliefs_that_factorize(name, rng):
     """Against the bound itself, climbed by automatic differentiation in means and factors of dense covariances."""
     likelihood, n = LIKELIHOODS[name], 3
     C = likelihood.num_latents
@@ -82,11 +82,11 @@ BEST = {"softmax of 3": 5e-3, "heteroskedastic": 1e-6}
 
 
 @pytest.mark.parametrize("name", BEST)
-def test_the_belief_is_the_best_that_factorises_over_latent_functions(name, rng):
+def test_the_belief_is_the_best_that_factorizes_over_latent_functions(name, rng):
     """Of one observation: the bound is highest, as brute force over a grid of nodes finds it.
 
     The noise variance and the mean of a single observation are the hardest case: each explains it alone, and a belief
-    that factorises is a quarter narrower than the exact one.
+    that factorizes is a quarter narrower than the exact one.
     """
     likelihood = LIKELIHOODS[name]
     C = likelihood.num_latents

@@ -71,12 +71,12 @@ def nearest(points, others):
     return (points.unsqueeze(1) - others).abs().amax(-1).min()
 
 
-def test_candidates_are_in_the_cube_and_crowd_around_the_centres(rng):
-    centres = torch.tensor([[0.9, 0.1, 0.5]], dtype=torch.float64)
-    drawn = candidates_around(centres, 400, generator=rng)
+def test_candidates_are_in_the_cube_and_crowd_around_the_centers(rng):
+    centers = torch.tensor([[0.9, 0.1, 0.5]], dtype=torch.float64)
+    drawn = candidates_around(centers, 400, generator=rng)
     assert drawn.shape == (400, 3)
     assert ((drawn >= 0) & (drawn <= 1)).all()
-    near = ((drawn - centres).abs().amax(-1) < 0.05).double().mean()
+    near = ((drawn - centers).abs().amax(-1) < 0.05).double().mean()
     assert near > 0.1  # a uniform draw has 0.1 ** 3
 
 

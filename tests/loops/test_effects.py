@@ -102,8 +102,8 @@ def test_along_a_mixture_only_valid_values_are_shown():
 
 
 def test_wrong_questions_are_answered_with_a_sentence(optimizer):
-    with pytest.raises(OptionError, match=r"There is no parameter 'colour'. The parameters are heat, solvent"):
-        optimizer.plot_slice("colour")
+    with pytest.raises(OptionError, match=r"There is no parameter 'color'. The parameters are heat, solvent"):
+        optimizer.plot_slice("color")
     with pytest.raises(ValueRangeError, match="output must be below 1"):
         optimizer.plot_slice("heat", output=1)
     with pytest.raises(ValueRangeError, match="A slice goes through one point, but at has 12"):

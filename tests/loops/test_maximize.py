@@ -22,8 +22,8 @@ class Bowl:
 
 def test_the_maximum_is_found_also_at_a_side():
     search = Search(num_restarts=2, raw_samples=16, max_iterations=50)
-    for centres in (None, PEAK.unsqueeze(0) - 0.1):
-        found = maximize_in_cube(Bowl(), 1, search, num_dims=2, seed=0, centres=centres)
+    for centers in (None, PEAK.unsqueeze(0) - 0.1):
+        found = maximize_in_cube(Bowl(), 1, search, num_dims=2, seed=0, centers=centers)
         assert_close(found, PEAK.unsqueeze(0), **approximation(1e-4, "iteration"))
 
 
@@ -47,8 +47,8 @@ def test_values_in_parts_are_those_of_one_call(rng):
 
 
 def test_half_of_the_candidates_are_near_good_points(rng):
-    centres = torch.full((1, 3), 0.5, dtype=torch.float64)
-    points = candidates_around(centres, 200, generator=rng)
+    centers = torch.full((1, 3), 0.5, dtype=torch.float64)
+    points = candidates_around(centers, 200, generator=rng)
     assert points.shape == (200, 3)
     assert bool(((points >= 0) & (points <= 1)).all())
     wide, near = (part.sub(0.5).norm(dim=-1).median() for part in points.split(100))

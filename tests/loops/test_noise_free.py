@@ -31,7 +31,7 @@ def smooth():
 
 
 @pytest.mark.slow
-def test_outcomes_without_noise_are_recognised_and_more_of_them_need_one_fit(smooth):
+def test_outcomes_without_noise_are_recognized_and_more_of_them_need_one_fit(smooth):
     assert noise(smooth) == pytest.approx(1e-6)
     assert smooth._state.surrogate.is_noise_free(0)
     smooth.tell([[0.33]], [wave(torch.tensor([[0.33]])).item()])

@@ -37,7 +37,7 @@ def test_a_likelihood_is_read_by_name(name):
 
 
 @pytest.mark.parametrize("is_reversed", [False, True])
-def test_real_outcomes_are_standardised_and_come_back(rng, is_reversed):
+def test_real_outcomes_are_standardized_and_come_back(rng, is_reversed):
     y = 40.0 + 7.0 * torch.randn(50, generator=rng, dtype=torch.float64)
     units = Outcome.read("gaussian").find_units(y, is_reversed=is_reversed)
     inside = units.inside(y)

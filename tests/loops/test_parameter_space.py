@@ -116,7 +116,7 @@ def test_designs_and_candidates_are_valid_points(rng):
     design = SPACE.design(50, num_initial=50, num_before=0, seed=1)
     assert is_valid(SPACE, design)
     assert torch.equal(SPACE.design(20, num_initial=50, num_before=30, seed=1), design[30:])
-    candidates = SPACE.candidates(200, centres=design[:2], generator=rng)
+    candidates = SPACE.candidates(200, centers=design[:2], generator=rng)
     assert candidates.shape == (200, 6)
     assert is_valid(SPACE, candidates)
 
@@ -126,14 +126,14 @@ def test_what_is_fixed_stays_so(rng):
     points = torch.cat(
         [
             space.design(20, num_initial=20, num_before=0, seed=1),
-            space.candidates(50, centres=SPACE.read([PARAMS]), generator=rng),
-            space.maximize(Towards([0.9] * 6), 2, SEARCH, seed=0),
+            space.candidates(50, centers=SPACE.read([PARAMS]), generator=rng),
+            space.maximize(Toward([0.9] * 6), 2, SEARCH, seed=0),
         ]
     )
     assert {(one["kind"], one["shift"]) for one in space.show(points)} == {("c", 0.5)}
 
 
-class Towards(AnalyticAcquisitionFunction):
+class Toward(AnalyticAcquisitionFunction):
     """Largest at a given point, and less so near pending ones."""
 
     def __init__(self, target):
@@ -155,7 +155,7 @@ SEARCH = Search(num_restarts=2, raw_samples=16, max_iterations=50)
 
 def test_the_search_finds_the_best_valid_point_and_not_the_same_twice():
     target = [0.3, 0.1, 0.9, 0.2, 0.6, 0.8]
-    points = SPACE.maximize(Towards(target), 2, SEARCH, seed=0)
+    points = SPACE.maximize(Toward(target), 2, SEARCH, seed=0)
     assert is_valid(SPACE, points)
     (first, second) = SPACE.show(points)
     assert (first["kind"], first["layers"]) == ("b", 3)
@@ -165,7 +165,7 @@ def test_the_search_finds_the_best_valid_point_and_not_the_same_twice():
 
 def test_small_finite_spaces_are_listed():
     space = ParameterSpace({"kind": Categorical(list("abc"))})
-    assert space.show(space.maximize(Towards([0.0, 0.0, 1.0]), 1, SEARCH, seed=0)) == [{"kind": "c"}]
+    assert space.show(space.maximize(Toward([0.0, 0.0, 1.0]), 1, SEARCH, seed=0)) == [{"kind": "c"}]
 
 
 MIXTURE = ParameterSpace(
@@ -184,8 +184,8 @@ def test_linear_constraints_are_kept_by_all_points(rng):
     points = torch.cat(
         [
             design,
-            MIXTURE.candidates(40, centres=design[:2], generator=rng),
-            MIXTURE.maximize(Towards([1.0, 0.0, 0.0, 1.0, 0.0]), 1, SEARCH, seed=0),
+            MIXTURE.candidates(40, centers=design[:2], generator=rng),
+            MIXTURE.maximize(Toward([1.0, 0.0, 0.0, 1.0, 0.0]), 1, SEARCH, seed=0),
             fixed.design(5, num_initial=5, num_before=0, seed=0),
         ]
     )

@@ -42,7 +42,7 @@ def test_options_that_make_no_sense_are_refused(error, match, options):
         sg.PoolLearner(**{"pool_X": X, **options})
 
 
-def test_the_pool_is_standardised_or_not():
+def test_the_pool_is_standardized_or_not():
     constant = torch.cat([X, torch.ones(10, 1, dtype=torch.float64)], dim=-1)
     scaled = space(constant).scaled
     assert_close(scaled.mean(0), torch.zeros(3, dtype=torch.float64))

@@ -73,7 +73,7 @@ def test_the_gradient_is_that_of_finite_differences(name):
 def test_it_runs_through_optimize_acqf(name):
     case = table.CASES[name]
     _, online, data = pair(case)
-    candidates, value = table.optimise(case, online, data)
+    candidates, value = table.optimize(case, online, data)
     assert torch.isfinite(candidates).all()
     assert torch.isfinite(value).all()
     assert ((candidates >= 0) & (candidates <= 1)).all()
@@ -90,7 +90,7 @@ def test_single_precision_works(name):
     assert torch.isfinite(gradient).all()
     if name != "qLogNoisyExpectedImprovement":  # the logarithm of what is almost zero
         assert_close(value.double(), expected, **judgement(relative=0.05, absolute=0.05))
-    candidates, _ = table.optimise(case, online, data)
+    candidates, _ = table.optimize(case, online, data)
     assert torch.isfinite(candidates).all()
 
 

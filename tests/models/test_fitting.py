@@ -34,7 +34,7 @@ def test_a_fit_predicts_in_the_units_of_the_data(rng, dtype):
 
 
 @pytest.mark.slow
-def test_only_gaussian_outputs_are_standardised(rng):
+def test_only_gaussian_outputs_are_standardized(rng):
     X, Y = data(rng)
     counts, classes = (Y / 20).round().clamp_min(0), (Y > 100).double()
     model = sg.OnlineGP.fit(

@@ -105,7 +105,7 @@ def test_conditioning_and_absorbing_equal_those_of_each_gp(rng):
 
 
 @pytest.mark.parametrize("container", [ModelList, ModelListGP])
-def test_lists_of_models_predict_and_fantasise_as_the_native_model(rng, container):
+def test_lists_of_models_predict_and_fantasize_as_the_native_model(rng, container):
     model = mixed()
     parts = container(*(model.subset_output([j]) for j in range(3)))
     X, W = uniform(rng, 2, 3, 2), uniform(rng, 4, 2)

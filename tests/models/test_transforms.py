@@ -98,7 +98,7 @@ def test_the_log_transform_of_one_output_can_be_asked_for_alone(rng):
     assert_close(model.subset_output([1]).posterior(X).mean, model.posterior(X).mean[:, 1:], **TIGHT)
 
 
-def test_perturbed_inputs_are_predicted_but_not_fantasised(rng):
+def test_perturbed_inputs_are_predicted_but_not_fantasized(rng):
     perturbation = InputPerturbation(torch.tensor([[0.0, 0.0], [0.1, 0.0]], dtype=torch.float64))
     model = sg.OnlineGP(random_sparse_gp(rng).gp, Gaussian(0.1), input_transform=perturbation)
     X = uniform(rng, 3, 2)

@@ -62,7 +62,7 @@ def test_rules_are_only_given_what_they_know():
     for objectives, constraints, rule, sentence in [
         ((ONE, sg.Objective("other")), (), KnowledgeGradient(), "knows one objective, but there are 2"),
         ((preference,), (bound,), Thompson(), "Comparisons cannot be combined with constraints"),
-        ((sg.Objective(likelihood="preference", maximize=False),), (), Thompson(), "cannot be minimised"),
+        ((sg.Objective(likelihood="preference", maximize=False),), (), Thompson(), "cannot be minimized"),
     ]:
         with pytest.raises(UnsupportedError, match=sentence):
             check_combination(objectives, constraints, rule)

@@ -30,7 +30,7 @@ def hill(X):
 
 
 @pytest.mark.thorough
-def test_branin_is_minimised_within_thirty_evaluations():
+def test_branin_is_minimized_within_thirty_evaluations():
     search = Search(num_restarts=2, raw_samples=32, max_iterations=30)
     optimizer = sg.Optimizer(BRANIN, maximize=False, search=search)
     best = optimizer.run(lambda x: branin(x).item(), 30, progress=False)
@@ -53,7 +53,7 @@ def test_the_same_seed_and_calls_give_the_same_run():
 
 
 @pytest.mark.parametrize("acquisition", [KnowledgeGradient(8), Thompson(200)], ids=repr)
-def test_minimising_is_maximising_the_negated_outcome(acquisition):
+def test_minimizing_is_maximizing_the_negated_outcome(acquisition):
     options = {"search": SMALL, "num_initial": 4, "acquisition": acquisition}
     up, down = sg.Optimizer(UNIT, **options), sg.Optimizer(UNIT, maximize=False, **options)
     X = up.ask(5)
@@ -101,7 +101,7 @@ def test_constraints_are_respected():
     assert best.probability_feasible > 0.5
 
 
-def test_counts_are_maximised(rng):
+def test_counts_are_maximized(rng):
     optimizer = sg.Optimizer(UNIT, likelihood="poisson", search=SMALL, refit="never", num_initial=9)
     best = optimizer.run(lambda x: torch.poisson(20 * hill(x), generator=rng), 12, progress=False)
     assert hill(best.X) > 0.8
@@ -167,7 +167,7 @@ def yield_of(one):
     return 80 + heat + loading + one["stirrers"] + 5 * (one["solvent"] == "ethanol")
 
 
-def test_parameters_with_names_are_optimised(tmp_path):
+def test_parameters_with_names_are_optimized(tmp_path):
     optimizer = sg.Optimizer(SPACE, search=Search(num_restarts=1, raw_samples=16, max_iterations=15), num_initial=8)
     best = optimizer.run(yield_of, 14, progress=False)
     assert yield_of(best.X) > 84  # of 200 random points the median is 66, and the best about 86

@@ -117,7 +117,7 @@ def test_a_file_of_something_else_is_refused(tmp_path):
 
 
 @pytest.mark.slow
-def test_minimising_the_negated_function_gives_the_same_suggestions():
+def test_minimizing_the_negated_function_gives_the_same_suggestions():
     up = advance(turbo(), 2)
     down = advance(turbo(maximize=False), 2, lambda X: -bowl(X))
     assert_close(up.ask(4), down.ask(4))
@@ -182,12 +182,12 @@ def test_the_initial_design_counts_for_the_best_value_and_not_for_the_region():
 @pytest.mark.parametrize("objective", ["elbo", "pll"])
 def test_suggestions_stay_in_the_trust_region(objective):
     optimizer = advance(turbo(objective=objective), 2)
-    centre = optimizer.best().X
+    center = optimizer.best().X
     X = optimizer.ask(10)
     lengthscale = optimizer.model().gps[0].kernel.base_kernel.lengthscale.flatten()
     half = 0.5 * optimizer.region.length * lengthscale / lengthscale.log().mean().exp()
     width = torch.tensor([10.0, 10.0, 2.0]).double()
-    assert ((X - centre).abs() <= half * width + 1e-9).all()
+    assert ((X - center).abs() <= half * width + 1e-9).all()
 
 
 def test_more_points_than_candidates_can_be_asked_for():

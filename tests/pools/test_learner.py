@@ -138,7 +138,7 @@ def test_totals_of_members_and_of_tells_count(country, surveyed):
     assert_close(learner.predict().mean, surveyed.predict().mean)
 
 
-def test_pending_members_may_be_cancelled(country):
+def test_pending_members_may_be_canceled(country):
     learner = country.survey()
     chosen = learner.ask(3)
     learner.cancel(chosen[:1])

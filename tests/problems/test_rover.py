@@ -6,7 +6,7 @@ from torch.testing import assert_close
 
 from streamgp.errors import ValueRangeError
 from streamgp.problems import Rover
-from streamgp.problems.rover_obstacles import OBSTACLE_CENTRES
+from streamgp.problems.rover_obstacles import OBSTACLE_CENTERS
 from streamgp.testing.tolerances import rounding
 
 
@@ -19,10 +19,10 @@ def spline(x):
 
 def reward_of(path):
     """The reward, one point and one obstacle at a time."""
-    centres = np.array(OBSTACLE_CENTRES)
+    centers = np.array(OBSTACLE_CENTERS)
     costs = []
     for point in path:
-        is_hit = any(((point >= c - 0.025) & (point < c + 0.025)).all() for c in centres)
+        is_hit = any(((point >= c - 0.025) & (point < c + 0.025)).all() for c in centers)
         is_outside = not ((point >= 0) & (point < 1)).all()
         costs.append(0.05 + 20 * (is_hit or is_outside))
     total = sum(np.linalg.norm(path[i + 1] - path[i]) * (costs[i] + costs[i + 1]) / 2 for i in range(len(path) - 1))
@@ -46,8 +46,8 @@ def test_trajectories_are_those_of_fitpack(rng):
 
 
 def test_the_spline_has_no_inner_knot_in_the_corners_either(rng):
-    centred = 1.2 * extremes(rng) - 0.6
-    assert (centred.square().sum(-1) < 30 - 60**0.5).all()
+    centered = 1.2 * extremes(rng) - 0.6
+    assert (centered.square().sum(-1) < 30 - 60**0.5).all()
 
 
 @pytest.mark.slow

@@ -41,7 +41,7 @@ def test_one_batch_of_everything_reaches_the_full_variational_optimum(rng, name,
     y = outcome((6 * X[:, 0]).sin() + 0.3 * torch.randn(25, generator=rng))
     Z = X[:num_inducing].clone()
     theirs = model_with(NaturalVariationalDistribution, Z)
-    theirs(X)  # GPyTorch initialises the belief at the first call
+    theirs(X)  # GPyTorch initializes the belief at the first call
     optimizer = gpytorch.optim.NGD(theirs.variational_parameters(), num_data=25, lr=0.1)
     for _ in range(400):
         optimizer.zero_grad()

@@ -50,7 +50,7 @@ def single_belief(mean, variance, slack, dtype):
 )
 @pytest.mark.parametrize("name", LIKELIHOODS)
 @pytest.mark.parametrize(("mean", "variance", "slack"), [(0.3, 0.8, 0.0), (-2.0, 6.0, 0.4), (1.0, 1e-6, 0.1)])
-def test_the_site_of_one_equals_that_of_the_vectorised_iteration(name, rule, dtype, mean, variance, slack):
+def test_the_site_of_one_equals_that_of_the_vectorized_iteration(name, rule, dtype, mean, variance, slack):
     likelihood, outcomes = LIKELIHOODS[name]
     # With several fixed points, which of them is found may depend on rounding: the one of double precision counts.
     reference_dtype = dtype if likelihood.is_log_concave else torch.float64

@@ -172,9 +172,9 @@ def test_frozen_parameters_stay_frozen(tmp_path):
 
 
 class OwnKernel(RBFKernel):
-    def __init__(self, flavour="plain", **options):
+    def __init__(self, flavor="plain", **options):
         super().__init__(**options)
-        self.flavour = flavour
+        self.flavor = flavor
 
 
 def test_a_kernel_of_ones_own_is_passed_in_or_registered(tmp_path, monkeypatch):
@@ -187,8 +187,8 @@ def test_a_kernel_of_ones_own_is_passed_in_or_registered(tmp_path, monkeypatch):
         round_trip(module, tmp_path, kernel=OwnKernel())
     monkeypatch.setattr("streamgp.storage.modules._FORMATS", {})
     register_module(ScaleKernel, parts=("base_kernel",))
-    register_module(OwnKernel, options=("flavour",), sizes=("ard_num_dims",))
-    assert round_trip(module, tmp_path).base_kernel.flavour == "odd"
+    register_module(OwnKernel, options=("flavor",), sizes=("ard_num_dims",))
+    assert round_trip(module, tmp_path).base_kernel.flavor == "odd"
 
 
 def nested(depth):

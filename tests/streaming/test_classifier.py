@@ -119,7 +119,7 @@ def test_samples_are_labels_with_the_predicted_frequencies(fitted):
     draws = model.sample(X[:5], 4000, random_state=0)
     assert draws.shape == (4000, 5)
     frequencies = (draws[..., None] == model.classes_).mean(0)
-    # The mean of normalised draws is not quite the normalised mean of draws.
+    # The mean of normalized draws is not quite the normalized mean of draws.
     np.testing.assert_allclose(frequencies, model.predict_proba(X[:5]), **judgement(absolute=0.1))
     np.testing.assert_array_equal(draws, model.sample(X[:5], 4000, random_state=0))
 

@@ -67,7 +67,7 @@ def test_the_basis_whitens_the_kernel_matrix_after_many_exchanges(rng):
     W, factor = bank.whitening, bank.process.inducing_factor
     assert bank.num_exchanged == 300
     K = factor.double_factor @ factor.double_factor.mT
-    # Rounding of one factorisation, which grows with the condition, a few hundred times.
+    # Rounding of one factorization, which grows with the condition, a few hundred times.
     rounding = 300 * torch.finfo(torch.float64).eps * float(torch.linalg.cond(K))
     assert_close(W @ K @ W.mT, torch.eye(len(K), dtype=K.dtype), rtol=0.0, atol=rounding)
     assert_close(torch.from_numpy(bank.features.leave_one_out), factor.leave_one_out, rtol=rounding, atol=rounding)

@@ -29,7 +29,7 @@ def test_a_regressor_predicts_as_the_fit_does(X):
 
 
 @pytest.mark.slow
-def test_a_classifier_has_the_probabilities_of_each_question_normalised(X):
+def test_a_classifier_has_the_probabilities_of_each_question_normalized(X):
     labels = np.digitize(X[:, 0] + 0.7 * np.random.default_rng(1).standard_normal(40), [-1.0, 1.0])
     shards = MappedShards([(X, labels)], map)
     results = fit_classes(shards, (0, 1, 2), num_inducing=4, max_iterations=1)

@@ -86,7 +86,7 @@ def test_gaussian_rows_are_absorbed_with_their_noise_and_time_goes_on(rng):
     assert_close(learned.covariance, expected.covariance, **tolerance(torch.float64))
 
 
-def test_counts_pull_the_mean_towards_their_logarithm(rng):
+def test_counts_pull_the_mean_toward_their_logarithm(rng):
     bank = _bank(rng, c=1)
     row = Rows(bank.inducing_points[:1], torch.full((1, 1), 20.0, dtype=torch.float64))
     seen = bank.see(row.inputs)

@@ -99,7 +99,7 @@ def test_it_is_saved_and_goes_before_a_learner(tmp_path):
         ({}, 3, DTypeError, "Rows must be a list of mappings"),
         ({}, [3], DTypeError, "Each row must be a mapping"),
         ({"kinds": {"y": "date"}}, [{"x": 1}], OptionError, r"names the columns \['y'\]"),
-        ({"kinds": {"x": "colour"}}, [{"x": 1}], OptionError, "the kind of 'x' must be one of"),
+        ({"kinds": {"x": "color"}}, [{"x": 1}], OptionError, "the kind of 'x' must be one of"),
         ({"kinds": {"x": "date"}}, [{"x": "soon"}], OptionError, "should hold dates"),
     ],
 )

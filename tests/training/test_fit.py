@@ -237,7 +237,7 @@ def test_a_warm_start_keeps_the_scaling(rng):
 
 
 @pytest.mark.slow
-def test_standardisation_is_undone_exactly(rng):
+def test_standardization_is_undone_exactly(rng):
     X, _, y = waves(rng, 60)
     inputs, targets = 1e3 * X + 7, 40 * y - 9
     result = sg.fit(inputs, targets, num_inducing=10, standardize=True)

@@ -45,13 +45,13 @@ def test_points_are_added_behind_those_that_stay(rng):
     assert extend_points(kernel(), old, X, 3, generator=rng) is old
 
 
-def test_centres_are_reproducible_and_near_the_clusters(rng):
-    centres = torch.tensor([[0.0, 0.0], [5.0, 5.0], [0.0, 5.0]], dtype=torch.float64)
-    X = (centres.unsqueeze(1) + 0.1 * torch.randn(3, 40, 2, generator=rng, dtype=torch.float64)).flatten(0, 1)
+def test_centers_are_reproducible_and_near_the_clusters(rng):
+    centers = torch.tensor([[0.0, 0.0], [5.0, 5.0], [0.0, 5.0]], dtype=torch.float64)
+    X = (centers.unsqueeze(1) + 0.1 * torch.randn(3, 40, 2, generator=rng, dtype=torch.float64)).flatten(0, 1)
     found = kmeans_points(kernel(), X, 3, generator=torch.Generator().manual_seed(1))
     again = kmeans_points(kernel(), X, 3, generator=torch.Generator().manual_seed(1))
     assert torch.equal(found, again)
-    assert torch.cdist(centres, found).min(-1).values.max() < 0.1
+    assert torch.cdist(centers, found).min(-1).values.max() < 0.1
 
 
 def test_candidates_are_drawn_from_many_inputs(rng, monkeypatch):

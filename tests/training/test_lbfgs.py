@@ -40,7 +40,7 @@ def test_a_step_without_a_value_is_rejected_and_shortened(failure):
             if failure == "raise":
                 raise NumericalError("outside")
             return x.sum() * torch.nan
-        # Steep towards the edge of the domain, so that the first steps overshoot.
+        # Steep toward the edge of the domain, so that the first steps overshoot.
         return (50 * x + (1 - x).log()).sum()
 
     ascent = climb(objective, [-3.0])

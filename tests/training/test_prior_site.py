@@ -379,8 +379,8 @@ def test_more_points_than_rows_can_be_asked_for_and_carried_ones_are_candidates(
     assert result.info.num_inducing == 30
     for points in (X[50:], first.gp.inducing_points):
         assert (points.unsqueeze(-2) == result.gp.inducing_points).all(-1).any(-1).all()
-    centres = sg.fit(X[50:], y[50:], carried=first.gp, num_inducing=25, learn_inducing=False, max_iterations=3)
-    assert centres.info.num_inducing > 20
+    centers = sg.fit(X[50:], y[50:], carried=first.gp, num_inducing=25, learn_inducing=False, max_iterations=3)
+    assert centers.info.num_inducing > 20
 
 
 @pytest.mark.slow

@@ -27,7 +27,7 @@ class Design:
         num_before: How many of its points were given out before.
         seed: Of everything random in it.
         points: All that was told, as the loop keeps it.
-        values: The objective there, to be maximised; NaN where an evaluation failed.
+        values: The objective there, to be maximized; NaN where an evaluation failed.
     """
 
     space: AbstractSpace
@@ -69,7 +69,7 @@ class AbstractRule(ABC):
 
         Args:
             memory: Before.
-            values: The objective, to be maximised; NaN where an evaluation failed.
+            values: The objective, to be maximized; NaN where an evaluation failed.
             is_initial: Whether the initial design was going on.
             num_dims: Number of the model's inputs.
         """
@@ -112,7 +112,7 @@ class AbstractRule(ABC):
 
 
 class AbstractFunctionRule(AbstractRule):
-    """A rule that maximises an acquisition function of BoTorch."""
+    """A rule that maximizes an acquisition function of BoTorch."""
 
     @abstractmethod
     def function(self, context: Context, *, seed: int) -> Any:
@@ -124,9 +124,9 @@ class AbstractFunctionRule(AbstractRule):
         """
 
     def propose(self, context: Context, q: int, *, seed: int) -> Tensor:
-        """Maximise it, over several points one after the other."""
+        """Maximize it, over several points one after the other."""
         with manual_seed(derived_seed(seed, 200)):  # for what BoTorch draws without asking
             function = self.function(context, seed=seed)
             return context.space.maximize(
-                function, q, context.search, seed=derived_seed(seed, 2), centres=context.centres()
+                function, q, context.search, seed=derived_seed(seed, 2), centers=context.centers()
             )

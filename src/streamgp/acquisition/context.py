@@ -15,7 +15,7 @@ from streamgp.acquisition.space import AbstractSpace
 
 __all__ = ["Context"]
 
-_NUM_CENTRES = 5
+_NUM_CENTERS = 5
 
 
 @final
@@ -28,7 +28,7 @@ class Context:
         objective: What is wanted.
         space: Where to search.
         baseline: Inputs of which something is known.
-        observed: Outcomes of the first objective there, to be maximised; NaN where points were compared.
+        observed: Outcomes of the first objective there, to be maximized; NaN where points were compared.
         pending: Inputs whose outcomes are awaited.
         search: How much work to do.
         is_comparison: Whether points are compared with each other, instead of observed.
@@ -59,11 +59,11 @@ class Context:
         is_good = (self.objective.feasibility(posterior.mean, posterior.variance) >= 0.5).all(-1)
         return (score[is_good].max() if is_good.any() else score.min()).detach()
 
-    def centres(self) -> Float[Tensor, "c d"]:
+    def centers(self) -> Float[Tensor, "c d"]:
         """The known inputs of largest expected value."""
         value = self.objective.value(self.model.posterior(self.baseline)).detach()
-        return self.baseline[value.topk(min(_NUM_CENTRES, len(value))).indices]
+        return self.baseline[value.topk(min(_NUM_CENTERS, len(value))).indices]
 
     def candidates(self, num_points: int, generator: torch.Generator) -> Tensor:
         """Points of the space among which a rule may choose."""
-        return self.space.candidates(num_points, centres=self.centres(), generator=generator)
+        return self.space.candidates(num_points, centers=self.centers(), generator=generator)

@@ -1,4 +1,4 @@
-"""Objectives to be maximised where constraints hold, as functions of the outputs of a model."""
+"""Objectives to be maximized where constraints hold, as functions of the outputs of a model."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class FeasibleObjective:
     """The first outputs of a model are objectives; further ones have limits.
 
     Attributes:
-        weights: What each objective is multiplied by, 1 or -1, to be maximised.
+        weights: What each objective is multiplied by, 1 or -1, to be maximized.
         limits: Least and most value of each further output.
         cost: The negated value of a point that is not feasible: about that of the worst one known.
     """
@@ -37,11 +37,11 @@ class FeasibleObjective:
         return len(self.weights)
 
     def score(self, samples: Float[Tensor, "*s o"], X: Any = None) -> Float[Tensor, "*s"]:
-        """The first objective, to be maximised."""
+        """The first objective, to be maximized."""
         return self.weights[0] * samples[..., 0]
 
     def scores(self, samples: Float[Tensor, "*s o"]) -> Float[Tensor, "*s k"]:
-        """All objectives, to be maximised."""
+        """All objectives, to be maximized."""
         return samples[..., : self.num_objectives] * samples.new_tensor(self.weights)
 
     @property

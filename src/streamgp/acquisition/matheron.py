@@ -131,5 +131,5 @@ def sample_by_features(
 
 
 def _solve(factor: Tensor, right: Tensor) -> Tensor:
-    """Solve with a factorised matrix, shared or one for each row."""
+    """Solve with a factorized matrix, shared or one for each row."""
     return solve_vector(factor, solve_vector(factor, right), is_transposed=True)

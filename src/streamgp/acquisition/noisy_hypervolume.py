@@ -52,7 +52,7 @@ class NoisyHypervolume(AcquisitionFunction):
 
         Args:
             context: With an `OnlineGP` of sparse processes.
-            reference: Values of the objectives, to be maximised, above which volume counts.
+            reference: Values of the objectives, to be maximized, above which volume counts.
             num_samples: Number of samples $S$.
             seed: Of the samples.
         """

@@ -21,7 +21,7 @@ def find_reference_point(scores: Float[Tensor, "n o"]) -> Float[Tensor, " o"]:
     anything.
 
     Args:
-        scores: Of known points, to be maximised.
+        scores: Of known points, to be maximized.
     """
     front = scores[is_non_dominated(scores)]
     worst, of_all = front.amin(0), scores.amin(0)

@@ -145,7 +145,7 @@ def _read_sampler(model: Model, sampling: str) -> AbstractSampler:
         raise UnsupportedError(
             "Thompson sampling needs a model of one output without leading axes, but this one has "
             f"{model.num_outputs} outputs and leading axes {tuple(model.batch_shape)}. Take one output with "
-            "model.subset_output([0]), and draw before fantasising."
+            "model.subset_output([0]), and draw before fantasizing."
         )
     if isinstance(model, OnlineGP):
         return _OnlineGPSampler(model, sampling)

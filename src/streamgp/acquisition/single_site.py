@@ -27,7 +27,7 @@ def single_site_update(
 ) -> tuple[Float[Tensor, "*c o"], Float[Tensor, "*c o"]]:
     r"""Find the Gaussian beliefs about single latent values after outcomes: those of the rule `"variational"`.
 
-    The belief $\mathcal N(m, s^2)$ after an outcome $y$ maximises
+    The belief $\mathcal N(m, s^2)$ after an outcome $y$ maximizes
 
     $$
     \mathbb E[\log p(y \mid m + s z)] - \frac{(m - m_0)^2 + s^2}{2 v_0} + \log s, \qquad z \sim \mathcal N(0, 1),

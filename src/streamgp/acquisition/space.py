@@ -113,17 +113,17 @@ class AbstractSpace(ABC):
         """
 
     @abstractmethod
-    def candidates(self, num_points: int, *, centres: Tensor, generator: torch.Generator) -> Tensor:
+    def candidates(self, num_points: int, *, centers: Tensor, generator: torch.Generator) -> Tensor:
         """Points among which a rule may choose, some of them near good ones.
 
         Args:
             num_points: How many.
-            centres: Inputs of good points; at least one.
+            centers: Inputs of good points; at least one.
             generator: Source of randomness.
         """
 
     @abstractmethod
-    def maximize(self, function: Any, q: int, search: Search, *, seed: int, centres: Tensor | None = None) -> Tensor:
+    def maximize(self, function: Any, q: int, search: Search, *, seed: int, centers: Tensor | None = None) -> Tensor:
         """Points of the largest value of an acquisition function.
 
         Args:
@@ -131,7 +131,7 @@ class AbstractSpace(ABC):
             q: Number of points.
             search: How much work to do.
             seed: Of the random starts.
-            centres: Inputs of good points, near which half of the random points are.
+            centers: Inputs of good points, near which half of the random points are.
         """
 
     @abstractmethod

@@ -15,7 +15,7 @@ from streamgp.storage import register
 
 __all__ = ["Region", "RegionInfo", "RegionRules", "draw_in_region", "update_region"]
 
-# Candidates differ from the centre in so many coordinates on average.
+# Candidates differ from the center in so many coordinates on average.
 _NUM_CHANGED = 20
 
 
@@ -105,7 +105,7 @@ def update_region(
 
     Args:
         region: Before the step.
-        values: What is maximised, at all points of the step; NaN where an evaluation failed.
+        values: What is maximized, at all points of the step; NaN where an evaluation failed.
         num_dims: Number of dimensions.
         rules: How the region changes.
 
@@ -130,7 +130,7 @@ def update_region(
 
 def draw_in_region(
     num_points: int,
-    centre: Float[Tensor, " d"],
+    center: Float[Tensor, " d"],
     *,
     length: float,
     lengthscale: Float[Tensor, " d"],
@@ -139,24 +139,24 @@ def draw_in_region(
     """Draw candidates in a region, within the unit cube.
 
     The sides of the box are the length times the lengthscales, whose geometric mean is scaled to one. Candidates come
-    from a scrambled Sobol sequence, and keep most coordinates of the centre where there are many: each is changed with
+    from a scrambled Sobol sequence, and keep most coordinates of the center where there are many: each is changed with
     probability min(1, 20 / d), and at least one of them.
 
     Args:
         num_points: How many.
-        centre: The best point.
+        center: The best point.
         length: Of the region.
         lengthscale: Of the model.
         generator: Source of randomness.
     """
-    d = len(centre)
+    d = len(center)
     logarithm = lengthscale.log()
     half = 0.5 * length * (logarithm - logarithm.mean()).exp()
-    lower, upper = (centre - half).clamp(0.0, 1.0), (centre + half).clamp(0.0, 1.0)
+    lower, upper = (center - half).clamp(0.0, 1.0), (center + half).clamp(0.0, 1.0)
     seed = int(torch.randint(2**31, (), generator=generator))
-    points = lower + (upper - lower) * sobol_points(num_points, d, seed=seed).to(centre)
+    points = lower + (upper - lower) * sobol_points(num_points, d, seed=seed).to(center)
     is_changed = torch.rand(num_points, d, generator=generator) < min(1.0, _NUM_CHANGED / d)
     one = torch.randint(d, (num_points, 1), generator=generator)
     is_alone = ~is_changed.any(-1, keepdim=True)
     is_changed = is_changed | (is_alone & (torch.arange(d) == one))
-    return torch.where(is_changed, points, centre)
+    return torch.where(is_changed, points, center)

@@ -59,7 +59,7 @@ def demo(
     seed: Annotated[int, typer.Option(help="Seed of the data.")] = 0,
     is_quick: Annotated[bool, typer.Option("--quick", hidden=True)] = False,
 ) -> None:
-    """Condition, learn a stream of counts and one of classes, optimise, and draw a picture of it all."""
+    """Condition, learn a stream of counts and one of classes, optimize, and draw a picture of it all."""
     from streamgp.cli.pictures import check_output
 
     issue = check_output(output)

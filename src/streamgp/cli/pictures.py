@@ -12,7 +12,7 @@ from torch import Tensor
 
 __all__ = ["COLORS", "check_output", "draw_belief", "save_figure", "style_axes"]
 
-# Okabe and Ito's palette, which stays distinct for colour-blind readers.
+# Okabe and Ito's palette, which stays distinct for color-blind readers.
 COLORS = {
     "belief": "#0072B2",
     "first data": "#000000",

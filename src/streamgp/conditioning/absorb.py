@@ -20,7 +20,7 @@ from streamgp.storage import register
 
 __all__ = ["AbsorbInfo", "absorb"]
 
-# Noise below this share of the explained variance is lost to rounding where several observations are factorised.
+# Noise below this share of the explained variance is lost to rounding where several observations are factorized.
 _LEAST_NOISE = 1e-12
 
 
@@ -106,7 +106,7 @@ def absorb(
 
 
 def _update_by_one(process: SparseProcess, seen: NystromPredictive, residual: Tensor, noise: Noise) -> SparseProcess:
-    r"""The update by one observation, $W$ a vector, with numbers for what `_update` factorises."""
+    r"""The update by one observation, $W$ a vector, with numbers for what `_update` factorizes."""
     w, v = seen.spread.squeeze(-1), float(noise.values)
     Rw = process.whitened_root @ w
     total = v + float(w @ w)

@@ -46,7 +46,7 @@ class ConditionedGP(AbstractGP):
 
     @property
     def jitter(self) -> Tensor:
-        """The most that had to be added to the diagonal of the observations' covariance to factorise it."""
+        """The most that had to be added to the diagonal of the observations' covariance to factorize it."""
         return self.process.jitter
 
     def condition(

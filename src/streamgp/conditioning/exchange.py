@@ -157,7 +157,7 @@ def _swap(
 
 
 def _factorize(process: SparseProcess, Z: Float[Tensor, "*b m d"], moved: Int[Tensor, " k"]) -> InducingFactor:
-    """Factorise the points of the members that exchange one, the whitening included."""
+    """Factorize the points of the members that exchange one, the whitening included."""
     K = process.prior.covariance(Z, Z)
     if K.dim() == 2:  # to the bit what a process that is read from a file computes
         alone = InducingFactor.of(K, process.jitter)

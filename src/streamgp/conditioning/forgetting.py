@@ -1,4 +1,4 @@
-"""Forgetting: a belief that relaxes towards the prior."""
+"""Forgetting: a belief that relaxes toward the prior."""
 
 import torch
 
@@ -20,7 +20,7 @@ def forget(process: SparseProcess, factor: float) -> SparseProcess:
     \bar m \leftarrow \bar m - (1 - \gamma) \bar S \bar m ,
     $$
 
-    the second with the new $\bar S$. What is factorised is positive definite whatever the belief is, also where it is
+    the second with the new $\bar S$. What is factorized is positive definite whatever the belief is, also where it is
     wider than the prior or has no spread at all. Costs $O(m^3)$.
 
     Args:

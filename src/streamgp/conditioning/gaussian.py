@@ -43,7 +43,7 @@ class ConditionedProcess(AbstractProcess):
         factor: $L_A$.
         reduction_features: $P$.
         whitened_residual: $L_A^{-1}(y - H \mu_q(X))$.
-        jitter: What the factorisations had to add to the diagonal of $A$, at most.
+        jitter: What the factorizations had to add to the diagonal of $A$, at most.
     """
 
     base: SparseProcess
@@ -204,7 +204,7 @@ def _factorize_together(
     y: Float[Tensor, "*s k"],
     corner: Float[Tensor, "*c k k"],
 ) -> tuple[Float[Tensor, "*c h h"], Float[Tensor, "*t h"], Float[Tensor, "*c"]]:
-    """Earlier and new observations in one factorisation, so that all of them share the jitter that the new ones need.
+    """Earlier and new observations in one factorization, so that all of them share the jitter that the new ones need.
 
     Jitter is noise. On the new observations alone it would count the earlier ones as many times more precise.
 

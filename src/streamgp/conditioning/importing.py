@@ -51,7 +51,7 @@ def from_gpytorch(
     ```
 
     Args:
-        model: The model; later training does not reach the result. One that was never called is initialised as its
+        model: The model; later training does not reach the result. One that was never called is initialized as its
             first call would.
         kernel: The kernel, if the model does not call it `covar_module`.
         mean: The mean, if the model does not call it `mean_module`.

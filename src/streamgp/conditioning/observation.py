@@ -109,7 +109,7 @@ class Observation:
 
 
 def prior_belief(prior: Prior, X: Float[Tensor, "*b n d"], projection: Float[Tensor, "k n"] | None) -> DenseBelief:
-    """What the prior says of the observed values, where the paper linearises."""
+    """What the prior says of the observed values, where the paper linearizes."""
     mean, covariance = prior.mean(X), prior.covariance(X, X)
     if projection is not None:
         mean, covariance = apply(projection, mean), projection @ covariance @ projection.mT

@@ -211,7 +211,7 @@ class SparseGP(AbstractGP):
         return SparseGP(absorbed), info
 
     def forget(self, factor: float) -> "SparseGP":
-        """Let the belief relax towards the prior, as if the past observations had been less precise.
+        """Let the belief relax toward the prior, as if the past observations had been less precise.
 
         Args:
             factor: What all information is multiplied with, above 0 and at most 1: the noise variance of each past

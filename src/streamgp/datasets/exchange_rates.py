@@ -34,7 +34,7 @@ def load_exchange_rates(column: str = "CAD", num_days: int = 60) -> Series:
 
     Args:
         column: A currency or metal, one of `CURRENCIES`; its price of one US dollar.
-        num_days: Number of days, at most 251; index and value are standardised over them.
+        num_days: Number of days, at most 251; index and value are standardized over them.
 
     Raises:
         ValueRangeError: If values of these days are missing, or if there are not so many days.

@@ -41,7 +41,7 @@ class Regression:
 def load_protein(seed: int, *, num_rows: int | None = None, target: str = "log_rmsd") -> Regression:
     """Load the data set `protein` as a stream.
 
-    Inputs are scaled to [-1, 1] and the target is standardised, both over the whole file. Rows are shuffled; a tenth is
+    Inputs are scaled to [-1, 1] and the target is standardized, both over the whole file. Rows are shuffled; a tenth is
     held out, and the stream starts from a twentieth of the rest.
 
     Args:

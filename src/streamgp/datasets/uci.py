@@ -28,7 +28,7 @@ class Split:
 
     Attributes:
         X_train: Inputs as in the file.
-        y_train: Targets, standardised.
+        y_train: Targets, standardized.
         X_test: Inputs that are held out.
         y_test: Their targets, on the scale of `y_train`.
     """

@@ -50,7 +50,7 @@ class AbstractInducing(ABC):
 
     @abstractmethod
     def jitter(self, relative: float) -> Float[Tensor, ""]:
-        """What their covariance needs on its diagonal to be factorised, given a share of it that rounding can see."""
+        """What their covariance needs on its diagonal to be factorized, given a share of it that rounding can see."""
 
     @abstractmethod
     def cross(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*c m n"]:

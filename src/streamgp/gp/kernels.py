@@ -153,7 +153,7 @@ class ModuleKernel(AbstractKernelFunction):
         """Give values that overflowed to NaN their limit: far inputs have nothing in common, unless they are equal."""
         if not torch.isnan(K.detach()).any():
             return K
-        # Evaluated without the far rows, so that neither their neighbours nor a gradient meet what is not a number.
+        # Evaluated without the far rows, so that neither their neighbors nor a gradient meet what is not a number.
         far_first, far_second = self._is_far(first), self._is_far(second)
         near_first = torch.where(far_first, torch.zeros_like(first), first)
         near_second = torch.where(far_second, torch.zeros_like(second), second)

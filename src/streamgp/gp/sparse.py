@@ -27,8 +27,8 @@ class InducingFactor:
     Attributes:
         factor: $L$, in the dtype of the process.
         double_factor: $L$ as it was computed.
-        total_jitter: What stands on the diagonal of $K$ in all: the stated jitter, and what the factorisation added.
-        is_as_stated: Whether the factorisation added nothing.
+        total_jitter: What stands on the diagonal of $K$ in all: the stated jitter, and what the factorization added.
+        is_as_stated: Whether the factorization added nothing.
     """
 
     factor: Float[Tensor, "*b m m"]
@@ -38,8 +38,8 @@ class InducingFactor:
 
     @classmethod
     def of(cls, covariance: Float[Tensor, "*b m m"], jitter: float) -> "InducingFactor":
-        """Factorise $k(Z, Z)$ with the stated jitter."""
-        # Factorised once and used everywhere, so worth double precision whatever the dtype.
+        """Factorize $k(Z, Z)$ with the stated jitter."""
+        # Factorized once and used everywhere, so worth double precision whatever the dtype.
         K = covariance.double()
         K = K + jitter * torch.eye(K.shape[-1], dtype=K.dtype, device=K.device)
         L, extra = cholesky(K, name="the kernel matrix of the inducing points")
@@ -161,7 +161,7 @@ class SparseProcess(AbstractProcess):
 
     @property
     def total_jitter(self) -> Float[Tensor, "*b"]:
-        """What stands on the diagonal of $K$ in all: the stated jitter, and what the factorisation added."""
+        """What stands on the diagonal of $K$ in all: the stated jitter, and what the factorization added."""
         return self.inducing_factor.total_jitter
 
     @cached_property

@@ -17,7 +17,7 @@ __all__ = ["SphericalLinearFunction", "SphericalLinearKernel"]
 class SphericalLinearKernel(Kernel):  # type: ignore[misc] # GPyTorch's kernels have no types
     r"""The kernel of a linear function on the sphere on which a box is laid out.
 
-    With the centre $c$ and half widths $h$ of the box, lengthscales $\ell_j$ and a share $g$ between 0 and 1,
+    With the center $c$ and half widths $h$ of the box, lengthscales $\ell_j$ and a share $g$ between 0 and 1,
 
     $$
     z_j = \frac{x_j - c_j}{a \ell_j}, \quad a^2 = g \sum_j \frac{h_j^2}{\ell_j^2}, \quad
@@ -66,8 +66,8 @@ class SphericalLinearKernel(Kernel):  # type: ignore[misc] # GPyTorch's kernels 
         half_widths = 0.5 * (self.upper - self.lower)
         squared = (half_widths / self.lengthscale).square().sum(-1, keepdim=True)
         radius = (self.radius_logit.sigmoid()[..., None, None] * squared).sqrt()
-        centre = 0.5 * (self.upper + self.lower)
-        return SphericalLinearFunction(centre, radius * self.lengthscale, self.share_logits.softmax(-1))
+        center = 0.5 * (self.upper + self.lower)
+        return SphericalLinearFunction(center, radius * self.lengthscale, self.share_logits.softmax(-1))
 
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any) -> Tensor:
         """Evaluate by the function that the sparse GP uses."""
@@ -81,12 +81,12 @@ class SphericalLinearFunction(AbstractFeatureKernel):
     """A `SphericalLinearKernel`, ready to be evaluated.
 
     Attributes:
-        centre: Of the box.
+        center: Of the box.
         scale: What distances from it are divided by.
         shares: Variances of the constant and of the linear function.
     """
 
-    centre: Float[Tensor, " d"]
+    center: Float[Tensor, " d"]
     scale: Float[Tensor, "*k 1 d"]
     shares: Float[Tensor, "*k 2"]
 
@@ -105,6 +105,6 @@ class SphericalLinearFunction(AbstractFeatureKernel):
 
     def on_sphere(self, inputs: Float[Tensor, "*b n d"]) -> Float[Tensor, "*c n e"]:
         """Unit vectors of inputs, with one dimension more."""
-        z = (inputs - self.centre) / self.scale
+        z = (inputs - self.center) / self.scale
         squared = z.square().sum(-1, keepdim=True)
         return torch.cat([2.0 * z, squared - 1.0], dim=-1) / (1.0 + squared)

@@ -71,7 +71,7 @@ class Expectations(RowConstants, ABC):
     def expected_log_density_of_one(self, mean: float, variance: float, y: float) -> float:
         """Evaluate `expected_log_density` of one observation in numbers, up to what depends on the observation alone.
 
-        It judges steps towards the site of a single observation; override it likewise.
+        It judges steps toward the site of a single observation; override it likewise.
         """
         with torch.no_grad():
             return float(self.expected_log_density(*torch.tensor([[mean], [variance], [y]], dtype=torch.float64)))

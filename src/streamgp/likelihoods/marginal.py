@@ -121,7 +121,7 @@ def log_marginal(
     r"""Integrate any likelihood, also one with several peaks, on panels that crowd around the highest.
 
     The highest peak is searched for up to 40 standard deviations away. Equal panels cover 9 more than
-    that on both sides, as a second peak often mirrors the first; more panels halve towards the peak, until
+    that on both sides, as a second peak often mirrors the first; more panels halve toward the peak, until
     1/1024. Each has 8 Gauss–Legendre nodes. A second peak that is narrower than a tenth of a standard
     deviation is not resolved.
 

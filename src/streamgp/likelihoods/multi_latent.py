@@ -37,7 +37,7 @@ class AbstractMultiLatentLikelihood(AbstractLikelihood):
     q = \prod_c \mathcal N(m_c, v_c),
     $$
 
-    the best belief that factorises over latent functions: expectations couple them, correlations that the observation
+    the best belief that factorizes over latent functions: expectations couple them, correlations that the observation
     brings about are left out.
     """
 

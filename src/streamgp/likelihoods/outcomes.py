@@ -16,7 +16,7 @@ LogDensity = Callable[[Float[Tensor, "..."]], Float[Tensor, "..."]]
 
 # The coordinate in which outcomes are searched for; exp(40) and sinh(40) are beyond what is observed.
 _RANGE = 40.0
-# Panels halve towards the peak until they are this fine.
+# Panels halve toward the peak until they are this fine.
 _NUM_HALVINGS = 28
 _NUM_NODES = 16
 # Counts are summed until what is left is below this, or until so many.
@@ -86,7 +86,7 @@ def outcome_quantiles(
 
 
 def _find_panels(log_density: LogDensity, support: tuple[float, float], like: Tensor) -> _Panels:
-    """Find the peak, and lay panels around it that halve towards it."""
+    """Find the peak, and lay panels around it that halve toward it."""
     peak = torch.zeros(like.shape, dtype=torch.float64, device=like.device)
     grid = torch.linspace(-1.0, 1.0, 161).to(peak)
     offsets = nodes_first(_RANGE * grid, like.dim())

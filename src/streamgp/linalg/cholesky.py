@@ -25,7 +25,7 @@ _LEAST_PIVOT = {torch.float64: 5e-13, torch.float32: 5e-6}
 def cholesky(
     matrix: Float[Tensor, "*b n n"], *, scale: Float[Tensor, "*c n"] | None = None, name: str = "the matrix"
 ) -> tuple[Float[Tensor, "*b n n"], Float[Tensor, "*b"]]:
-    r"""Factorise $A + jI = L L^\top$ with the smallest jitter $j$ of a bounded ladder that works.
+    r"""Factorize $A + jI = L L^\top$ with the smallest jitter $j$ of a bounded ladder that works.
 
     No jitter is added where none is needed, and each member of a batch gets its own.
 
@@ -47,7 +47,7 @@ def cholesky(
         return factor, jitter
     if not torch.isfinite(matrix.detach()).all():
         raise NumericalError(
-            f"{name} has entries that are NaN or infinite, so it cannot be factorised. "
+            f"{name} has entries that are NaN or infinite, so it cannot be factorized. "
             "Check the scale of inputs, targets and hyperparameters for overflow."
         )
     unit = (matrix.diagonal(dim1=-2, dim2=-1) if scale is None else scale).detach().mean(-1).abs().expand_as(jitter)
@@ -70,7 +70,7 @@ def cholesky(
 def factorize(
     matrix: Float[Tensor, "*b n n"], scale: Float[Tensor, "*c n"] | None = None
 ) -> tuple[Float[Tensor, "*b n n"], Bool[Tensor, "*b"] | None]:
-    """Factorise without jitter, and say which members of a batch can be trusted; None if all can.
+    """Factorize without jitter, and say which members of a batch can be trusted; None if all can.
 
     Args:
         matrix: Symmetric matrix; only the lower triangle is read.

@@ -23,7 +23,7 @@ _EXHAUSTED = {torch.float64: 1e-12, torch.float32: 1e-6}
 @final
 @dataclass(frozen=True)
 class PivotedCholesky:
-    """Pivots of a greedy factorisation, in the order of choice.
+    """Pivots of a greedy factorization, in the order of choice.
 
     Attributes:
         pivots: Indices of the chosen points. Where a member of a batch was exhausted before the others, its last
@@ -74,7 +74,7 @@ def pivoted_cholesky(
     floor = _EXHAUSTED[inputs.dtype] * residual.amax(-1, keepdim=True).clamp_min(torch.finfo(inputs.dtype).tiny)
     if start is None and 0 < n <= 2 * num_pivots:
         K = covariance(inputs, inputs) * root.unsqueeze(-1) * root.unsqueeze(-2)
-        return _factorise_whole(K, num_pivots, floor)
+        return _factorize_whole(K, num_pivots, floor)
     # Row j of the factor is contiguous, so that the product with all earlier rows streams through memory.
     rows = inputs.new_zeros(*batch, num_pivots, n)
     pivots = torch.zeros(*batch, num_pivots, dtype=torch.long, device=inputs.device)
@@ -106,7 +106,7 @@ def pivoted_cholesky(
     return PivotedCholesky(pivots, is_chosen, residual)
 
 
-def _factorise_whole(K: Tensor, num_pivots: int, floor: Tensor) -> PivotedCholesky:
+def _factorize_whole(K: Tensor, num_pivots: int, floor: Tensor) -> PivotedCholesky:
     """The same by LAPACK, one member of the batch after the other."""
     batch, n = K.shape[:-2], K.shape[-1]
     matrices = K.detach().double().reshape(-1, n, n).cpu().numpy()

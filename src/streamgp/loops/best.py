@@ -175,4 +175,4 @@ def most_wanted(score: Float[Tensor, " n"], chance: Float[Tensor, " n"]) -> Int[
 def _maximizer(context: Context, settings: LoopSettings) -> Tensor:
     function = FeasibleMean(context.model, context.objective)
     seed = derived_seed(settings.seed, 1)
-    return context.space.maximize(function, 1, settings.search, seed=seed, centres=context.centres())
+    return context.space.maximize(function, 1, settings.search, seed=seed, centers=context.centers())

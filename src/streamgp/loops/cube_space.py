@@ -69,15 +69,15 @@ class AbstractCubeSpace(AbstractSpace):
         """The Sobol sequence of the design goes on."""
         return self.design(num_points, num_initial=0, num_before=num_before, seed=seed)
 
-    def candidates(self, num_points: int, *, centres: Tensor, generator: torch.Generator) -> Float[Tensor, "n d"]:
+    def candidates(self, num_points: int, *, centers: Tensor, generator: torch.Generator) -> Float[Tensor, "n d"]:
         """Half over the whole cube and half around good points."""
-        return candidates_around(centres, num_points, generator=generator)
+        return candidates_around(centers, num_points, generator=generator)
 
     def maximize(
-        self, function: Any, q: int, search: Search, *, seed: int, centres: Tensor | None = None
+        self, function: Any, q: int, search: Search, *, seed: int, centers: Tensor | None = None
     ) -> Float[Tensor, "q d"]:
         """By gradients."""
-        return maximize_in_cube(function, q, search, num_dims=self.num_dims, seed=seed, centres=centres)
+        return maximize_in_cube(function, q, search, num_dims=self.num_dims, seed=seed, centers=centers)
 
     def separate(self, points: Tensor, taken: Tensor, *, is_noisy: bool, seed: int) -> Float[Tensor, "q d"]:
         """Points of a Sobol sequence for those that repeat others."""

@@ -187,7 +187,7 @@ class AbstractLoop(ABC):
         """A BoTorch model of objectives, constraints, and success if some failed, as the next suggestion will use it.
 
         Inputs are the user's, and so are real outcomes; of counts and classes it is the latent function that is
-        modelled.
+        modeled.
         """
         with self._lock:
             surrogate = self._refitted().surrogate

@@ -30,9 +30,9 @@ def maximize_in_cube(
     *,
     num_dims: int,
     seed: int,
-    centres: Float[Tensor, "c d"] | None = None,
+    centers: Float[Tensor, "c d"] | None = None,
 ) -> Float[Tensor, "q d"]:
-    """Maximise by L-BFGS from several starts; several points one after the other.
+    """Maximize by L-BFGS from several starts; several points one after the other.
 
     Starts are the best of random points: half of them the best over the whole cube, and half of them the best near good
     points, where a function that knows a lot has narrow peaks.
@@ -43,12 +43,12 @@ def maximize_in_cube(
         search: How much work to do.
         num_dims: Dimension of the cube.
         seed: Of the random starts.
-        centres: Good points; without them, all random points are over the whole cube.
+        centers: Good points; without them, all random points are over the whole cube.
     """
     with few_threads(), manual_seed(seed):
 
         def maximize(k: int) -> Tensor:
-            first = _choose_starts(function, search, num_dims=num_dims, seed=seed + k, centres=centres)
+            first = _choose_starts(function, search, num_dims=num_dims, seed=seed + k, centers=centers)
             points, values = climb(function, first, search, lower=0.0, upper=1.0)
             return points[values.argmax()].unsqueeze(0)
 
@@ -101,35 +101,35 @@ def evaluate_in_parts(function: Any, points: Float[Tensor, "n d"]) -> Float[Tens
 
 
 def candidates_around(
-    centres: Float[Tensor, "c d"], num_points: int, *, generator: torch.Generator
+    centers: Float[Tensor, "c d"], num_points: int, *, generator: torch.Generator
 ) -> Float[Tensor, "n d"]:
     """Candidates, half over the whole cube and then half around given points at distances of all sizes.
 
     Args:
-        centres: Good points; at least one.
+        centers: Good points; at least one.
         num_points: Number of candidates.
         generator: Source of randomness.
     """
-    d, num_near = centres.shape[-1], num_points // 2
+    d, num_near = centers.shape[-1], num_points // 2
     seed = int(torch.randint(2**31, (), generator=generator))
     wide = sobol_points(num_points - num_near, d, seed=seed)
-    index = torch.randint(len(centres), (num_near,), generator=generator)
+    index = torch.randint(len(centers), (num_near,), generator=generator)
     share = torch.rand(num_near, 1, generator=generator, dtype=torch.float64)
     distance = _NEAR * (_FAR / _NEAR) ** share
     step = distance * torch.randn(num_near, d, generator=generator, dtype=torch.float64)
     is_changed = torch.rand(num_near, d, generator=generator) < min(1.0, _NUM_CHANGED / d)
-    near = (centres[index] + torch.where(is_changed, step, 0.0)).clamp(0.0, 1.0)
+    near = (centers[index] + torch.where(is_changed, step, 0.0)).clamp(0.0, 1.0)
     return torch.cat([wide, near])
 
 
 def _choose_starts(
-    function: Any, search: Search, *, num_dims: int, seed: int, centres: Tensor | None
+    function: Any, search: Search, *, num_dims: int, seed: int, centers: Tensor | None
 ) -> Float[Tensor, "r d"]:
     num_starts = search.num_restarts
-    if centres is None:
+    if centers is None:
         raw = sobol_points(max(search.raw_samples, num_starts), num_dims, seed=seed)
         return raw[evaluate_in_parts(function, raw).topk(num_starts).indices]
-    raw = candidates_around(centres, max(search.raw_samples, 2 * num_starts), generator=seeded(seed))
+    raw = candidates_around(centers, max(search.raw_samples, 2 * num_starts), generator=seeded(seed))
     values, num_wide = evaluate_in_parts(function, raw), len(raw) - len(raw) // 2
     wide = values[:num_wide].topk(num_starts - num_starts // 2).indices
     near = values[num_wide:].topk(num_starts // 2).indices + num_wide

@@ -1,4 +1,4 @@
-"""Outcomes without noise are recognised: by what a model without noise makes of them."""
+"""Outcomes without noise are recognized: by what a model without noise makes of them."""
 
 import math
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from streamgp.training import FitResult
 
 __all__ = ["Fitter", "fit_with_or_without_noise"]
 
-# The variance that stands for no noise, beside standardised outcomes: well above rounding.
+# The variance that stands for no noise, beside standardized outcomes: well above rounding.
 _FLOOR = 1e-6
 # The mode of the noise's prior, LogNormal(-4, 1). What is learned below it is held up by the prior alone: where the sum
 # of log likelihood and log prior is largest and the prior rises with the noise, the likelihood falls.
@@ -44,7 +44,7 @@ def fit_with_or_without_noise(
     Args:
         fit: To the rows.
         inputs: Of the model, as many as inducing points at most.
-        targets: In its units, standardised.
+        targets: In its units, standardized.
         likelihood: With noise that is learned.
         before: The last fit.
     """

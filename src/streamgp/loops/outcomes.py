@@ -30,7 +30,7 @@ class Outcome:
 
     Attributes:
         likelihood: How it depends on the latent function.
-        name: The name by which it was given, so that its numbers are no one's, and stand for standardised outcomes;
+        name: The name by which it was given, so that its numbers are no one's, and stand for standardized outcomes;
             None for an object, whose numbers are in the user's units.
     """
 
@@ -66,7 +66,7 @@ class Outcome:
 
     @property
     def is_real(self) -> bool:
-        """Whether outcomes are real numbers, which are standardised, and not counts or classes."""
+        """Whether outcomes are real numbers, which are standardized, and not counts or classes."""
         return self.likelihood.is_location_scale
 
     @property
@@ -77,7 +77,7 @@ class Outcome:
     def find_units(
         self, y: Float[Tensor, " n"], *, is_reversed: bool, has_knee: bool = False, is_ranked: bool = False
     ) -> Units:
-        """Standardise real outcomes; by median and median deviation where outliers are expected.
+        """Standardize real outcomes; by median and median deviation where outliers are expected.
 
         Args:
             y: Outcomes so far.
@@ -119,7 +119,7 @@ class Outcome:
         return Units(scale=sign, knee=sign * (middle - width), width=width)
 
     def in_units(self, units: Units, likelihood: AbstractLikelihood | None = None) -> AbstractLikelihood:
-        """The likelihood of what is modelled; of some outcomes, if theirs is given."""
+        """The likelihood of what is modeled; of some outcomes, if theirs is given."""
         likelihood = self.likelihood if likelihood is None else likelihood
         if self.name is not None or not self.is_real:
             return likelihood
@@ -195,12 +195,12 @@ class Objective:
 
     @property
     def is_reversed(self) -> bool:
-        """Whether it is modelled with its sign changed: where it is a real number to be minimised."""
+        """Whether it is modeled with its sign changed: where it is a real number to be minimized."""
         return not self.maximize and self.outcome.is_real
 
     @property
     def weight(self) -> float:
-        """By which what is modelled is multiplied to be maximised."""
+        """By which what is modeled is multiplied to be maximized."""
         return 1.0 if self.maximize or self.is_reversed else -1.0
 
 
@@ -258,7 +258,7 @@ class Constraint:
         return kept if self.lower is None else kept & (y >= self.lower)
 
     def limits(self, units: Units) -> tuple[float | None, float | None]:
-        """Lower and upper bound of the latent function, in the units in which it is modelled."""
+        """Lower and upper bound of the latent function, in the units in which it is modeled."""
         outcome = self.outcome
         lower, upper = (None if bound is None else outcome.latent(bound, units) for bound in (self.lower, self.upper))
         return lower, upper

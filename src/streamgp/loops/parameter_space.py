@@ -197,14 +197,14 @@ class ParameterSpace(AbstractCubeSpace):
         }
         return self._polytope.given(fixed).sample(num_points, free, seed=seed, num_columns=self.num_dims)
 
-    def candidates(self, num_points: int, *, centres: Tensor, generator: torch.Generator) -> Float[Tensor, "n d"]:
+    def candidates(self, num_points: int, *, centers: Tensor, generator: torch.Generator) -> Float[Tensor, "n d"]:
         """All points of a small finite space; otherwise some over the whole space and some near good points."""
         if self.num_points <= min(_MOST_LISTED, num_points):
             return self.all_points()
         seed = int(torch.randint(2**31, (), generator=generator))
-        drawn = candidates_around(centres, num_points, generator=generator)
+        drawn = candidates_around(centers, num_points, generator=generator)
         points, num_near = self._valid(drawn.clone(), seed=seed), num_points // 2
-        near = centres[torch.randint(len(centres), (num_near,), generator=generator)].clone()
+        near = centers[torch.randint(len(centers), (num_near,), generator=generator)].clone()
         if self._polytope:  # between a good point and any other, all points keep the constraints
             share = torch.rand(num_near, 1, generator=generator, dtype=torch.float64).square()
             moved = (1.0 - share) * near + share * points[-num_near:]
@@ -224,25 +224,25 @@ class ParameterSpace(AbstractCubeSpace):
         return torch.cat([points[: num_points - num_near], near])
 
     def maximize(
-        self, function: Any, q: int, search: Search, *, seed: int, centres: Tensor | None = None
+        self, function: Any, q: int, search: Search, *, seed: int, centers: Tensor | None = None
     ) -> Float[Tensor, "q d"]:
         """By gradients over real numbers and moves of the others in turn; small finite spaces are listed."""
         if self.is_continuous:
-            return super().maximize(function, q, search, seed=seed, centres=centres)
+            return super().maximize(function, q, search, seed=seed, centers=centers)
         return one_after_the_other(
-            function, q, lambda k: self._maximize_one(function, search, seed=seed + k, centres=centres)
+            function, q, lambda k: self._maximize_one(function, search, seed=seed + k, centers=centers)
         )
 
     def _maximize_one(
-        self, function: Any, search: Search, *, seed: int, centres: Tensor | None
+        self, function: Any, search: Search, *, seed: int, centers: Tensor | None
     ) -> Float[Tensor, "1 d"]:
         if self.num_points <= _MOST_LISTED:
             listed = self.all_points()
             return listed[evaluate_in_parts(function, listed).argmax()].unsqueeze(0)
         raw = self.design(2 * search.raw_samples, num_initial=0, num_before=0, seed=seed)
         best = raw[evaluate_in_parts(function, raw).topk(search.num_restarts - search.num_restarts // 2).indices]
-        if centres is not None and search.num_restarts > 1:
-            near = self.candidates(4 * search.raw_samples, centres=centres, generator=seeded(seed))
+        if centers is not None and search.num_restarts > 1:
+            near = self.candidates(4 * search.raw_samples, centers=centers, generator=seeded(seed))
             near = near[len(near) - len(near) // 2 :]
             best = torch.cat([best, near[evaluate_in_parts(function, near).topk(search.num_restarts // 2).indices]])
         tried = self._polish(function, best, search)

@@ -70,7 +70,7 @@ def check_drawable(settings: LoopSettings, num_steps: int) -> None:
         raise ShapeError(f"The acquisition is drawn over the two dimensions of a box, but there are {space.num_dims}.")
     if not isinstance(rule, AbstractFunctionRule | KnowledgeGradient):
         raise UnsupportedError(
-            f"The rule {type(rule).__name__} has no value at a single point that could be drawn. Those that maximise a "
+            f"The rule {type(rule).__name__} has no value at a single point that could be drawn. Those that maximize a "
             "function have, such as NoisyExpectedImprovement and KnowledgeGradient."
         )
     if num_steps < 2:

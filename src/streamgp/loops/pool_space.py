@@ -213,20 +213,20 @@ class PoolSpace(AbstractSpace):
             )
 
     def design(self, num_points: int, *, num_initial: int, num_before: int, seed: int) -> Int[Tensor, " q"]:
-        """Members nearest to centres of clusters of the whole pool, which fill it as it is filled.
+        """Members nearest to centers of clusters of the whole pool, which fill it as it is filled.
 
-        The centres are gone through in a random order, again and again.
+        The centers are gone through in a random order, again and again.
         """
         self.check_left(num_points)
         generator, available = seeded(seed, _DESIGN), self.all_points()
         kernel = RBFKernel().to(self.scaled)
         kernel.lengthscale = 1.0
-        centres = kmeans_points(kernel, self.scaled, num_initial, generator=generator)
-        order = torch.randperm(len(centres), generator=generator)
+        centers = kmeans_points(kernel, self.scaled, num_initial, generator=generator)
+        order = torch.randperm(len(centers), generator=generator)
         chosen = []
         for k in range(num_before, num_before + num_points):
-            centre = centres[order[k % len(order)]]
-            nearest = available[(self.scaled[available] - centre).square().sum(-1).argmin()]
+            center = centers[order[k % len(order)]]
+            nearest = available[(self.scaled[available] - center).square().sum(-1).argmin()]
             chosen.append(nearest)
             available = available[available != nearest]
         return torch.stack(chosen)
@@ -237,7 +237,7 @@ class PoolSpace(AbstractSpace):
         available = self.all_points()
         return available[torch.randperm(len(available), generator=seeded(seed, _RANDOM, ask))[:num_points]]
 
-    def candidates(self, num_points: int, *, centres: Tensor, generator: torch.Generator) -> Int[Tensor, " c"]:
+    def candidates(self, num_points: int, *, centers: Tensor, generator: torch.Generator) -> Int[Tensor, " c"]:
         """Members that are left, or a random part of many."""
         available = self.all_points()
         if len(available) <= num_points:
@@ -246,7 +246,7 @@ class PoolSpace(AbstractSpace):
 
     @torch.no_grad()
     def maximize(
-        self, function: Any, q: int, search: Search, *, seed: int, centres: Tensor | None = None
+        self, function: Any, q: int, search: Search, *, seed: int, centers: Tensor | None = None
     ) -> Int[Tensor, " q"]:
         """The member of the largest value, one after the other, each given that those before are pending."""
         self.check_left(q)

@@ -53,7 +53,7 @@ class Training:
 @final
 @dataclass(frozen=True, eq=False)
 class SurrogateSettings:
-    """How outcomes are modelled.
+    """How outcomes are modeled.
 
     Attributes:
         kernel: For the inputs of the model; None for a default.
@@ -64,9 +64,9 @@ class SurrogateSettings:
             them.
         is_standardized: Whether real outcomes are.
         is_bent: Whether outcomes of the only objective that are far too bad count by their logarithm.
-        is_ranked: Whether real outcomes that are standardised count by their ranks.
+        is_ranked: Whether real outcomes that are standardized count by their ranks.
         is_smooth: Whether the default kernel of real outcomes is RBF of unit variance, instead of that of `fit`.
-        learns_success: Whether failures are modelled.
+        learns_success: Whether failures are modeled.
         is_exact: Whether the model is BoTorch's exact GP, for comparison.
     """
 
@@ -94,7 +94,7 @@ class LoopSettings:
         objectives: What is to be large or small.
         constraints: Further outcomes with bounds.
         rule: How points are chosen.
-        surrogate: How outcomes are modelled.
+        surrogate: How outcomes are modeled.
         search: How much work goes into the search for a point.
         num_initial: Number of outcomes before the model is asked.
         seed: Of everything random.

@@ -112,7 +112,7 @@ def make_context(state: LoopState, settings: LoopSettings) -> Context:
 
 
 def _known(data: Observations, settings: LoopSettings) -> tuple[Tensor, Tensor]:
-    """Inputs of which something is known, and the objective there, to be maximised; NaN where points were compared."""
+    """Inputs of which something is known, and the objective there, to be maximized; NaN where points were compared."""
     known = data.rows(data.is_informative)
     y = known.y[:, 0] if settings.objectives[0].maximize else -known.y[:, 0]
     compared = torch.unique(data.pairs.flatten(0, 1), dim=0)

@@ -59,7 +59,7 @@ class SparseSurrogate(AbstractSurrogate):
 
     Attributes:
         results: The last fit of each, whose GP has absorbed what came since.
-        units: In which each outcome is modelled.
+        units: In which each outcome is modeled.
         num_fitted: Number of rows at the last fit.
         num_cold: Number of rows at the last fit that did not start from an earlier one.
         num_points: How many evaluations are in the beliefs.
@@ -229,7 +229,7 @@ def _reversals(settings: LoopSettings) -> list[tuple[Any, bool]]:
 def _rows(
     data: Observations, settings: LoopSettings, units: tuple[Units, ...], *, has_success: bool
 ) -> list[tuple[Tensor, Tensor]]:
-    """Inputs and targets of each GP, in the units in which they are modelled."""
+    """Inputs and targets of each GP, in the units in which they are modeled."""
     space, is_known = settings.space, data.is_informative
     X = space.inputs(data.points[is_known])
     if settings.is_preference:
@@ -267,7 +267,7 @@ def _may_lack_noise(settings: LoopSettings, output: int) -> bool:
 
 
 def _smooth_kernel(inputs: Float[Tensor, "*n d"]) -> Kernel:
-    """The default kernel of standardised outcomes.
+    """The default kernel of standardized outcomes.
 
     Smooth and of unit variance: with few, noisy observations, a scale to be learned is often taken for noise.
     """

@@ -1,4 +1,4 @@
-"""The units in which outcomes are modelled."""
+"""The units in which outcomes are modeled."""
 
 import math
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _MOST_EXCESS = 300.0
 @final
 @dataclass(frozen=True)
 class Units:
-    """The map to what is modelled: $(y - a) / s$, where a negative scale turns minimisation into maximisation.
+    """The map to what is modeled: $(y - a) / s$, where a negative scale turns minimization into maximization.
 
     Outcomes that are worse than a knee by much more than a width count by the logarithm of that: beside outcomes that
     are far too bad, a model would not see differences of good ones. Or outcomes count by their ranks alone.
@@ -87,7 +87,7 @@ class Units:
         return torch.where(excess > 0.0, beyond, y)
 
     def slope(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """By how much the outcome changes with what is modelled; positive."""
+        """By how much the outcome changes with what is modeled; positive."""
         size = torch.full_like(f, abs(self.scale))
         if self.ranks is not None:
             return size * self.ranks.slope(self.offset + self.scale * f)

@@ -25,7 +25,7 @@ __all__ = ["make_user_model"]
 def make_user_model(surrogate: AbstractSurrogate, settings: LoopSettings) -> Model:
     """The model with transforms from and to the user's units.
 
-    Real outcomes are in these units; of counts and classes, the latent function is modelled, of which `on_scale` gives
+    Real outcomes are in these units; of counts and classes, the latent function is modeled, of which `on_scale` gives
     the response. Success, if evaluations have failed, is the last output.
     """
     model, inputs = surrogate.model(), _input_transform(settings)

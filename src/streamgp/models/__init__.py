@@ -1,4 +1,4 @@
-"""Models for BoTorch: sparse GPs that can be conditioned and fantasised."""
+"""Models for BoTorch: sparse GPs that can be conditioned and fantasized."""
 
 from streamgp.models.multi_output import OnlineMultiOutputGP
 from streamgp.models.multi_task import OnlineMultiTaskGP

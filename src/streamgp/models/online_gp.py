@@ -40,7 +40,7 @@ __all__ = ["OnlineGP"]
 
 @final
 class OnlineGP(AbstractFrozenModel):
-    r"""Sparse GPs as a BoTorch model that can be conditioned, fantasised, and fed with a stream.
+    r"""Sparse GPs as a BoTorch model that can be conditioned, fantasized, and fed with a stream.
 
     Outputs are independent; each has its own sparse GP and likelihood. Of a `MultiOutputGP`, whose outputs are
     correlated, `OnlineGP(gp, likelihood)` and `OnlineGP.fit(X, Y, outputs=...)` make an `OnlineMultiOutputGP`. The
@@ -137,10 +137,10 @@ class OnlineGP(AbstractFrozenModel):
             likelihood: One or its name for all outputs, or one for each; Gaussian with learned noise by default.
             train_Yvar: Known noise variances `(n, o)` of Gaussian outcomes, in the units of `train_Y`.
             num_inducing: Number of inducing points of each output, or `"auto"`.
-            input_transform: A transform, which is fitted if it learns from data; `"default"` normalises inputs to the
+            input_transform: A transform, which is fitted if it learns from data; `"default"` normalizes inputs to the
                 unit cube by their range; None for none. Parameters of one in training mode, such as those of BoTorch's
                 `Warp`, are learned together with the hyperparameters of a single output.
-            outcome_transform: Likewise; `"default"` standardises the outcomes that are Gaussian.
+            outcome_transform: Likewise; `"default"` standardizes the outcomes that are Gaussian.
             scale: As in the constructor.
             start: A model that was fitted before: its hyperparameters and inducing points are the start, and its
                 transforms take the place of the default ones.

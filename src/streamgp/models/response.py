@@ -54,9 +54,9 @@ class _Links:
 
     def variance(self, mean: Tensor, variance: Tensor) -> Tensor:
         def integrate(one: AbstractLikelihood, m: Tensor, v: Tensor) -> Tensor:
-            centre = one.predictive_mean(m, v)
+            center = one.predictive_mean(m, v)
             return expectation(
-                lambda f: (one.predictive_mean(f, torch.zeros_like(f)) - centre).square(), m, v, num_nodes=_NUM_NODES
+                lambda f: (one.predictive_mean(f, torch.zeros_like(f)) - center).square(), m, v, num_nodes=_NUM_NODES
             )
 
         return self._columns(integrate, variance, mean, variance)

@@ -30,7 +30,7 @@ def expected_noise_variance(likelihood: AbstractLikelihood | None, prediction: P
     if likelihood.num_inputs != 1:
         raise UnsupportedError(
             f"A {type(likelihood).__name__} observation looks at {likelihood.num_inputs} inputs, so there is none at "
-            "single inputs to fantasise. Pass the noise variance of a latent observation as a tensor."
+            "single inputs to fantasize. Pass the noise variance of a latent observation as a tensor."
         )
     W = likelihood.expected_curvature(prediction.mean, prediction.variance)
     return 1.0 / W.clamp_min(_LEAST_PRECISION)

@@ -74,7 +74,7 @@ def check_combination(
         )
     if is_preference and not objective.maximize:
         raise UnsupportedError(
-            "What is preferred has the larger utility, which cannot be minimised. Swap winners and losers instead."
+            "What is preferred has the larger utility, which cannot be minimized. Swap winners and losers instead."
         )
     if constraints and not rule.knows_constraints:
         known = [repr(name) for name, one in OPTIMIZER_RULES.items() if one.knows_constraints]

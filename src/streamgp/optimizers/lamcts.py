@@ -21,7 +21,7 @@ __all__ = ["LaMCTSOptimizer"]
 
 @final
 class LaMCTSOptimizer(BatchRuns, AbstractLoop):
-    """Bayesian optimisation in trust regions, each of which starts in the most promising part of the box.
+    """Bayesian optimization in trust regions, each of which starts in the most promising part of the box.
 
     The loop of `TurboOptimizer` with the rule `streamgp.acquisition.TreeSearch`: after an initial design, a tree cuts
     the box into good and bad parts by all outcomes so far, an upper confidence bound chooses one of its leaves, and a

@@ -41,14 +41,14 @@ _MOST_INITIAL = 30
 
 @final
 class Optimizer(AbstractLoop):
-    r"""Bayesian optimisation by ask and tell.
+    r"""Bayesian optimization by ask and tell.
 
     `ask` suggests points, `tell` takes what came of them. Points that were asked for and not told yet are pending:
     later suggestions take their outcomes into account as fantasies, and do not repeat them. Failed evaluations are told
     as NaN, and do not stop anything. The same seed and the same calls give the same suggestions, also across `save` and
     `load`. A call that raises an error changes nothing, and threads may share an optimizer.
 
-    Counts and classes are optimised on the scale of the latent function, of which rates and probabilities are
+    Counts and classes are optimized on the scale of the latent function, of which rates and probabilities are
     increasing functions: the point of the best median response is looked for.
 
     ```python
@@ -86,7 +86,7 @@ class Optimizer(AbstractLoop):
             maximize: Whether large outcomes are wanted, or small ones.
             likelihood: Of the objective: `"gaussian"`, `"student_t"`, `"poisson"`, `"negative_binomial"`,
                 `"bernoulli"`, `"preference"`, or an object of `streamgp.likelihoods`, whose numbers are in the user's
-                units. Real outcomes are standardised.
+                units. Real outcomes are standardized.
             objectives: Several outcomes to be large or small, instead of `maximize` and `likelihood` of a single one.
             constraints: Further outcomes with bounds.
             input_constraints: Linear constraints between parameters with names.
@@ -102,7 +102,7 @@ class Optimizer(AbstractLoop):
             kernel: GPyTorch kernel for inputs in the unit cube, or `"interactions"` (effects of single inputs, of
                 pairs and of all, by learned shares), `"matern"`, `"rbf"`, or `"spherical_linear"`, a linear model on a
                 sphere for dozens of dimensions and more. By default one with a lengthscale for each dimension: RBF of
-                unit variance for real outcomes, which are standardised, and scaled Matérn-5/2 for others.
+                unit variance for real outcomes, which are standardized, and scaled Matérn-5/2 for others.
             refit: When hyperparameters are learned again, before a suggestion: `"always"` if there is new data,
                 `"never"` after the first time, a number of new observations, or `"auto"`, which is always up to 500
                 observations and then for each 5 % of new ones. New data is absorbed in any case.

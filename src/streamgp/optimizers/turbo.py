@@ -29,7 +29,7 @@ _SCALINGS = ("standardize", "rank")
 
 @final
 class TurboOptimizer(BatchRuns, AbstractLoop):
-    """Bayesian optimisation in a trust region, for many dimensions, large batches and thousands of evaluations.
+    """Bayesian optimization in a trust region, for many dimensions, large batches and thousands of evaluations.
 
     A box around the best point is searched by Thompson sampling from a sparse GP. It grows with success, shrinks with
     failure, and when it has become too small the search begins anew elsewhere: with a new initial design and without
@@ -76,7 +76,7 @@ class TurboOptimizer(BatchRuns, AbstractLoop):
             bounds: Of the box that is searched: a tensor `(2, d)` with lower ends in the first row, as BoTorch has it,
                 or a list of pairs `(lower, upper)`, one for each dimension.
             maximize: Whether large outcomes are wanted, or small ones.
-            likelihood: Of the outcomes, as in `Optimizer`. The best outcome as observed is the centre of the search.
+            likelihood: Of the outcomes, as in `Optimizer`. The best outcome as observed is the center of the search.
             model: `"sparse"`, or `"exact"` for BoTorch's `SingleTaskGP`.
             acquisition: `"thompson"`, or `"lookahead_thompson"` for Thompson sampling with look-ahead; or
                 `streamgp.acquisition.Thompson` or `LookaheadThompson` with their options.

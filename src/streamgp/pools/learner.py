@@ -103,7 +103,7 @@ class PoolLearner(AbstractLoop):
                 yet, or 2000 drawn at random if the pool has more than 5000.
             kernel: GPyTorch kernel of inputs in the units of the model; by default a scaled Matérn-5/2 with a
                 lengthscale for each dimension.
-            num_initial: Number of outcomes before the model is asked; up to then, members near centres of clusters of
+            num_initial: Number of outcomes before the model is asked; up to then, members near centers of clusters of
                 the pool are proposed. By default 2 (d + 1), at least 5 and at most 30.
             num_inducing: Most inducing points. With no more places than these, each is an inducing point.
             refit: When hyperparameters are learned again: `"always"` if there is something new, `"never"` after the
@@ -176,7 +176,7 @@ class PoolLearner(AbstractLoop):
 
     @property
     def gp(self) -> SparseGP:
-        """Its sparse GP, whose inputs are standardised if that was asked for."""
+        """Its sparse GP, whose inputs are standardized if that was asked for."""
         return self.fit_result.gp
 
     @property

@@ -1,4 +1,4 @@
-"""Problems of Bayesian optimisation, each with its optimum and its noise; all are maximised."""
+"""Problems of Bayesian optimization, each with its optimum and its noise; all are maximized."""
 
 from streamgp.problems.ackley import Ackley
 from streamgp.problems.base import AbstractProblem, Optimum

@@ -16,7 +16,7 @@ __all__ = ["Ackley"]
 @final
 @dataclass(frozen=True)
 class Ackley(AbstractProblem):
-    r"""Maximise $20 \exp(-0.2 \sqrt{\frac1d \sum_j x_j^2}) + \exp(\frac1d \sum_j \cos 2 \pi x_j) - 20 - e$.
+    r"""Maximize $20 \exp(-0.2 \sqrt{\frac1d \sum_j x_j^2}) + \exp(\frac1d \sum_j \cos 2 \pi x_j) - 20 - e$.
 
     Inputs lie in $[-32.768, 32.768]^d$. The maximum 0 is at the origin, in a field of local maxima, one near each
     point with whole coordinates. Observations are exact by default.

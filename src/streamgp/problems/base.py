@@ -32,7 +32,7 @@ class Optimum:
 
 
 class AbstractProblem(ABC):
-    """A function on a box, to be maximised, and how it is observed.
+    """A function on a box, to be maximized, and how it is observed.
 
     Subclasses are frozen values. A problem may have constraints, functions that must not be positive.
     """

@@ -29,9 +29,9 @@ class SquaredExponential:
     def __call__(self, A: Float[Tensor, "*b n d"], B: Float[Tensor, "m d"]) -> Float[Tensor, "*b n m"]:
         """Covariances between two sets of inputs."""
         scale = self.inverse_squares.sqrt()
-        # Centred first: settings of machines are far from zero, and distances would be lost to rounding.
-        centre = B.mean(0) if len(B) else torch.zeros_like(scale)
-        A, B = (A - centre) * scale, (B - centre) * scale
+        # Centered first: settings of machines are far from zero, and distances would be lost to rounding.
+        center = B.mean(0) if len(B) else torch.zeros_like(scale)
+        A, B = (A - center) * scale, (B - center) * scale
         squares = A.square().sum(-1, keepdim=True) - 2.0 * (A @ B.mT) + B.square().sum(-1)
         return self.signal_variance * (-0.5 * squares.clamp_min(0.0)).exp()
 

@@ -15,7 +15,7 @@ __all__ = ["Branin"]
 @final
 @dataclass(frozen=True)
 class Branin(AbstractProblem):
-    r"""Maximise $f(x) = -v(x)^2 - 10 (1 - \frac{1}{8 \pi}) \cos x_1 - 10$, a function with three equal peaks.
+    r"""Maximize $f(x) = -v(x)^2 - 10 (1 - \frac{1}{8 \pi}) \cos x_1 - 10$, a function with three equal peaks.
 
     Here $v(x) = x_2 - \frac{5.1}{4 \pi^2} x_1^2 + \frac{5}{\pi} x_1 - 6$. Inputs lie in $[-5, 10] \times [0, 15]$. The
     maximum $-10 / (8 \pi) = -0.397887$ is reached at $(-\pi, 12.275)$, $(\pi, 2.275)$ and $(3 \pi, 2.475)$.

@@ -53,7 +53,7 @@ def fitc_loss(
 
     Args:
         X: Inputs.
-        y: Targets, centred.
+        y: Targets, centered.
         Z: Pseudo-inputs, whose Nyström approximation of $K$ is $Q$.
         log_inverse_squares: Logarithms of inverse squared lengthscales.
         log_signal_variance: Logarithm of the variance of the function.
@@ -62,11 +62,11 @@ def fitc_loss(
     scale, signal = (0.5 * log_inverse_squares).exp(), log_signal_variance.exp()
 
     def covariance(A: Tensor, B: Tensor) -> Tensor:
-        A, B = (A - centre) * scale, (B - centre) * scale
+        A, B = (A - center) * scale, (B - center) * scale
         squares = A.square().sum(-1, keepdim=True) - 2.0 * (A @ B.mT) + B.square().sum(-1)
         return signal * (-0.5 * squares.clamp_min(0.0)).exp()
 
-    centre = X.mean(0)
+    center = X.mean(0)
     eye = torch.eye(len(Z), dtype=X.dtype)
     L = torch.linalg.cholesky(covariance(Z, Z) + _JITTER * signal * eye)
     V = torch.linalg.solve_triangular(L, covariance(Z, X), upper=False)

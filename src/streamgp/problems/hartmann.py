@@ -18,7 +18,7 @@ _RATES = (
     (3.0, 3.5, 1.7, 10.0, 17.0, 8.0),
     (17.0, 8.0, 0.05, 10.0, 0.1, 14.0),
 )
-_CENTRES = (
+_CENTERS = (
     (0.1312, 0.1696, 0.5569, 0.0124, 0.8283, 0.5886),
     (0.2329, 0.4135, 0.8307, 0.3736, 0.1004, 0.9991),
     (0.2348, 0.1451, 0.3522, 0.2883, 0.3047, 0.6650),
@@ -59,10 +59,10 @@ class _AbstractHartmann(AbstractProblem):
         """Draw the observed objective, given the function's values."""
 
     def _evaluate(self, X: Tensor) -> Tensor:
-        heights, rates, centres = (
-            torch.tensor(one, dtype=X.dtype, device=X.device) for one in (_HEIGHTS, _RATES, _CENTRES)
+        heights, rates, centers = (
+            torch.tensor(one, dtype=X.dtype, device=X.device) for one in (_HEIGHTS, _RATES, _CENTERS)
         )
-        exponent = (rates * (X.unsqueeze(-2) - centres).square()).sum(-1)
+        exponent = (rates * (X.unsqueeze(-2) - centers).square()).sum(-1)
         return (heights * (-exponent).exp()).sum(-1)
 
     def _evaluate_constraints(self, X: Tensor) -> Tensor:
@@ -78,7 +78,7 @@ class _AbstractHartmann(AbstractProblem):
 @final
 @dataclass(frozen=True)
 class Hartmann6(_AbstractHartmann):
-    r"""Maximise $f(x) = \sum_i \alpha_i \exp(-\sum_j A_{ij} (x_j - P_{ij})^2)$ where $\sum_j x_j \le 3$.
+    r"""Maximize $f(x) = \sum_i \alpha_i \exp(-\sum_j A_{ij} (x_j - P_{ij})^2)$ where $\sum_j x_j \le 3$.
 
     Inputs lie in the unit cube. The maximum 3.32237 is at (0.20169, 0.150011, 0.476874, 0.275332, 0.311652, 0.6573);
     the constraint is not active there, as the inputs sum to 2.07. Objective and constraint $\sum_j x_j - 3$ have
@@ -96,7 +96,7 @@ class Hartmann6(_AbstractHartmann):
 @final
 @dataclass(frozen=True)
 class PoissonHartmann6(_AbstractHartmann):
-    r"""Maximise the logarithm $f$ of the rate of counts $y \sim \operatorname{Poisson}(\exp f(x))$; $f$ as `Hartmann6`.
+    r"""Maximize the logarithm $f$ of the rate of counts $y \sim \operatorname{Poisson}(\exp f(x))$; $f$ as `Hartmann6`.
 
     `evaluate` gives $f$, with its maximum of 3.32237, where the mean count is 27.7; most of the cube has a mean count
     near 1. The noise is that of the counts. The constraint is as in `Hartmann6`, with Gaussian noise of standard

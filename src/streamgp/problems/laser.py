@@ -26,7 +26,7 @@ _BEST_KNOWN = (
 @final
 @dataclass(frozen=True)
 class Laser(AbstractProblem):
-    """Maximise the energy of pulses over 16 quadrupole magnets.
+    """Maximize the energy of pulses over 16 quadrupole magnets.
 
     The machine is the mean of an online GP with 600 basis vectors that has seen 2000 rows of an archive of the LCLS
     laser; far from them it is 1. The bounds are the smallest and largest settings of those rows. Needs the data set
@@ -74,15 +74,15 @@ class Laser(AbstractProblem):
 
     @cached_property
     def _basis(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Centre and scale of inputs, the scaled basis vectors, and logarithms that complete the squares."""
+        """Center and scale of inputs, the scaled basis vectors, and logarithms that complete the squares."""
         simulator, X = load_simulator(), load_rows().X
-        centre, scale = X.mean(0), simulator.kernel.inverse_squares.sqrt()
-        B = (X[list(simulator.rows)] - centre) * scale
-        return centre, scale, B, -0.5 * B.square().sum(-1) + math.log(simulator.kernel.signal_variance)
+        center, scale = X.mean(0), simulator.kernel.inverse_squares.sqrt()
+        B = (X[list(simulator.rows)] - center) * scale
+        return center, scale, B, -0.5 * B.square().sum(-1) + math.log(simulator.kernel.signal_variance)
 
     def _evaluate(self, X: Tensor) -> Tensor:
-        centre, scale, B, offset = (part.to(X) for part in self._basis)
-        A = (X - centre) * scale
+        center, scale, B, offset = (part.to(X) for part in self._basis)
+        A = (X - center) * scale
         logarithm = torch.baddbmm(offset.expand(1, 1, -1), A.reshape(1, -1, A.shape[-1]), B.mT.unsqueeze(0)).squeeze(0)
         logarithm -= 0.5 * A.reshape(-1, A.shape[-1]).square().sum(-1, keepdim=True)
         values = PRIOR_MEAN + logarithm.exp_() @ load_simulator().weights.to(X)

@@ -204,7 +204,7 @@ class _AbstractRobot(AbstractProblem):
 @final
 @dataclass(frozen=True)
 class Swimmer(_AbstractRobot):
-    """Maximise the mean reward of three episodes of a swimmer, over 16 weights of a linear policy in [-1, 1].
+    """Maximize the mean reward of three episodes of a swimmer, over 16 weights of a linear policy in [-1, 1].
 
     The environment is Swimmer-v5 of Gymnasium, which needs `streamgp[mujoco]`. `evaluate` plays from fixed starts,
     `observe` from random ones.
@@ -227,7 +227,7 @@ class Swimmer(_AbstractRobot):
 @final
 @dataclass(frozen=True)
 class Hopper(_AbstractRobot):
-    """Maximise the mean reward of three episodes of a hopper, over 33 weights of a linear policy in [-1, 1].
+    """Maximize the mean reward of three episodes of a hopper, over 33 weights of a linear policy in [-1, 1].
 
     The environment is Hopper-v5 of Gymnasium, which needs `streamgp[mujoco]`. `evaluate` plays from fixed starts,
     `observe` from random ones.

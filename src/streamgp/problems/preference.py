@@ -17,7 +17,7 @@ _NUM_DIMS = 10
 @final
 @dataclass(frozen=True)
 class PreferenceCosine(AbstractProblem):
-    r"""Maximise $f(x) = -10^{-1/2} \sum_{i=1}^{10} \sqrt{i} \, \cos(2 \pi x_i)$ by comparing pairs of inputs.
+    r"""Maximize $f(x) = -10^{-1/2} \sum_{i=1}^{10} \sqrt{i} \, \cos(2 \pi x_i)$ by comparing pairs of inputs.
 
     Inputs lie in the unit cube. The maximum 7.105 is at $x_i = \frac12$. In a comparison, both values have Gaussian
     noise, of standard deviation 0.1 by default, and the larger wins.

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.problems.base import AbstractProblem, Optimum, add_noise, check_noise_variance, unit_cube
-from streamgp.problems.rover_obstacles import OBSTACLE_CENTRES
+from streamgp.problems.rover_obstacles import OBSTACLE_CENTERS
 
 __all__ = ["Rover"]
 
@@ -24,12 +24,12 @@ _ROWS_AT_ONCE = 128
 @final
 @dataclass(frozen=True)
 class Rover(AbstractProblem):
-    r"""Maximise the reward of a trajectory from (0.05, 0.05) to (0.95, 0.95) through 30 way-points.
+    r"""Maximize the reward of a trajectory from (0.05, 0.05) to (0.95, 0.95) through 30 way-points.
 
     Inputs in the unit cube of 60 dimensions are the way-points $(x_1, y_1, x_2, y_2, \dots)$, mapped by $1.2 t - 0.1$.
     The trajectory is the parametric cubic smoothing spline of FITPACK (chord-length parameter, default smoothing
     $s = m - \sqrt{2m} = 22.25$ for $m = 30$ way-points), at 1000 equally spaced parameter values. A constant curve at
-    the centre of the box leaves a residual of at most $60 \cdot 0.6^2 = 21.6 < s$, so the spline never needs a knot,
+    the center of the box leaves a residual of at most $60 \cdot 0.6^2 = 21.6 < s$, so the spline never needs a knot,
     and is the least-squares cubic for all inputs, which is how it is computed: for all trajectories at once.
 
     A point costs 0.05, and 20 more inside any of 113 square obstacles of side 0.05 or outside the unit square. The
@@ -111,8 +111,8 @@ def _legendre(parameter: Float[Tensor, "*b m"]) -> Float[Tensor, "*b m 4"]:
 
 def _is_collision(path: Float[Tensor, "n k 2"]) -> Tensor:
     """Whether each point is in an obstacle (lower edges included, upper ones not) or outside the unit square."""
-    centres = torch.tensor(OBSTACLE_CENTRES, dtype=path.dtype, device=path.device)
-    lower, upper = centres - 0.5 * _OBSTACLE_SIDE, centres + 0.5 * _OBSTACLE_SIDE
+    centers = torch.tensor(OBSTACLE_CENTERS, dtype=path.dtype, device=path.device)
+    lower, upper = centers - 0.5 * _OBSTACLE_SIDE, centers + 0.5 * _OBSTACLE_SIDE
     x, y = path.unsqueeze(-2).unbind(-1)
     (x_low, y_low), (x_high, y_high) = lower.unbind(-1), upper.unbind(-1)
     is_hit = ((x >= x_low) & (x < x_high) & (y >= y_low) & (y < y_high)).any(-1)

@@ -1,9 +1,9 @@
-"""Centres of the rover's obstacles, as published with the problem under the MIT licence."""
+"""Centers of the rover's obstacles, as published with the problem under the MIT license."""
 
-__all__ = ["OBSTACLE_CENTRES"]
+__all__ = ["OBSTACLE_CENTERS"]
 
 # From Wang, Gehring, Kohli, Jegelka (2018), Batched large-scale Bayesian optimization in high-dimensional spaces.
-OBSTACLE_CENTRES = (
+OBSTACLE_CENTERS = (
     (0.43143755, 0.20876147),
     (0.38485367, 0.39183579),
     (0.02985961, 0.22328303),

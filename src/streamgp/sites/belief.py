@@ -62,7 +62,7 @@ class AbstractBelief(ABC):
 @final
 @dataclass(frozen=True, eq=False)
 class DenseBelief(AbstractBelief):
-    r"""A belief given by its covariance; each update factorises $I + \tau^{1/2} C \tau^{1/2}$, which is well posed."""
+    r"""A belief given by its covariance; each update factorizes $I + \tau^{1/2} C \tau^{1/2}$, which is well posed."""
 
     mean: Float[Tensor, "*b k"]
     covariance: Float[Tensor, "*c k k"]
@@ -99,7 +99,7 @@ class DenseBelief(AbstractBelief):
 @final
 @dataclass(frozen=True, eq=False)
 class FactoredBelief(AbstractBelief):
-    r"""A belief with $C = W^\top W$ of low rank; each update factorises $I + W \operatorname{diag}(\tau) W^\top$."""
+    r"""A belief with $C = W^\top W$ of low rank; each update factorizes $I + W \operatorname{diag}(\tau) W^\top$."""
 
     mean: Float[Tensor, "*b k"]
     root: Float[Tensor, "*c m k"]

@@ -24,7 +24,7 @@ __all__ = ["Bank", "Seen"]
 _JITTER = 1e-8
 # Most rows of which what was seen is kept.
 _MOST_KEPT = 16
-# Inducing points are exchanged by steps of rank one, whose rounding adds up; after so many they are factorised anew.
+# Inducing points are exchanged by steps of rank one, whose rounding adds up; after so many they are factorized anew.
 _MOST_EXCHANGED = 500
 
 

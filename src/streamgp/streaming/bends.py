@@ -22,7 +22,7 @@ _LEAST_ROWS = 8
 class Bends:
     r"""Which columns are bent, $x \mapsto \sinh^{-1}((x - c) / s)$: straight around their middle, logarithmic far away.
 
-    Amounts, durations or concentrations often span several powers of ten. In standardised units nearly all of them lie
+    Amounts, durations or concentrations often span several powers of ten. In standardized units nearly all of them lie
     at one place and a few far out, where a kernel with one lengthscale cannot follow.
 
     Attributes:

@@ -26,7 +26,7 @@ __all__ = ["StreamingGPClassifier"]
 class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRest]):
     """Gaussian-process classification that learns from a stream in constant time and memory.
 
-    Two classes or more; of more than two, each against all others, with probabilities normalised. Classes may come
+    Two classes or more; of more than two, each against all others, with probabilities normalized. Classes may come
     while the stream runs: the rows in the buffer are then learned anew, none of which was of the new class.
     `log_predictive_density` leaves a probability of 1 / (n + 1) after n rows for labels that never came.
 
@@ -40,14 +40,14 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
 
     Args:
         link: `"probit"`, whose probabilities have a closed form, or `"logit"`.
-        kernel: GPyTorch kernel for standardised inputs; a scaled Matérn-5/2 with a lengthscale for each column by
+        kernel: GPyTorch kernel for standardized inputs; a scaled Matérn-5/2 with a lengthscale for each column by
             default. Parameters with `requires_grad=False` stay as they are.
         num_inducing: Number of inducing points for each class; `"auto"` adds them where the stream needs them.
         max_inducing: For `"auto"`: the most points.
         warmup: Rows after which the units of inputs are frozen.
         refit: When hyperparameters are learned after the warm-up: `"auto"` (when the number of rows has doubled, but at
             least every 1000 rows), `"doubling"`, `"never"`, or every so many rows; see `refits_`.
-        buffer_size: Latest rows that a refit sees one by one; older ones are summarised in a belief.
+        buffer_size: Latest rows that a refit sees one by one; older ones are summarized in a belief.
         half_life: `"auto"` learns with several half-lives side by side, and mixes them by how well they predict:
             nothing has to be known of how the stream moves. A number of rows after which half of what was known is
             lost; None to forget nothing.

@@ -131,7 +131,7 @@ class AbstractStreamingEstimator(BaseEstimator, ABC, Generic[Learner]):
 
     @property
     def kernel_(self) -> Kernel:
-        """The kernel that was learned, for standardised inputs."""
+        """The kernel that was learned, for standardized inputs."""
         return self._model.bank.process.prior.kernel
 
     @property
@@ -148,7 +148,7 @@ class AbstractStreamingEstimator(BaseEstimator, ABC, Generic[Learner]):
 
     @property
     def likelihood_(self) -> AbstractLikelihood:
-        """The likelihood that was learned, for standardised targets where the likelihood was given by name."""
+        """The likelihood that was learned, for standardized targets where the likelihood was given by name."""
         return self._model.likelihood
 
     @property

@@ -22,7 +22,7 @@ class Expert:
         level_gain: The share of an error by which a level that is added to the function follows it, in the long run:
             zero for no level, close to one for a level that is the last error.
         amplitude: What the prior variance of the function is multiplied with.
-        slope: Prior standard deviation of the weights of a linear trend in standardised inputs; zero for none.
+        slope: Prior standard deviation of the weights of a linear trend in standardized inputs; zero for none.
     """
 
     half_life: float = math.inf

@@ -51,7 +51,7 @@ class LearnedKernel:
 
 
 def default_kernel(num_dims: int) -> Kernel:
-    """A scaled Matérn-5/2 kernel for standardised inputs, with a lengthscale for each."""
+    """A scaled Matérn-5/2 kernel for standardized inputs, with a lengthscale for each."""
     kernel = ScaleKernel(MaternKernel(2.5, ard_num_dims=num_dims)).double()
     kernel.base_kernel.lengthscale = math.sqrt(num_dims)
     kernel.outputscale = 1.0
@@ -75,7 +75,7 @@ def learn_hyperparameters(
     data leads away. The better one is taken.
 
     Args:
-        X: Inputs, standardised.
+        X: Inputs, standardized.
         Y: Targets of mean zero.
         kernel: Where a search from the start begins; parameters with `requires_grad=False` stay.
         before: What was learned before.

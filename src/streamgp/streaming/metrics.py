@@ -114,7 +114,7 @@ class StreamMetrics:
 def coverage_warning(metrics: StreamMetrics, *, is_discrete: bool = False) -> str | None:
     """A sentence where 90 % intervals hold far more or far fewer targets than that; None if they do not.
 
-    Far is five per cent beyond two standard errors. Intervals of counts must hold more.
+    Far is five percent beyond two standard errors. Intervals of counts must hold more.
     """
     if "is_covered" not in metrics.measures or metrics.num_rows < _ENOUGH_ROWS:
         return None

@@ -30,7 +30,7 @@ _FIRST_DEGREES, _MOST_DEGREES = 3.0, 30.0
 class Mixture:
     r"""Which experts are to be believed, and how far; a frozen value.
 
-    Weights are products of predictive densities, with a small rate of switching. Squared standardised errors of each
+    Weights are products of predictive densities, with a small rate of switching. Squared standardized errors of each
     expert, which fade out, tell the scale of its variances: predictions of real targets are Student-t with as many
     degrees of freedom as errors count, so wide at the start. They fade out at several rates, which are weighed by how
     well they predicted, too.
@@ -100,7 +100,7 @@ class Mixture:
         return other
 
     def calibrated(self, squares: Float[Tensor, "e c n"]) -> "Mixture":
-        """Learn the scale of errors from squared standardised ones."""
+        """Learn the scale of errors from squared standardized ones."""
         if not self.is_scaled:
             return self
         num_errors, total, weights = (

@@ -30,7 +30,7 @@ class StreamModel:
     """All that predictions need; a frozen value.
 
     Attributes:
-        bank: Beliefs of the experts, in standardised units.
+        bank: Beliefs of the experts, in standardized units.
         usage: How much rows lean on its inducing points.
         mixture: Weights of the experts, and the scale of their errors.
         likelihood: The fitted likelihood, in the same units.

@@ -58,7 +58,7 @@ class OneVsRest:
     """What is known of a stream of labels: a frozen value of bounded size.
 
     Two classes are one question, whether a row is of the second; of more, each is one against all others, with
-    probabilities normalised. All questions are outputs of one learner, with one kernel.
+    probabilities normalized. All questions are outputs of one learner, with one kernel.
 
     A class may come at any time. The learner then learns the rows in its buffer anew, none of which was of it.
 

@@ -53,15 +53,15 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
     Args:
         likelihood: `"gaussian"`, `"student_t"` (real targets with outliers), `"poisson"`, `"negative_binomial"`
             (counts), `"binomial"` (successes, with `total_count`), or an object of `streamgp.likelihoods`. Real
-            targets of a likelihood given by name are standardised; one given as an object is in their own units.
-        kernel: GPyTorch kernel for standardised inputs; a scaled Matérn-5/2 with a lengthscale for each column by
+            targets of a likelihood given by name are standardized; one given as an object is in their own units.
+        kernel: GPyTorch kernel for standardized inputs; a scaled Matérn-5/2 with a lengthscale for each column by
             default. Parameters with `requires_grad=False` stay as they are.
         num_inducing: Number of inducing points; `"auto"` adds them where the stream needs them.
         max_inducing: For `"auto"`: the most points.
         warmup: Rows after which the units are frozen.
         refit: When hyperparameters are learned after the warm-up: `"auto"` (when the number of rows has doubled, but at
             least every 1000 rows), `"doubling"`, `"never"`, or every so many rows; see `refits_`.
-        buffer_size: Latest rows that a refit sees one by one; older ones are summarised in a belief.
+        buffer_size: Latest rows that a refit sees one by one; older ones are summarized in a belief.
         half_life: `"auto"` learns with several half-lives side by side, with and without a level and a linear trend,
             and mixes them by how well they predict: nothing has to be known of how the stream moves. A number of rows
             after which half of what was known is lost; None to forget nothing.

@@ -50,16 +50,16 @@ class StreamSettings:
     """Options of a stream; a value that does not change while it runs.
 
     Attributes:
-        likelihood: Name or object. Real targets of a likelihood given by name are standardised; one given as an object
+        likelihood: Name or object. Real targets of a likelihood given by name are standardized; one given as an object
             is in the user's units.
-        kernel: GPyTorch kernel for standardised inputs; a scaled Matérn-5/2 with a lengthscale for each by default.
+        kernel: GPyTorch kernel for standardized inputs; a scaled Matérn-5/2 with a lengthscale for each by default.
         num_inducing: Number of inducing points; `"auto"` adds them where the stream needs them.
         max_inducing: For `"auto"`: the most points.
         warmup: Rows after which scaling is frozen. Until then all rows are kept, and everything is learned anew when
             their number has doubled.
         refit: When hyperparameters are learned after that: `"auto"` (when the number of rows has doubled, but at least
             every 1000 rows), `"doubling"`, `"never"`, or every so many rows.
-        buffer_size: Most recent rows that a refit sees one by one; older ones are summarised in a belief.
+        buffer_size: Most recent rows that a refit sees one by one; older ones are summarized in a belief.
         half_life: `"auto"` learns with several half-lives side by side, with and without a level and a linear trend,
             and mixes them by how well they predict. A number of rows is the half-life after which half of what was
             known is lost, None to forget nothing: then there is one belief, without level and trend.
@@ -125,7 +125,7 @@ class StreamSettings:
 
     @property
     def is_target_scaled(self) -> bool:
-        """Whether targets are standardised."""
+        """Whether targets are standardized."""
         return self.likelihood in ("gaussian", "student_t")
 
     @property

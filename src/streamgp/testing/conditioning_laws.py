@@ -204,8 +204,8 @@ class ConditioningLaws(ABC):
         assert samples.shape == (20_000, *batch_shape, 4)
         error = prediction.variance.sqrt() / 20_000**0.5
         assert ((samples.mean(0) - prediction.mean).abs() < 5 * error).all()
-        centred = (samples - prediction.mean).movedim(0, -1)
-        empirical = centred @ centred.mT / 20_000
+        centered = (samples - prediction.mean).movedim(0, -1)
+        empirical = centered @ centered.mT / 20_000
         spread = prediction.variance.unsqueeze(-1) * prediction.variance.unsqueeze(-2)
         assert ((empirical - prediction.covariance).abs() < 5 * (2 * spread / 20_000).sqrt()).all()
 

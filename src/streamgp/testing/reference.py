@@ -178,7 +178,7 @@ def condition_precisely(
         gp: The belief before, with the jitter that its factor needed.
         X: Inputs.
         y: Observed values.
-        noise_variance: Their noise variances, with what the factorisation added.
+        noise_variance: Their noise variances, with what the factorization added.
         W: Test inputs.
         mode: `"condition"`, or `"absorb"` for what is left when only the belief about the inducing points is updated.
         decay: What the information in the belief is multiplied with before.

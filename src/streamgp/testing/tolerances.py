@@ -79,7 +79,7 @@ def tolerance(dtype: torch.dtype, *, scale: float = 1.0) -> dict[str, Any]:
 def belief_rounding(*gps: "SparseGP", scale: float = 1.0) -> dict[str, Any]:
     r"""`rounding` for predictions of one belief that was derived in several ways.
 
-    On the way $I + \bar \Lambda$ is added to, subtracted from and factorised, so that its condition number magnifies
+    On the way $I + \bar \Lambda$ is added to, subtracted from and factorized, so that its condition number magnifies
     errors; that of the kernel matrix does not, as inducing points and so the features of predictions are the same.
 
     Args:

@@ -107,9 +107,9 @@ def fit(  # type: ignore[misc] # the options of both are named here
         mean: GPyTorch mean, likewise; a constant by default.
         num_inducing: Number of inducing points, at most one for each input and carried point; `"auto"` doubles it from
             32 until the trace slack is below `slack_tolerance`.
-        inducing: `"kmeans"` takes centres of clusters of the inputs, in units of the lengthscales, `"pivoted"` chooses
+        inducing: `"kmeans"` takes centers of clusters of the inputs, in units of the lengthscales, `"pivoted"` chooses
             among the inputs by pivoted Cholesky, both again as the kernel changes; a tensor `(m, d)` gives them (in
-            standardised units, if those are asked for). Over shards both look at a sample of the rows;
+            standardized units, if those are asked for). Over shards both look at a sample of the rows;
             `"distributed_kmeans"` then finds clusters of all of them. `"features"` does without points for a kernel
             with finitely many features, such as a linear, polynomial or spherical-linear one: nothing is lost then, and
             the other options that concern points do not count.

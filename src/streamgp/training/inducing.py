@@ -17,8 +17,8 @@ __all__ = ["extend_points", "kernel_units", "kmeans_points", "pivoted_points"]
 
 # Candidates of the greedy choice, which takes a pass over them for each point; more are drawn at random.
 _MOST_CANDIDATES = 20_000
-# Inputs for each centre that is looked for, and steps of Lloyd's iteration: the centres are a start, not an end.
-_ROWS_OF_CENTRE, _NUM_LLOYD_STEPS = 20, 10
+# Inputs for each center that is looked for, and steps of Lloyd's iteration: the centers are a start, not an end.
+_ROWS_OF_CENTER, _NUM_LLOYD_STEPS = 20, 10
 
 
 def pivoted_points(
@@ -80,7 +80,7 @@ def extend_points(
 def kmeans_points(
     kernel: Kernel, inputs: Float[Tensor, "n d"], num_inducing: int, *, generator: torch.Generator
 ) -> Float[Tensor, "m d"]:
-    """Centres of clusters of the inputs, by Lloyd's iteration from k-means++ starts.
+    """Centers of clusters of the inputs, by Lloyd's iteration from k-means++ starts.
 
     Distances are in units of the kernel's lengthscales, where it is a stationary one.
 
@@ -90,7 +90,7 @@ def kmeans_points(
         num_inducing: How many; fewer come back if there are fewer distinct inputs.
         generator: Source of randomness.
     """
-    candidates, _ = _candidates(inputs, None, generator, most=max(_ROWS_OF_CENTRE * num_inducing, 1000))
+    candidates, _ = _candidates(inputs, None, generator, most=max(_ROWS_OF_CENTER * num_inducing, 1000))
     distinct = torch.unique(candidates, dim=0)
     if len(distinct) <= num_inducing:
         return distinct
@@ -99,8 +99,8 @@ def kmeans_points(
     points = (distinct / scale).cpu().numpy()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of clusters that became empty, which are left out
-        centres, labels = kmeans2(points, num_inducing, minit="++", seed=rng, iter=_NUM_LLOYD_STEPS)
-    return torch.from_numpy(centres[np.unique(labels)]).to(inputs) * scale
+        centers, labels = kmeans2(points, num_inducing, minit="++", seed=rng, iter=_NUM_LLOYD_STEPS)
+    return torch.from_numpy(centers[np.unique(labels)]).to(inputs) * scale
 
 
 def kernel_units(kernel: Kernel, *, like: Tensor) -> Float[Tensor, "*u d"]:

@@ -33,7 +33,7 @@ _JITTER = 1e-8
 @final
 @dataclass(frozen=True, eq=False)
 class OutputProblem:
-    """Standardised outcomes, one row for each that was observed.
+    """Standardized outcomes, one row for each that was observed.
 
     Attributes:
         inputs: Inputs, each once.
@@ -201,11 +201,11 @@ class OutputModel:
         return total
 
     def objective(self, x: Tensor, sites: FixedSites | None = None) -> Tensor:
-        """What is maximised: the bound with the priors."""
+        """What is maximized: the bound with the priors."""
         return self.bound(x, sites) + self.log_prior(x)
 
     def sites(self, x: Tensor, *, tolerance: float) -> FixedSites:
-        """The sites that maximise the bound."""
+        """The sites that maximize the bound."""
         with torch.no_grad():
             features, likelihood = self.observed(x)
             return sites_of(features, likelihood, self.problem.targets, tolerance=tolerance)[0]

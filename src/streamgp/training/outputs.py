@@ -96,7 +96,7 @@ def fit_outputs(
 ) -> MultiOutputFit:
     r"""Fit $f_o(x) = \mu_o + \sum_l a_{ol} g_l(x)$ with a likelihood for each output.
 
-    Maximises, with weak priors, Titsias' bound with the belief in closed form, by L-BFGS in double precision; where an
+    Maximizes, with weak priors, Titsias' bound with the belief in closed form, by L-BFGS in double precision; where an
     output is not Gaussian, the bound at Gaussian sites, which are found anew between. Latent functions share their
     inducing points, chosen among the inputs by pivoted Cholesky; the mixing starts from the principal components of the
     outcomes, with the nearest ones where some are missing.
@@ -151,7 +151,7 @@ class _Search(NamedTuple):
 
 
 def _climb(model: OutputModel, x: Tensor, mean: Tensor, search: _Search) -> Ascent:
-    """Maximise the bound; where an output is not Gaussian, with sites that are found anew after some iterations."""
+    """Maximize the bound; where an output is not Gaussian, with sites that are found anew after some iterations."""
     options: dict[str, Any] = {
         "bounds": model.bounds(mean),
         "scale": float(len(model.problem.targets)),

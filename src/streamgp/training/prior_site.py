@@ -103,7 +103,7 @@ class PriorSite:
         K = solve_lower(L_old, solve_lower(L_old, kernel.matrix(Z_old, Z_old)).mT)
         delta = solve_vector(L_old, setting.mean(Z_old) - self.process.prior.mean(Z_old))
         explained = T @ site @ T.mT
-        L_P = self._factorised(explained)
+        L_P = self._factorized(explained)
         pull, shifted = self.pull - site @ delta, self.pull - 0.5 * (site @ delta)
         half = solve_vector(L_P, apply(T, pull))
         lost_trace = (site * K).sum() - explained.diagonal().sum()
@@ -119,7 +119,7 @@ class PriorSite:
             raise NumericalError(_TOO_WIDE)
         return moved
 
-    def _factorised(self, explained: Tensor) -> Tensor:
+    def _factorized(self, explained: Tensor) -> Tensor:
         eye = torch.eye(len(explained), dtype=explained.dtype, device=explained.device)
         # Not mended by jitter: where the precision is not positive, there is no belief to work with.
         L_P, failed = torch.linalg.cholesky_ex(eye + 0.5 * (explained + explained.mT))

@@ -66,10 +66,10 @@ class FitResult:
     """A fitted sparse GP with its likelihood.
 
     Attributes:
-        gp: The sparse GP; in standardised units, if those were asked for.
+        gp: The sparse GP; in standardized units, if those were asked for.
         likelihood: The fitted likelihood, in the same units.
         info: Diagnostics.
-        scaling: The standardisation; None if there was none.
+        scaling: The standardization; None if there was none.
         frozen: Names of the parameters that were not to be learned, for a later fit that starts here.
     """
 

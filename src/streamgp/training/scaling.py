@@ -1,4 +1,4 @@
-"""Standardised inputs and targets, and predictions back in the user's units."""
+"""Standardized inputs and targets, and predictions back in the user's units."""
 
 from dataclasses import dataclass, replace
 from typing import final

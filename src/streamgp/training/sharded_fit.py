@@ -81,12 +81,12 @@ def _clustered(
     likelihood: AbstractLikelihood | None,
     scaling: Scaling | None,
 ) -> Hyperparameters:
-    """The same with centres of clusters of all inputs as inducing points, in the units of the kernel at hand."""
+    """The same with centers of clusters of all inputs as inducing points, in the units of the kernel at hand."""
     Z, sample = setting.inducing_points, task.data.candidates
     start = kmeans_points(setting.kernel, sample, len(Z), generator=task.options.generator)
     units = kernel_units(setting.kernel, like=sample)
     found = kmeans_over_shards(shards, start, units=units, likelihood=likelihood, scaling=scaling)
-    return replace(setting, inducing_points=found.centres)
+    return replace(setting, inducing_points=found.centers)
 
 
 @few_threads(math.inf)
@@ -106,7 +106,7 @@ def fit_classes(
     """Fit probabilities of classes over shards, with one kernel and one set of inducing points for all of them.
 
     Two classes are one question, whether a row is of the second; of more, each is one against all others. The sum of
-    their bounds is what is maximised, so that the kernel suits all of them.
+    their bounds is what is maximized, so that the kernel suits all of them.
 
     Args:
         shards: Pairs (X, y) with labels as targets.
@@ -121,7 +121,7 @@ def fit_classes(
         callback: Called with the objective after each step.
 
     Returns:
-        A result for each question, inputs standardised.
+        A result for each question, inputs standardized.
     """
     began = time.perf_counter()
     if len(classes) < 2:

@@ -84,7 +84,7 @@ def test_limits_are_kept(bowl, rule):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES, ids=repr)
-def test_a_weight_of_minus_one_minimises(bowl, rule):
+def test_a_weight_of_minus_one_minimizes(bowl, rule):
     points = rule.propose(bowl(sign=-1.0, weight=-1.0), 3, seed=0)
     assert (points - 0.7).norm(dim=-1).min() < 0.2
 

@@ -34,10 +34,10 @@ def test_paths_have_the_predicted_moments(rng, kind, batch_shape):
     assert values.shape == (s, *batch_shape, 2, 3)
     largest = float(gp.sparse_gp.process.prior_variance(prediction.rows.inputs).max())
     assert_close(values.mean(0), prediction.mean, **sampling((largest / s) ** 0.5))
-    centred = (values - prediction.mean).flatten(-2).movedim(0, -1)
+    centered = (values - prediction.mean).flatten(-2).movedim(0, -1)
     # Random features err by one over the root of their number, Monte Carlo by one over the root of the samples.
     error = largest * ((2 / s) ** 0.5 + (1 / features) ** 0.5)
-    assert_close(centred @ centred.mT / s, prediction.covariance, **sampling(error))
+    assert_close(centered @ centered.mT / s, prediction.covariance, **sampling(error))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -42,5 +42,5 @@ def test_choices_are_new_pixels_and_lower_the_uncertainty(pool, start):
 def test_a_sparse_gp_with_all_points_and_an_exact_gp_agree(pool):
     sparse = SparseSurveyor.start(pool, FIRST, num_inducing=40)
     exact = ExactSurveyor.start(pool, FIRST, num_candidates=40)
-    # Both maximise the same objective, each with its own optimiser.
+    # Both maximize the same objective, each with its own optimizer.
     assert_close(sparse.predict(pool.X)[0], exact.predict(pool.X)[0], **judgement(absolute=0.02))

@@ -6,7 +6,7 @@ from streamgp.experiments.analysis.drawing import draw_trials, ink, new_picture
 from streamgp.testing.tolerances import rounding
 
 
-def test_ink_is_the_colour_of_text_where_it_is_asked_for():
+def test_ink_is_the_color_of_text_where_it_is_asked_for():
     with mpl.rc_context({"text.color": "#123456"}):
         assert ink() == "#123456"
 

@@ -1,4 +1,4 @@
-"""Rules of the paper's optimisation problems."""
+"""Rules of the paper's optimization problems."""
 
 from streamgp.acquisition import KnowledgeGradient, NoisyExpectedImprovement
 from streamgp.experiments.baselines.paper_rules import paper_rule

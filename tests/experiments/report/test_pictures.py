@@ -17,7 +17,7 @@ def read_image(address: str) -> Image.Image:
 
 
 @pytest.mark.slow
-def test_a_picture_has_the_colours_of_its_theme_and_twice_the_pixels_of_its_place(detailed_figure, records):
+def test_a_picture_has_the_colors_of_its_theme_and_twice_the_pixels_of_its_place(detailed_figure, records):
     pictures = draw_pictures(detailed_figure, records)
     for address, theme in ((pictures.light, LIGHT), (pictures.dark, DARK)):
         image = read_image(address)

@@ -109,7 +109,7 @@ def test_a_suggestion_depends_on_the_storage_and_not_on_what_the_sampler_has_see
 
 
 @pytest.mark.slow
-def test_maximising_the_negative_suggests_the_same():
+def test_maximizing_the_negative_suggests_the_same():
     low, high = run(parabola, 6), run(lambda trial: -parabola(trial), 6, direction="maximize")
     for one, other in zip(params_of(low), params_of(high), strict=True):
         assert one == pytest.approx(other, **within(judgement(absolute=1e-4)))
@@ -295,7 +295,7 @@ def test_a_suggestion_that_cannot_be_computed_falls_back_to_the_design_and_says_
 
 @pytest.mark.slow
 @pytest.mark.thorough
-def test_branin_is_minimised_better_than_at_random():
+def test_branin_is_minimized_better_than_at_random():
     def regret(sampler):
         study = optuna.create_study(sampler=sampler)
         study.optimize(branin, n_trials=22)

@@ -37,7 +37,7 @@ def test_from_the_same_start_it_ends_where_scikit_learns_does():
     scaled = (X / units).numpy()
     theirs = KMeans(K, init=(start(X) / units).numpy(), n_init=1, max_iter=300, tol=0.0).fit(scaled)
     assert theirs.inertia_ * 0.999 <= found.inertia <= theirs.inertia_ * 1.03
-    nearest = np.square(scaled[:, None] - (found.centres / units).numpy()).sum(-1).min(-1).sum()
+    nearest = np.square(scaled[:, None] - (found.centers / units).numpy()).sum(-1).min(-1).sum()
     assert_close(found.inertia, float(nearest), **approximation(0.02, "iteration"))
 
 
@@ -46,27 +46,27 @@ def test_how_the_rows_are_divided_makes_no_difference(cuts):
     X = inputs()
     whole, found = kmeans_over_shards(divided(X), start(X)), kmeans_over_shards(divided(X, *cuts), start(X))
     scale = float(X.abs().max())
-    assert_close(found.centres, whole.centres, **rounding(X.dtype, scale=scale))
+    assert_close(found.centers, whole.centers, **rounding(X.dtype, scale=scale))
     assert_close(found.inertia, whole.inertia, **rounding(X.dtype))
     assert found.num_steps == whole.num_steps
 
 
-def test_a_centre_without_inputs_stays():
+def test_a_center_without_inputs_stays():
     X = torch.tensor([[0.0], [0.2], [1.0], [1.2]], dtype=torch.float64)
     far = torch.tensor([[0.0], [1.0], [50.0]], dtype=torch.float64)
     found = kmeans_over_shards(divided(X, 1), far)
-    assert_close(found.centres, torch.tensor([[0.1], [1.1], [50.0]], dtype=torch.float64), **rounding(X.dtype))
+    assert_close(found.centers, torch.tensor([[0.1], [1.1], [50.0]], dtype=torch.float64), **rounding(X.dtype))
     assert_close(found.inertia, 0.04, **rounding(X.dtype))
 
 
-def test_units_of_training_are_those_of_the_centres():
+def test_units_of_training_are_those_of_the_centers():
     X = inputs()
     shift, scale = X.mean(0), X.std(0)
     scaling = Scaling(shift, scale, torch.zeros((), dtype=X.dtype), torch.ones((), dtype=X.dtype))
     first = (start(X) - shift) / scale
     here = kmeans_over_shards(divided(X, 500), first, scaling=scaling)
     there = kmeans_over_shards(divided((X - shift) / scale), first)
-    assert_close(here.centres, there.centres, **rounding(X.dtype, scale=float(there.centres.abs().max())))
+    assert_close(here.centers, there.centers, **rounding(X.dtype, scale=float(there.centers.abs().max())))
 
 
 def test_rows_with_missing_values_are_named():
@@ -91,7 +91,7 @@ def test_fits_start_from_clusters_of_all_rows(rng, learn_inducing):
     assert one.gp.num_inducing == 9
     assert_close(one.info.bound, other.info.bound, **approximation(1e-8, "iteration"))
     assert_close(one.gp.inducing_points, other.gp.inducing_points, **approximation(1e-5, "iteration"))
-    if not learn_inducing:  # where they are, no centre is far from the mean of what is closest to it
+    if not learn_inducing:  # where they are, no center is far from the mean of what is closest to it
         lengthscale = one.gp.kernel.base_kernel.lengthscale
         again = kmeans_over_shards(MappedShards(shards(7), map), one.gp.inducing_points, units=lengthscale.detach())
         assert again.num_steps <= 4

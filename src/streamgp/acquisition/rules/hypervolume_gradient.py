@@ -83,9 +83,9 @@ class _ExpectedArea(AcquisitionFunction):
 
 
 def dominated_area(scores: Float[Tensor, "*s w 2"], reference: Float[Tensor, " 2"]) -> Float[Tensor, "*s"]:
-    """The area between a reference point and the points above it, of two objectives to be maximised.
+    """The area between a reference point and the points above it, of two objectives to be maximized.
 
-    Strips between neighbouring values of the first objective are as high as the best second objective of all points
+    Strips between neighboring values of the first objective are as high as the best second objective of all points
     that reach them. Differentiable but where two points change places.
 
     Args:

@@ -131,7 +131,7 @@ class ExpectedUtilityOfBest(AbstractFunctionRule):
 
     def function(self, context: Context, *, seed: int) -> Any:
         """`qSimpleRegret` with the best known point among the pending ones."""
-        rivals = torch.cat([context.pending, context.centres()[:1]])
+        rivals = torch.cat([context.pending, context.centers()[:1]])
         return qSimpleRegret(context.model, **{**_sampled(context, self, seed), "X_pending": rivals})
 
 

@@ -27,7 +27,7 @@ from streamgp.threads import few_threads
 
 __all__ = ["KnowledgeGradient", "MultiStep", "knowledge_gradient_on", "lookahead"]
 
-# Points at which fantasies are maximised before the search moves them: good ones of today, and others.
+# Points at which fantasies are maximized before the search moves them: good ones of today, and others.
 _NUM_GOOD, _NUM_WIDE, _NUM_DRAWN = 64, 128, 2000
 # Points at which the later steps of a look-ahead start.
 _NUM_LATER_STARTS = 16
@@ -51,13 +51,13 @@ class KnowledgeGradient(AbstractRule):
     knows_constraints: ClassVar[bool] = True
 
     def propose(self, context: Context, q: int, *, seed: int) -> Tensor:
-        """Maximise over points and over what would be recommended after each fantasy, all at once."""
+        """Maximize over points and over what would be recommended after each fantasy, all at once."""
         if context.is_comparison:
             return ExpectedUtilityOfBest().propose(context, q, seed=seed)
         with manual_seed(derived_seed(seed, 200)):
             if not context.space.is_continuous:
-                function, centres = self.function(context, seed=seed), context.centres()
-                return context.space.maximize(function, q, context.search, seed=seed, centres=centres)
+                function, centers = self.function(context, seed=seed), context.centers()
+                return context.space.maximize(function, q, context.search, seed=seed, centers=centers)
             return _propose_lookahead(context, q, [self.num_fantasies], seed=seed)
 
     def function(self, context: Context, *, seed: int) -> Any:
@@ -87,7 +87,7 @@ class MultiStep(AbstractRule):
     knows_constraints: ClassVar[bool] = True
 
     def propose(self, context: Context, q: int, *, seed: int) -> Tensor:
-        """Maximise over the points of all steps and what would be recommended at the end."""
+        """Maximize over the points of all steps and what would be recommended at the end."""
         if not context.space.is_continuous:
             raise UnsupportedError(
                 "MultiStep searches by gradients, but the space has discrete parameters. Use KnowledgeGradient."
@@ -151,7 +151,7 @@ def _propose_lookahead(context: Context, q: int, counts: list[int], *, seed: int
 
 
 def _maximize_jointly(function: Any, q: int, search: Search, starts: Float[Tensor, "r a d"]) -> Float[Tensor, "q d"]:
-    """Maximise over the unit cube from given starts of all points at once."""
+    """Maximize over the unit cube from given starts of all points at once."""
     bounds = torch.stack([torch.zeros(starts.shape[-1]), torch.ones(starts.shape[-1])]).to(starts)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BotorchWarning)

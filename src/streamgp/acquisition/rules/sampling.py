@@ -93,10 +93,10 @@ class LookaheadThompson(AbstractRule):
         """Follow functions to their best candidates, and draw given what they saw."""
         if not context.space.is_continuous:
             raise UnsupportedError("LookaheadThompson needs a continuous space. Use Thompson in others.")
-        generator, centres = seeded(seed, 4), context.centres()
+        generator, centers = seeded(seed, 4), context.centers()
 
         def candidates(num: int) -> Tensor:
-            return context.space.candidates(num, centres=centres, generator=generator)
+            return context.space.candidates(num, centers=centers, generator=generator)
 
         return self.draw(context, candidates, q, num_candidates=1000, generator=generator)
 

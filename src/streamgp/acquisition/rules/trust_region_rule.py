@@ -70,11 +70,11 @@ class TrustRegion(AbstractRule):
             raise UnsupportedError("A trust region needs a continuous space. Use streamgp.Optimizer for others.")
         generator, d = seeded(seed, 3), context.space.num_dims
         memory: RegionMemory = context.memory
-        centre, lengthscale = context.baseline[context.observed.argmax()], _lengthscale(context.model)
+        center, lengthscale = context.baseline[context.observed.argmax()], _lengthscale(context.model)
 
         def candidates(num: int) -> Tensor:
             return draw_in_region(
-                num, centre, length=memory.region.length, lengthscale=lengthscale, generator=generator
+                num, center, length=memory.region.length, lengthscale=lengthscale, generator=generator
             )
 
         num = min(_MOST_CANDIDATES, max(_LEAST_CANDIDATES, _NUM_CANDIDATES * d))

@@ -13,7 +13,7 @@ data = typer.Typer(help="List, fetch, find and check the data sets of the experi
 
 @data.command("list")
 def list_datasets() -> None:
-    """Show the data sets, their licences, and where they are."""
+    """Show the data sets, their licenses, and where they are."""
     from rich.console import Console
 
     from streamgp.cli.data.tables import print_datasets

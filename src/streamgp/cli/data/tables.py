@@ -13,7 +13,7 @@ __all__ = ["print_check", "print_datasets"]
 def print_datasets(console: Console) -> None:
     """Print a table of the data sets, and which of their files cannot be fetched, and why."""
     table = Table(title="Data sets")
-    for column in ("name", "what it is", "rows", "licence", "where"):
+    for column in ("name", "what it is", "rows", "license", "where"):
         table.add_column(column, overflow="fold")
     for dataset in DATASETS:
         name = dataset.name if dataset.is_fetchable else f"{dataset.name} *"

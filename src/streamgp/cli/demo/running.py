@@ -26,7 +26,7 @@ _TITLES = {
     "conditioning": "Condition on new data, without refitting",
     "bookings": "Learn a stream of counts",
     "parts": "Learn a stream of classes that drifts",
-    "tuning": "Decide: Bayesian optimisation",
+    "tuning": "Decide: Bayesian optimization",
 }
 
 

@@ -1,4 +1,4 @@
-"""A small Bayesian optimisation: the settings of an oven."""
+"""A small Bayesian optimization: the settings of an oven."""
 
 from dataclasses import dataclass
 from typing import final
@@ -63,7 +63,7 @@ class TuningScene(AbstractScene):
         (best,) = axes.plot(*self.best, "*", color=COLORS["new data"], markersize=16, label="recommended", zorder=4)
         best.set_markeredgecolor("white")
         axes.set(xlim=_BOUNDS[0], ylim=_BOUNDS[1], xlabel="temperature (°C)", ylabel="minutes")
-        axes.set_title("Tries, from dark to light; grey: true yield", fontsize=10)
+        axes.set_title("Tries, from dark to light; gray: true yield", fontsize=10)
         axes.legend(loc="upper right", fontsize=8, framealpha=0.9)
 
     def _draw_progress(self, axes: Axes) -> None:

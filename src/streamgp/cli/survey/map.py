@@ -56,7 +56,7 @@ def draw_survey(
 def _shade(
     axes: Axes, pool: SurveyPool, values: Float[Tensor, " n"], *, colors: str, limits: tuple[float, float] | None = None
 ) -> None:
-    """Draw all places in the colours of their values; the largest values are drawn last."""
+    """Draw all places in the colors of their values; the largest values are drawn last."""
     low, high = (None, None) if limits is None else limits
     order = values.argsort()
     x, y = pool.inputs[order, 0].numpy(), pool.inputs[order, 1].numpy()

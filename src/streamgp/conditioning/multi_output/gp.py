@@ -233,7 +233,7 @@ class MultiOutputGP(AbstractMultiOutputGP):
         return LeaveOneOut(spread(rows.mean), spread(rows.variance), spread(rows.log_density))
 
     def forget(self, factor: float) -> "MultiOutputGP":
-        """Let the belief relax towards the prior; see `SparseGP.forget`."""
+        """Let the belief relax toward the prior; see `SparseGP.forget`."""
         return MultiOutputGP(self.sparse_gp.forget(factor))
 
     def sample_paths(

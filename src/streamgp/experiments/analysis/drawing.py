@@ -12,7 +12,7 @@ from streamgp.experiments.analysis.statistics import mean_and_error
 
 __all__ = ["PALETTE", "draw_band", "draw_trials", "ink", "new_picture"]
 
-# Okabe and Ito's palette without black and yellow: distinct for colour-blind readers. Its orange and its light blue are
+# Okabe and Ito's palette without black and yellow: distinct for color-blind readers. Its orange and its light blue are
 # darkened, so that every line has a contrast of at least 3 to light and to dark pages.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#C78500", "#3B9AD6", "#8C8C8C", "#8A6FD1")
 LINES = ("-", "--", "-.", ":")
@@ -30,7 +30,7 @@ def new_picture(num_rows: int = 1, num_columns: int = 1, *, height: float = 3.2,
 
 
 def ink() -> str:
-    """The colour of text on the page that is drawn for, dark or light: for data, truths and lines of reference."""
+    """The color of text on the page that is drawn for, dark or light: for data, truths and lines of reference."""
     return str(mpl.rcParams["text.color"])
 
 
@@ -42,7 +42,7 @@ def draw_trials(axes: Axes, x: ArrayLike, values: Sequence[ArrayLike], *, label:
         x: Places along the axis, `(k,)`.
         values: One row `(k,)` for each trial.
         label: Name in the legend.
-        index: Which colour and kind of line; the same method has the same index everywhere in a picture.
+        index: Which color and kind of line; the same method has the same index everywhere in a picture.
     """
     mean, error = mean_and_error([np.asarray(each, dtype=float) for each in values])
     draw_band(axes, x, mean, error, label=label, index=index)

@@ -61,7 +61,7 @@ class Weights:
 @final
 @dataclass(frozen=True)
 class Grid:
-    """A square grid that reaches one step beyond the unit square on each side, so that every input has 16 neighbours.
+    """A square grid that reaches one step beyond the unit square on each side, so that every input has 16 neighbors.
 
     Attributes:
         size: Number of grid points along each side.
@@ -104,7 +104,7 @@ class Grid:
 
 
 def _convolution_weights(t: Float[Tensor, "n 2"]) -> Float[Tensor, "n 2 4"]:
-    r"""Weights of the neighbours at $-1, 0, 1, 2$ for a place $t \in [0, 1]$; exact for quadratic functions.
+    r"""Weights of the neighbors at $-1, 0, 1, 2$ for a place $t \in [0, 1]$; exact for quadratic functions.
 
     References:
         Keys (1981), Cubic convolution interpolation for digital image processing.

@@ -18,9 +18,9 @@ _FIRST_DEVIATION = 0.25
 
 @final
 class EvolutionStrategy:
-    """Maximise in a box by the covariance matrix adaptation evolution strategy, with the population of its authors.
+    """Maximize in a box by the covariance matrix adaptation evolution strategy, with the population of its authors.
 
-    It starts at the centre of the box. A generation is given out point by point, and learned when all of it is known;
+    It starts at the center of the box. A generation is given out point by point, and learned when all of it is known;
     an evaluation that failed counts as the worst of its generation.
 
     References:

@@ -66,7 +66,7 @@ class ExactGP:
             is_refitted: Whether to learn hyperparameters, by the marginal likelihood with the paper's priors.
             max_iterations: Most iterations of L-BFGS.
         """
-        # Targets are not standardised, so that all models of the study have the same prior.
+        # Targets are not standardized, so that all models of the study have the same prior.
         model = SingleTaskGP(
             X,
             y.unsqueeze(-1),

@@ -1,4 +1,4 @@
-"""Bayesian optimisation with an online GP of few basis vectors and expected improvement."""
+"""Bayesian optimization with an online GP of few basis vectors and expected improvement."""
 
 import math
 

@@ -35,10 +35,10 @@ class HalfThompson(AbstractRule):
     def propose(self, context: Context, q: int, *, seed: int) -> Tensor:
         """Choose the halves, the first one larger if they cannot be equal."""
         generator = seeded(seed, 3)
-        centre = context.baseline[context.observed.argmax()]
+        center = context.baseline[context.observed.argmax()]
 
         def candidates(num: int) -> Tensor:
-            return draw_in_region(num, centre, length=_WHOLE, lengthscale=torch.ones_like(centre), generator=generator)
+            return draw_in_region(num, center, length=_WHOLE, lengthscale=torch.ones_like(center), generator=generator)
 
         num_first = (q + 1) // 2
         first = Thompson(self.num_candidates).draw(

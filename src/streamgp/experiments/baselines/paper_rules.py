@@ -1,4 +1,4 @@
-"""The acquisition functions of the paper's optimisation problems, with a study's effort."""
+"""The acquisition functions of the paper's optimization problems, with a study's effort."""
 
 from streamgp.acquisition import AbstractRule, ExpectedImprovement, KnowledgeGradient, NoisyExpectedImprovement
 from streamgp.experiments.baselines.uncentered_knowledge_gradient import UncenteredKnowledgeGradient

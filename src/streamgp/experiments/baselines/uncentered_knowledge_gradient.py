@@ -36,7 +36,7 @@ class UncenteredKnowledgeGradient(AbstractRule):
         """Propose as knowledge gradient does, by the mistaken model."""
         model, y = context.model, context.observed
         assert isinstance(model, OnlineGP)
-        # Where the zero of the paper's units is in those of the model: its outcomes are standardised, ours alone; and
+        # Where the zero of the paper's units is in those of the model: its outcomes are standardized, ours alone; and
         # what is limited is limited at zero.
         zeros = [-y.mean() / y.std(correction=0), *(upper for _, upper in context.objective.limits)]
         mistaken = replace(context, model=_UncenteredModel(model, zeros))

@@ -102,7 +102,7 @@ FIGURE = Figure(
     notes=(
         "The picture is named in the paper's appendix but not included. Its notebook shows Beale's function, with data "
         "in a corner of the domain, and counts 243 points as the batch; here it is Branin, one point at a time.",
-        "Observed values are standardised; the noise has a standard deviation of 0.2 in these units, and is known.",
+        "Observed values are standardized; the noise has a standard deviation of 0.2 in these units, and is known.",
         "The exact GP and the SVGP learn their own hyperparameters; fantasies share their random numbers.",
         "The mean of 8 fantasies can be slightly negative, more so where a sparse GP gives up a point for the fantasy.",
     ),

@@ -108,12 +108,12 @@ FIGURE = Figure(
     study="condition_numbers",
     problems=(_PROBLEM,),
     methods=_METHODS,
-    claim="Along a look-ahead of many steps, the matrix that a conditioned SVGP factorises is vastly better "
+    claim="Along a look-ahead of many steps, the matrix that a conditioned SVGP factorizes is vastly better "
     "conditioned than that of an exact GP. Taken here as: by more than a factor of ten at the largest depth.",
     notes=(
         "The paper's matrix is that of pseudo-data at the inducing points and the points of a path; it is shown with "
         "the jitters of the paper's code, and without.",
-        "The conditioned process factorises only the covariance of the path's points given the data, plus noise, and "
+        "The conditioned process factorizes only the covariance of the path's points given the data, plus noise, and "
         "before that the covariance of the inducing points, once: the last row of the table.",
         "Each model has its own hyperparameters, as in the paper; an exact GP with those of the SVGP shows how much of "
         "the difference is theirs.",

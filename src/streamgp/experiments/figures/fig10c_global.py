@@ -50,11 +50,11 @@ FIGURE = Figure(
     problems=("rover",),
     methods=_METHODS,
     claim="With a model of the whole box, half of each batch by Thompson sampling and half by qGIBBON, an SVGP is "
-    "twice as fast as an exact GP and finds similar rewards; both are much faster than ensemble Bayesian optimisation.",
+    "twice as fast as an exact GP and finds similar rewards; both are much faster than ensemble Bayesian optimization.",
     notes=(
         "The half by qGIBBON has the other half pending, so that the model is conditioned on it; points are chosen one "
         "after the other.",
-        "Ensemble Bayesian optimisation is not run. The paper says that it took several days, and that exact and "
+        "Ensemble Bayesian optimization is not run. The paper says that it took several days, and that exact and "
         "sparse runs in its own paper stay below 1 after 35 000 evaluations.",
         "Exact GPs are sparse ones with an inducing point at every input. Twice as fast is taken as: by more than the "
         "square root of two.",

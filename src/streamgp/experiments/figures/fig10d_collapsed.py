@@ -66,7 +66,7 @@ FIGURE = Figure(
     notes=(
         "With Gaussian noise, our fits to the evidence bound are on the collapsed bound, the belief in closed form: "
         "they are SGPR. The runs are those of the lines called ELBO in other figures.",
-        "Inducing points are centres of clusters of the inputs; the paper's are chosen by pivoted Cholesky.",
+        "Inducing points are centers of clusters of the inputs; the paper's are chosen by pivoted Cholesky.",
         *NOTES,
     ),
     draw=lambda records: draw_columns(records, [(name.upper(), _labels(name)) for name in _COLLAPSED]),

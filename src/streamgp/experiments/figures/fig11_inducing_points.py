@@ -63,7 +63,7 @@ FIGURE = Figure(
     "(PLL) is somewhat faster to train than the evidence bound (ELBO), slightly better with look-ahead, and equal "
     "without.",
     notes=(
-        "The evidence bound is maximised in its collapsed form, with the belief in closed form, and the predictive log "
+        "The evidence bound is maximized in its collapsed form, with the belief in closed form, and the predictive log "
         "likelihood from there on with the belief learned too; so that the latter takes longer here.",
         "At the quick scale the numbers of inducing points are scaled with the evaluations.",
         *NOTES,

@@ -41,7 +41,7 @@ class BestValues:
         study: The study.
         margin: A difference that does not matter.
         optimum: The largest value, drawn as a line; None where it is not known.
-        value: What is maximised, in a few words.
+        value: What is maximized, in a few words.
         axis: What the horizontal axis counts: `"batches"` or `"evaluations"`.
     """
 

@@ -13,7 +13,7 @@ NOTES = (
     "of times faster in knowledge gradient; the SVGPs have at most 25 inducing points, and are the same until then.",
     "qNEI and qEI are BoTorch's logarithmic forms of the same functions; knowledge gradient has the exact mean as its "
     "inner value.",
-    "Outcomes are standardised, and fits go on from the last one until the data has doubled, by L-BFGS on the "
+    "Outcomes are standardized, and fits go on from the last one until the data has doubled, by L-BFGS on the "
     "collapsed bound; the paper does neither and fits anew with Adam. Kernel, priors and known noise variance are "
     "the paper's.",
     "Judged is the largest noise-free value of feasible points that were evaluated, as in the paper. Knowledge "

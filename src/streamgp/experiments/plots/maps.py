@@ -1,4 +1,4 @@
-"""Maps of places, coloured by a value."""
+"""Maps of places, colored by a value."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ def draw_places(
     label: str,
     colors: str = "viridis",
 ) -> None:
-    """Draw a value at each place, with a bar of colours.
+    """Draw a value at each place, with a bar of colors.
 
     Args:
         axes: Where to draw.
@@ -25,7 +25,7 @@ def draw_places(
         values: One for each place.
         title: What the map shows.
         label: Name and unit of the value.
-        colors: Name of a colour map of matplotlib.
+        colors: Name of a color map of matplotlib.
     """
     drawn = axes.scatter(*places, c=values, s=7, marker="s", cmap=colors, linewidths=0)
     bar = axes.figure.colorbar(drawn, ax=axes, label=label, shrink=0.85)
@@ -42,5 +42,5 @@ def draw_places(
 def mark_places(
     axes: Axes, places: tuple[Sequence[float], Sequence[float]], *, color: str, label: str, marker: str = "o"
 ) -> None:
-    """Mark places on a map; the rim of the marks shows on any colour."""
+    """Mark places on a map; the rim of the marks shows on any color."""
     axes.scatter(*places, s=16, marker=marker, facecolors=color, edgecolors="black", linewidths=0.6, label=label)

@@ -50,7 +50,7 @@ def _draw(figure: Figure, records: Records, theme: Theme) -> tuple[str, int, int
         mpl.rcParams.update(theme.picture_settings)
         picture = figure.draw(records)
         file = io.BytesIO()
-        # Without loss: flat colours and thin lines then take about half the room of PNG, and no seams show.
+        # Without loss: flat colors and thin lines then take about half the room of PNG, and no seams show.
         picture.savefig(file, format="webp", dpi=_PIXELS_PER_INCH * _DENSITY, pil_kwargs={"lossless": True})
     width, height = (round(inches * _PIXELS_PER_INCH) for inches in picture.get_size_inches())
     return f"data:image/webp;base64,{base64.b64encode(file.getvalue()).decode()}", width, height

@@ -1,4 +1,4 @@
-"""The colours of the page and of its pictures, on light and on dark screens."""
+"""The colors of the page and of its pictures, on light and on dark screens."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,11 +26,11 @@ TEXT_PAIRS = (
 @final
 @dataclass(frozen=True)
 class Theme:
-    """Colours for one kind of screen.
+    """Colors for one kind of screen.
 
     Attributes:
         name: `"light"` or `"dark"`, as the media query `prefers-color-scheme` calls it.
-        colors: Colours as `#rrggbb`, by what they are for.
+        colors: Colors as `#rrggbb`, by what they are for.
     """
 
     name: str
@@ -111,7 +111,7 @@ DARK = Theme(
 
 
 def contrast(first: str, second: str) -> float:
-    """Contrast ratio of two colours `#rrggbb`, between 1 and 21, as WCAG 2 defines it."""
+    """Contrast ratio of two colors `#rrggbb`, between 1 and 21, as WCAG 2 defines it."""
     darker, lighter = sorted((_luminance(first), _luminance(second)))
     return (lighter + 0.05) / (darker + 0.05)
 

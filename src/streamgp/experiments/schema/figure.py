@@ -67,7 +67,7 @@ class Figure:
         methods: The methods that it needs, names of the study.
         claim: What the paper says, in our words.
         notes: What was corrected or differs, one sentence each.
-        draw: Makes the picture from results; the report has set colours for a light or a dark page.
+        draw: Makes the picture from results; the report has set colors for a light or a dark page.
         describe: Says in words what the picture shows, for those who cannot see it.
         judge: Says whether the claim held.
         tables: Numbers to print below the picture.

@@ -1,4 +1,4 @@
-"""How well the matrices are conditioned that a long look-ahead factorises."""
+"""How well the matrices are conditioned that a long look-ahead factorizes."""
 
 import math
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from streamgp.problems import Rover
 
 __all__ = ["STUDY", "ConditionSettings", "log10_condition"]
 
-# The matrix that is factorised once points P have been followed to.
+# The matrix that is factorized once points P have been followed to.
 Matrix = Callable[[Float[Tensor, "t d"]], Float[Tensor, "k k"]]
 # Of a matrix that is singular in double precision.
 _LARGEST = -math.log10(torch.finfo(torch.float64).eps)
@@ -72,7 +72,7 @@ def run(problem: str, method: str, seed: int, settings: ConditionSettings) -> Un
 
     Returns:
         `log10_condition`, a row for each path and a column for each depth from zero on; and for the method
-        `"conditioned"` also `log10_inducing`, that of the inducing points' covariance, which it factorises beforehand.
+        `"conditioned"` also `log10_inducing`, that of the inducing points' covariance, which it factorizes beforehand.
     """
     X, y = _evaluations(seed, settings)
     fitted = _fit("exact" if method == "exact" else "sparse", X, y, seed=seed, settings=settings)

@@ -44,7 +44,7 @@ class GlobalSettings:
 
 
 def run(problem: str, method: str, seed: int, settings: GlobalSettings) -> UnitOutcome:
-    """Optimise with a model of the whole box.
+    """Optimize with a model of the whole box.
 
     Returns:
         `num_evaluations` after the initial design and each step, `best`, the largest noise-free reward so far, and

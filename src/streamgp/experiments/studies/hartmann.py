@@ -48,7 +48,7 @@ class HartmannSettings:
 @final
 @dataclass(frozen=True)
 class HartmannTask:
-    """What is optimised.
+    """What is optimized.
 
     Attributes:
         problem: The problem.
@@ -79,7 +79,7 @@ TASKS: dict[str, HartmannTask] = {
 
 
 def run(problem: str, method: str, seed: int, settings: HartmannSettings) -> UnitOutcome:
-    """Optimise by a method.
+    """Optimize by a method.
 
     Returns:
         After the initial points and each batch: `num_evaluations`; `best`, the largest noise-free value of the feasible
@@ -113,7 +113,7 @@ def make_optimizer(task: HartmannTask, method: str, seed: int, *, settings: Hart
     """The optimizer of a method.
 
     Args:
-        task: What is optimised.
+        task: What is optimized.
         method: Model and acquisition function, such as `"svgp-qkg"`; `"svgp-uncentered"` for the paper's mistake in it;
             or `"random"`.
         seed: Of everything random in it.

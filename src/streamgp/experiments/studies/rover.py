@@ -42,7 +42,7 @@ class RoverSettings:
 
 
 def run(problem: str, method: str, seed: int, settings: RoverSettings) -> UnitOutcome:
-    """Optimise by a method.
+    """Optimize by a method.
 
     Returns:
         `num_evaluations` after the initial design and each step, `best`, the largest noise-free reward so far,

@@ -122,7 +122,7 @@ def _apply_block(part: np.ndarray, model: Any, method: str, options: dict[str, A
 class DaskGPRegressor(RegressorMixin, _AbstractDaskEstimator):
     """Gaussian-process regression on a Dask cluster, fitted to all rows exactly.
 
-    Inputs are standardised, and so are targets with Gaussian noise. Fits by `streamgp.fit` over the chunks of rows,
+    Inputs are standardized, and so are targets with Gaussian noise. Fits by `streamgp.fit` over the chunks of rows,
     which stay on their workers; of each evaluation only a few p² numbers travel.
 
     Args:

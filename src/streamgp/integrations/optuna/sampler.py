@@ -42,7 +42,7 @@ _ONE_AT_A_TIME = threading.Lock()
 
 @final
 class StreamGPSampler(BaseSampler):
-    """Bayesian optimisation with sparse GPs of any likelihood.
+    """Bayesian optimization with sparse GPs of any likelihood.
 
     For studies of one objective or several, in either direction; of several, by hypervolume improvement. All parameters
     that every completed trial has are suggested together; others, as those of conditional spaces, on their own.

@@ -26,7 +26,7 @@ class StreamingGPClassifier(AbstractRiverEstimator[OneVsRest], base.MiniBatchCla
 
     Args:
         link: `"probit"`, whose probabilities have a closed form, or `"logit"`.
-        kernel: GPyTorch kernel for standardised inputs; a scaled Matérn-5/2 with a lengthscale for each by default.
+        kernel: GPyTorch kernel for standardized inputs; a scaled Matérn-5/2 with a lengthscale for each by default.
         num_inducing: Number of inducing points for each class; `"auto"` adds them where the stream needs them.
         max_inducing: For `"auto"`: the most points.
         warmup: Rows after which the features and their units are frozen.

@@ -27,7 +27,7 @@ class StreamingGPMultiTargetRegressor(AbstractRiverEstimator[StreamLearner], bas
     The first row says which targets there are; all rows must have them.
 
     Args:
-        kernel: GPyTorch kernel for standardised inputs; a scaled Matérn-5/2 with a lengthscale for each by default.
+        kernel: GPyTorch kernel for standardized inputs; a scaled Matérn-5/2 with a lengthscale for each by default.
         num_inducing: Number of inducing points; `"auto"` adds them where the stream needs them.
         max_inducing: For `"auto"`: the most points.
         warmup: Rows after which the features and their units are frozen.

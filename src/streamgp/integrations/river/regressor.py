@@ -28,7 +28,7 @@ class StreamingGPRegressor(AbstractRiverEstimator[StreamLearner], base.MiniBatch
     Args:
         likelihood: `"gaussian"`, `"student_t"`, `"poisson"`, `"negative_binomial"`, or an object of
             `streamgp.likelihoods`.
-        kernel: GPyTorch kernel for standardised inputs; a scaled Matérn-5/2 with a lengthscale for each by default.
+        kernel: GPyTorch kernel for standardized inputs; a scaled Matérn-5/2 with a lengthscale for each by default.
         num_inducing: Number of inducing points; `"auto"` adds them where the stream needs them.
         max_inducing: For `"auto"`: the most points.
         warmup: Rows after which the features and their units are frozen.

@@ -216,7 +216,7 @@ class Overview(NamedTuple):
         return float(self.target_squares) / self.num_data
 
     def scaling(self, *, like: Scaling) -> Scaling:
-        """The standardisation of all rows, of the columns that one of some rows standardises."""
+        """The standardization of all rows, of the columns that one of some rows standardizes."""
         changed = like.input_shift.abs().sum() + (like.input_scale - 1.0).abs().sum() > 0
         shift, scale = like.input_shift, like.input_scale
         if bool(changed):

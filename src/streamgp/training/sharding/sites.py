@@ -43,7 +43,7 @@ class SiteTotals(NamedTuple):
         first, second = self.precision + share * other.precision, self.pull + share * other.pull
         return SiteTotals(first, second, self.slack + share * other.slack, self.num_data + other.num_data)
 
-    def towards(self, other: "SiteTotals", share: float) -> "SiteTotals":
+    def toward(self, other: "SiteTotals", share: float) -> "SiteTotals":
         """The totals of sites that went a share of the way to others."""
         moved = [a + share * (b - a) for a, b in zip(self[:3], other[:3], strict=True)]
         return SiteTotals(moved[0], moved[1], moved[2], self.num_data)
@@ -90,7 +90,7 @@ def _added(parts: list[Any]) -> Any:
 def find_sites_over_shards(
     shards: AbstractShards, place: Place, *, tolerance: float, max_iterations: int = 100
 ) -> tuple[SiteTotals, float]:
-    """Find the sites that maximise the bound, by the iteration of `streamgp.sites`, one pass for each step.
+    """Find the sites that maximize the bound, by the iteration of `streamgp.sites`, one pass for each step.
 
     Returns:
         Their totals, and the bound.
@@ -103,7 +103,7 @@ def find_sites_over_shards(
         if report.residual <= tolerance:
             break
         share = min(length, _LARGEST_GAIN / max(report.gain, _LARGEST_GAIN))
-        tried = totals.towards(report.goal, share)
+        tried = totals.toward(report.goal, share)
         new_value, new = _look(shards, place, tried, _Move(move.is_taken, share))
         is_better = new_value >= value - _ROUNDING * max(abs(value), 1.0)
         is_better = is_better or (new.residual < report.residual < 1.0)
