@@ -6,6 +6,7 @@ from typing import Any
 
 _DISPLAY = re.compile(r"^(?P<indent>[ ]*)\$\$\n(?P<formula>.*?)\n[ ]*\$\$(?P<rest>[^\n]*)$", re.DOTALL | re.MULTILINE)
 _FENCED = re.compile(r"^(?P<indent>[ ]*)```python\n(?P<code>.*?)\n[ ]*```$", re.DOTALL | re.MULTILINE)
+_RETURNED = re.compile(r"^(?P<head>[ ]*(?:Returns|Yields):\n[ ]*)(?P<text>[^\n]*:[^\n]*)$", re.MULTILINE)
 _INLINE = re.compile(r"(?<![\\$`])\$(?P<formula>[^$]+?)\$(?!\$)")
 
 
@@ -29,6 +30,11 @@ def read_code(app: Any, what: str, name: str, item: Any, options: Any, lines: li
     lines[:] = _FENCED.sub(_code, "\n".join(lines)).split("\n")
 
 
+def read_returns(app: Any, what: str, name: str, item: Any, options: Any, lines: list[str]) -> None:
+    """Keep a colon in what is returned from being taken for the end of a type, in place."""
+    lines[:] = _RETURNED.sub(r"\g<head>: \g<text>", "\n".join(lines)).split("\n")
+
+
 def read_mathematics(app: Any, what: str, name: str, item: Any, options: Any, lines: list[str]) -> None:
     """Turn dollars into Sphinx's directive and role for mathematics, in place."""
     text = _DISPLAY.sub(_display, "\n".join(lines))
@@ -37,6 +43,7 @@ def read_mathematics(app: Any, what: str, name: str, item: Any, options: Any, li
 
 def setup(app: Any) -> dict[str, Any]:
     """Register with Sphinx, before napoleon reads the sections."""
+    app.connect("autodoc-process-docstring", read_returns, priority=99)
     app.connect("autodoc-process-docstring", read_mathematics, priority=100)
     app.connect("autodoc-process-docstring", read_code, priority=101)
     return {"parallel_read_safe": True}

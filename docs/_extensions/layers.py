@@ -10,6 +10,8 @@ import matplotlib
 import matplotlib.pyplot as plt
 
 _GRAY, _LINE, _FILL = "#7a7f87", "#4c6fb3", "#e8eefb"
+# Boxes beside each other; a wider layer takes several lines, so that the picture can be read on a phone.
+_MOST_COLUMNS = 3
 
 
 def layers_of(pyproject: Path) -> list[list[str]]:
@@ -23,13 +25,12 @@ def draw_layers(pyproject: Path, output: Path) -> None:
     """Draw each package as a box, and an arrow from each package to what it imports directly."""
     graph = grimp.build_graph("streamgp", cache_dir=None)
     layers = [[name for name in layer if f"streamgp.{name}" in graph.modules] for layer in layers_of(pyproject)]
+    lines = [layer[k : k + _MOST_COLUMNS] for layer in layers for k in range(0, len(layer), _MOST_COLUMNS)]
     place = {
-        name: ((column - (len(layer) - 1) / 2) * 2.3, -row)
-        for row, layer in enumerate(layers)
-        for column, name in enumerate(layer)
+        name: (column - (len(line) - 1) / 2, -row) for row, line in enumerate(lines) for column, name in enumerate(line)
     }
     with matplotlib.rc_context({"svg.hashsalt": "streamgp", "font.size": 9}):
-        figure, axes = plt.subplots(figsize=(8.2, 0.72 * len(layers)))
+        figure, axes = plt.subplots(figsize=(4.2, 0.6 * len(lines)))
         for first, (x, y) in place.items():
             for second, (u, v) in place.items():
                 if v < y and graph.direct_import_exists(
@@ -40,7 +41,7 @@ def draw_layers(pyproject: Path, output: Path) -> None:
         for name, (x, y) in place.items():
             box = {"boxstyle": "round,pad=0.35", "facecolor": _FILL, "edgecolor": _LINE}
             axes.text(x, y, name, ha="center", va="center", bbox=box, color="#1d2433")
-        axes.set(xlim=(-5.4, 5.4), ylim=(-len(layers) + 0.4, 0.6))
+        axes.set(xlim=(-1.5, 1.5), ylim=(-len(lines) + 0.4, 0.6))
         axes.axis("off")
         output.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(output, transparent=True, bbox_inches="tight", metadata={"Date": None})
