@@ -14,7 +14,7 @@ FILES = [
 ]
 BRITISH = re.compile(
     r"(?:optim|normal|standard|factor|symmetr|summar|general|initial|minim|maxim|organ|recogn|parameter|regular|linear"
-    r"|discret|vector|random|penal|marginal|fantas|synchron)is(?:e|ing|ation)|behaviour|\bcolour|\bfavour|neighbour(?!s\":)"
+    r"|discret|vector|random|penal|marginal|fantas|synchron|regional)is(?:e|ing|ation)|behaviour|\bcolour|\bfavour|neighbour(?!s\":)"
     r"|\blicence|\bcentre|\bmodell(?:ed|ing)\b|\blabelled\b|\btowards\b|analys(?:e[ds]?|ing)\b",
     flags=re.IGNORECASE,
 )

@@ -195,3 +195,14 @@ def test_options_that_would_not_count_are_refused(rng, option):
     X, Y = data(rng, n=8)
     with pytest.raises(UnsupportedError, match="Several outputs are fitted without"):
         sg.fit(X, Y, outputs="icm", **option)
+
+
+def test_a_fit_of_outputs_says_what_it_is(rng):
+    X, Y = data(rng, n=12)
+    result = sg.fit(X, Y, outputs="icm", rank=1, num_inducing=6, max_iterations=5)
+    assert repr(result).startswith(
+        f"MultiOutputFit(3 outputs, {result.info.num_inducing} inducing points, Gaussian, bound "
+    )
+    shown = result._repr_html_()
+    assert "<svg" in shown
+    assert "stopped" in shown

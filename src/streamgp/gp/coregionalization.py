@@ -1,4 +1,4 @@
-"""Several outputs as one function of input and output: the linear model of coregionalisation."""
+"""Several outputs as one function of input and output: the linear model of coregionalization."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ class CoregionalizationKernel(Kernel):  # type: ignore[misc] # GPyTorch's kernel
         """Start with the first latent functions as outputs.
 
         Args:
-            *kernels: One for each latent function, or a single one for all (intrinsic coregionalisation).
+            *kernels: One for each latent function, or a single one for all (intrinsic coregionalization).
             num_outputs: Number of outputs.
             num_latents: Number of latent functions; as many as kernels by default.
         """

@@ -19,6 +19,7 @@ from streamgp.errors import ShapeError, UnsupportedError
 from streamgp.gp import Prediction
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.models.arguments import GP, aligned, noise_column, read_indices
+from streamgp.models.describing import describe_model, model_table
 from streamgp.models.observation_model import ObservationModel
 from streamgp.models.output import Output, Term
 from streamgp.models.posterior import LatentPosterior
@@ -243,6 +244,16 @@ class AbstractFrozenModel(GPyTorchModel, FantasizeMixin, ABC):  # type: ignore[m
         if self.scale == "response" and not (likelihood is None or likelihood.is_gaussian):
             return None  # outcomes are drawn from the likelihood instead
         return expected_noise_variance(likelihood, prediction)
+
+    def __repr__(self) -> str:
+        return describe_model(type(self).__name__, *self._parts, num_dims=self.gps[0].process.reference.shape[-1])
+
+    def _repr_html_(self) -> str:
+        return model_table(type(self).__name__, *self._parts, num_dims=self.gps[0].process.reference.shape[-1])
+
+    @property
+    def _parts(self) -> tuple[list[Any], tuple[AbstractLikelihood | None, ...]]:
+        return [gp.process for gp in self.gps], self.likelihoods
 
     def _untransformed(
         self, outputs: list[Output], inputs: Tensor, indices: Sequence[int]

@@ -20,6 +20,7 @@ from streamgp.conditioning.absorb import AbsorbInfo
 from streamgp.errors import DTypeError, OptionError, ShapeError, UnsupportedError
 from streamgp.likelihoods import AbstractLikelihood, Gaussian
 from streamgp.models.arguments import read_indices, read_likelihoods
+from streamgp.models.describing import describe_model, model_table
 from streamgp.models.site_noise import expected_noise_variance
 from streamgp.shapes import broadcast_shapes
 from streamgp.storage import register, save
@@ -73,6 +74,16 @@ class OnlineMultiOutputGP(ModelList):
         """
         result = fit(train_X, train_Y, outputs=outputs, **options)
         return cls(result.gp, likelihood=result.likelihood)
+
+    def __repr__(self) -> str:
+        return describe_model("OnlineMultiOutputGP", *self._parts, num_dims=self.gp.num_dims)
+
+    def _repr_html_(self) -> str:
+        return model_table("OnlineMultiOutputGP", *self._parts, num_dims=self.gp.num_dims)
+
+    @property
+    def _parts(self) -> tuple[list[Any], list[AbstractLikelihood]]:
+        return [self.gp.row_gp.process], [self.likelihoods[j] for j in self.outputs]
 
     @property
     def num_outputs(self) -> int:

@@ -14,6 +14,7 @@ from linear_operator import to_linear_operator
 from torch import Tensor
 
 from streamgp.conditioning import ConditionedMultiOutputGP, MultiOutputGP
+from streamgp.display import html_table, shown_point
 from streamgp.errors import OptionError, ShapeError, ValueRangeError
 from streamgp.gp import Prediction
 from streamgp.models.multi_output import check_sparse, read_multi_output_gp, read_output_likelihoods
@@ -54,6 +55,22 @@ class OnlineMultiTaskGP(Model):
             raise OptionError(f"output_task must be from 0 to {self.num_tasks - 1}, but is {output_task}.")
         self.output_task = output_task
         torch.nn.Module.train(self, False)
+
+    def __repr__(self) -> str:
+        return (
+            f"OnlineMultiTaskGP({self.num_tasks} tasks, {self.gp.row_gp.process.num_inducing} inducing points, "
+            f"{self.gp.num_dims} inputs beside the task, task {self.output_task} by default)"
+        )
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "tasks": self.num_tasks,
+            "inducing points": self.gp.row_gp.process.num_inducing,
+            "inputs beside the task": self.gp.num_dims,
+            "task by default": self.output_task,
+            "noise variance": shown_point(self.noise_variance),
+        }
+        return html_table("OnlineMultiTaskGP", facts)
 
     @classmethod
     def fit(

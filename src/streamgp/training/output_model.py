@@ -1,4 +1,4 @@
-"""The linear model of coregionalisation while it is trained: the bound as a function of one vector of numbers."""
+"""The linear model of coregionalization while it is trained: the bound as a function of one vector of numbers."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Fitting several correlated outputs at once, by the collapsed bound of their linear model of coregionalisation."""
+"""Fitting several correlated outputs at once, by the collapsed bound of their linear model of coregionalization."""
 
 import math
 import os
@@ -17,6 +17,7 @@ from torch import Tensor
 from streamgp.checks import ArrayLike, check_choice, check_count, check_float, check_positive
 from streamgp.conditioning import MultiOutputGP
 from streamgp.conditioning.multi_output.prediction import MultiOutputPrediction
+from streamgp.display import html_table
 from streamgp.errors import DTypeError, OptionError, UnsupportedError
 from streamgp.gp import read_kernel
 from streamgp.gp.kernel_dims import check_num_dims
@@ -79,6 +80,21 @@ class MultiOutputFit:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to a file that `streamgp.load` reads."""
         save(self, path)
+
+    def __repr__(self) -> str:
+        info = self.info
+        return (
+            f"MultiOutputFit({len(self.likelihoods)} outputs, {info.num_inducing} inducing points, {self._kinds}, "
+            f"bound {info.bound:.4g}, {len(info.history)} iterations in {info.seconds:.2g} s)"
+        )
+
+    def _repr_html_(self) -> str:
+        facts = {"outputs": len(self.likelihoods), "likelihood": self._kinds}
+        return html_table("MultiOutputFit", facts | self.info.facts, line=self.info.history)
+
+    @property
+    def _kinds(self) -> str:
+        return ", ".join(dict.fromkeys(type(each).__name__ for each in self.likelihoods))
 
 
 def fit_outputs(

@@ -58,6 +58,18 @@ class FitInfo:
     trace_slack: float
     warnings: tuple[str, ...] = ()
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What notebooks show of it."""
+        return {
+            "inducing points": self.num_inducing,
+            "bound": self.bound,
+            "iterations": len(self.history),
+            "seconds": self.seconds,
+            "stopped": self.reason,
+            "warnings": "; ".join(self.warnings) or "none",
+        }
+
 
 @register
 @final
@@ -123,17 +135,8 @@ class FitResult:
         )
 
     def _repr_html_(self) -> str:
-        info = self.info
-        facts = {
-            "inducing points": info.num_inducing,
-            "likelihood": type(self.likelihood).__name__,
-            "bound": info.bound,
-            "iterations": len(info.history),
-            "seconds": info.seconds,
-            "stopped": info.reason,
-            "warnings": "; ".join(info.warnings) or "none",
-        }
-        return html_table("FitResult", facts, line=info.history)
+        facts = {"likelihood": type(self.likelihood).__name__}
+        return html_table("FitResult", facts | self.info.facts, line=self.info.history)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to a file that `streamgp.load` reads: arrays and a JSON description, no pickle; atomically."""

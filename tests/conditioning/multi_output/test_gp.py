@@ -1,4 +1,4 @@
-"""Several outputs: the dense reference on the kernel of the linear model of coregionalisation, and laws."""
+"""Several outputs: the dense reference on the kernel of the linear model of coregionalization, and laws."""
 
 import copy
 import pickle
@@ -134,7 +134,7 @@ def test_permuting_outputs_permutes_predictions(rng):
     assert_close(other.condition(X, Y[:, order], noise_variance=noise).predict(W).mean, expected)
 
 
-def test_one_kernel_for_all_latent_functions_is_intrinsic_coregionalisation(rng):
+def test_one_kernel_for_all_latent_functions_is_intrinsic_coregionalization(rng):
     Z, X, W = uniform(rng, 7, 2), uniform(rng, 5, 2), uniform(rng, 4, 2)
     Y = torch.randn(5, 3, generator=rng, dtype=torch.float64)
     shared = sg.MultiOutputGP.from_prior(kernels()[0], Z, mixing=MIXING).condition(X, Y, noise_variance=0.1)

@@ -17,6 +17,7 @@ from streamgp.conditioning.conditioned_gp import ConditionedGP
 from streamgp.conditioning.multi_output.outcomes import Outcomes
 from streamgp.conditioning.multi_output.prediction import MultiOutputPrediction, columns
 from streamgp.conditioning.sparse_gp import SparseGP
+from streamgp.display import html_table
 from streamgp.errors import OptionError
 from streamgp.gp import Prediction
 from streamgp.gp.coregionalization import output_rows
@@ -41,6 +42,11 @@ class AbstractMultiOutputGP(ABC):
     @abstractmethod
     def num_outputs(self) -> int:
         """Number of outputs."""
+
+    @property
+    def num_dims(self) -> int:
+        """Number of inputs."""
+        return self.row_gp.process.reference.shape[-1] - 1
 
     @property
     def batch_shape(self) -> torch.Size:
@@ -116,6 +122,18 @@ class AbstractMultiOutputGP(ABC):
     def _checked(self, X: ArrayLike) -> Tensor:
         reference = self.row_gp.process.reference
         return check_inputs(X, num_dims=reference.shape[-1] - 1, like=reference, batch_shape=self.batch_shape)
+
+    def _repr_html_(self) -> str:
+        process = self.row_gp.process
+        held = "inducing points" if process.reference.shape[-2] else "features"
+        facts = {
+            "outputs": self.num_outputs,
+            held: process.num_inducing,
+            "inputs": self.num_dims,
+            "leading axes": tuple(self.batch_shape),
+            "type": str(process.reference.dtype).removeprefix("torch."),
+        }
+        return html_table(type(self).__name__, facts)
 
     def _describe(self) -> str:
         num_points, d = self.row_gp.process.reference.shape[-2:]

@@ -71,8 +71,8 @@ class MultiOutputGP(AbstractMultiOutputGP):
         """Start from the prior, before any data.
 
         Args:
-            kernels: One kernel for each latent function (linear model of coregionalisation), or a single one for all
-                (intrinsic coregionalisation); copied.
+            kernels: One kernel for each latent function (linear model of coregionalization), or a single one for all
+                (intrinsic coregionalization); copied.
             inducing_points: Inputs `(*b, m, d)` for all latent functions, or a list with some for each.
             mixing: The matrix $a$ `(o, l)`; the identity makes outputs independent.
             mean: Constant means of the outputs `(o,)`; zero by default.
