@@ -1,10 +1,12 @@
 from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
 import torch
 from gpytorch.kernels import RBFKernel, ScaleKernel
 
+import streamgp as sg
 from streamgp.errors import NumericalError
 from streamgp.streaming import StreamLearner, StreamSettings, refitting
 from streamgp.streaming.refitting import relearn
@@ -88,3 +90,17 @@ def test_parameters_that_the_user_froze_stay(rng):
     learner, _ = StreamLearner(settings).learn(rows.inputs, rows.targets[0])
     assert any(report.is_kept for report in learner.refits)
     assert float(learner.model.bank.process.prior.kernel.base_kernel.lengthscale) == pytest.approx(0.7)
+
+
+def test_a_refit_does_not_take_what_came_before_a_change_for_noise():
+    numbers = np.random.default_rng(3)
+    X = numbers.uniform(-2.0, 2.0, (900, 2))
+    sign = np.where(np.arange(900) < 450, 1.0, -1.0)
+    y = sign * np.sin(1.5 * X[:, 0]) + 0.5 * X[:, 1] + 0.15 * numbers.standard_normal(900)
+    model, errors = sg.StreamingGPRegressor(num_inducing=40), np.zeros(900)
+    for rows in (slice(i, i + 10) for i in range(0, 900, 10)):
+        errors[rows] = np.abs(y[rows] - model.predict(X[rows])) if rows.start else 0.0
+        model.partial_fit(X[rows], y[rows])
+    assert [each.num_seen for each in model.refits_] == [400, 800]
+    before, after = errors[700:800].mean(), errors[810:].mean()
+    assert after < 1.5 * before

@@ -40,6 +40,8 @@ _FITTED_OF_POINT = 10
 _MARGIN_OF_REALS, _MARGIN = 1.0, 0.5
 # Of the latest rows, so many for each inducing point are where half of the points are placed.
 _LATEST_OF_POINT = 3
+# The largest noise variance that a fit may find, in units of the expected squared error of this many latest rows.
+_MOST_NOISE, _NUM_EXPECTED = 2.0, 100
 # Hyperparameters are learned from as many of the latest rows as the experts' half-lives say, but at least these.
 _LEAST_WINDOW = 200
 _FIT_ITERATIONS = 30
@@ -129,7 +131,12 @@ def relearn(
     is_comparable = before is not None and len(before.units.input_scale) == len(units.input_scale)
     old = before.hyperparameters if before is not None and is_comparable else None
     window = _window(rows.num_rows, experts.half_lives, mixture)
+    most_noise = math.inf if is_new or before is None else _MOST_NOISE * _expected_error(before, rows)
     learned = _learn(rows, settings, old, window, anchor, is_searching=is_searching)
+    # Rows from before a change look like noise: predictions of late have been better than that.
+    while is_searching and (_noise(learned.likelihood) or 0.0) > most_noise:
+        is_searching, window = window > _LEAST_WINDOW, max(_LEAST_WINDOW, window // 2)
+        learned = _learn(rows, settings, old, window, anchor, is_searching=is_searching)
     bank = Bank.from_prior(
         experts,
         learned.hyperparameters.kernel,
@@ -172,6 +179,15 @@ def _replayed(
             mixture, _ = model.judge(model.prediction(seen, part.total_count), part)
         model = model.learned(scaled, seen, settings, mixture=mixture, is_following=False)
     return Relearned(model, kept, gain)
+
+
+def _expected_error(model: StreamModel, rows: Rows) -> float:
+    """The mean squared error of the latest rows, as the model expects it after its errors so far."""
+    if not model.likelihood.is_gaussian:
+        return math.inf
+    noise = _noise(model.likelihood) or 0.0
+    variance = model.bank.see(rows.inputs[-_NUM_EXPECTED:]).variance.mean(-1) + noise
+    return float((model.mixture.weights[:, None] * model.mixture.scale * variance).sum(0).max())
 
 
 def _margin(experts: Experts, settings: StreamSettings) -> float:
