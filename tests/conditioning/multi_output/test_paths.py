@@ -26,7 +26,9 @@ def learned(rng, kind="lmc", *, dtype=torch.float64, batch_shape=()):
     return gp.absorb(uniform(rng, 8, 2, dtype=dtype), Y, noise_variance=0.1)[0]
 
 
-@pytest.mark.parametrize(("kind", "batch_shape"), [("lmc", ()), ("icm", ()), pytest.param("lmc", (2, 1), marks=pytest.mark.thorough)])
+@pytest.mark.parametrize(
+    ("kind", "batch_shape"), [("lmc", ()), ("icm", ()), pytest.param("lmc", (2, 1), marks=pytest.mark.thorough)]
+)
 def test_paths_have_the_predicted_moments(rng, kind, batch_shape):
     gp, W = learned(rng, kind, batch_shape=batch_shape), uniform(rng, 2, 2)
     s, features = 4000, 1024
