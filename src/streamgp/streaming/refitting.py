@@ -7,27 +7,24 @@ from itertools import pairwise
 from typing import NamedTuple, final
 
 import torch
-from gpytorch.kernels import Kernel
 from gpytorch.means import ConstantMean
 from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.errors import NumericalError, StreamGPWarning, UnsupportedError
-from streamgp.gp import read_kernel
 from streamgp.likelihoods import AbstractLikelihood, Gaussian
-from streamgp.linalg import pivoted_cholesky
 from streamgp.streaming.bank import Bank
 from streamgp.streaming.experts import Experts
 from streamgp.streaming.hyperparameters import LearnedKernel, default_kernel, learn_hyperparameters, scaled_to
 from streamgp.streaming.mixture import Mixture
 from streamgp.streaming.model import StreamModel
+from streamgp.streaming.placement import place_points
 from streamgp.streaming.points import Usage
 from streamgp.streaming.reach import Reach
 from streamgp.streaming.rows import Rows, likelihood_of
 from streamgp.streaming.settings import FEW_ROWS, StreamSettings
 from streamgp.streaming.units import Units
 from streamgp.training import fit
-from streamgp.training.inducing import extend_points, kmeans_points
 
 __all__ = ["RefitReport", "Relearned", "relearn"]
 
@@ -38,16 +35,11 @@ _ROWS_OF_POINT = 20
 _FITTED_OF_POINT = 10
 # How far beyond the inputs so far trends go, in widths of their range; rates are exponentials of latent values.
 _MARGIN_OF_REALS, _MARGIN = 1.0, 0.5
-# Of the latest rows, so many for each inducing point are where half of the points are placed.
-_LATEST_OF_POINT = 3
 # The largest noise variance that a fit may find, in units of the expected squared error of this many latest rows.
 _MOST_NOISE, _NUM_EXPECTED = 2.0, 100
 # Hyperparameters are learned from as many of the latest rows as the experts' half-lives say, but at least these.
 _LEAST_WINDOW = 200
 _FIT_ITERATIONS = 30
-# For a number of points that is to be found: the least. What points that suffice may leave of the prior variance beside
-# the noise.
-_LEAST_POINTS, _ENOUGH_SLACK = 16, 0.05
 
 
 @final
@@ -246,7 +238,7 @@ def _learn(
         except NumericalError:
             pass  # what was learned before goes on
     noise = start.noise_variance if likelihood.is_gaussian else 1.0
-    start = replace(start, inducing_points=_points(start.kernel, recent.inputs, anchor, settings, noise))
+    start = replace(start, inducing_points=place_points(start.kernel, recent.inputs, anchor, settings, noise))
     if likelihood.is_gaussian and likelihood.learnable():
         likelihood = Gaussian(torch.tensor(start.noise_variance, dtype=torch.float64))
     return _Learned(start, likelihood, constant, gain)
@@ -277,44 +269,6 @@ def _fitted(rows: Rows, settings: StreamSettings, kernel: object) -> _Learned:
     likelihood = settings.starting_likelihood if result.likelihood.has_row_constants else result.likelihood
     found = LearnedKernel(result.gp.kernel, math.nan, result.gp.inducing_points)
     return _Learned(found, likelihood, constant.reshape(1), math.nan)
-
-
-def _points(
-    kernel: Kernel, inputs: Float[Tensor, "n d"], anchor: Bank | None, settings: StreamSettings, noise: float
-) -> Float[Tensor, "m d"]:
-    """Inducing points for the inputs and for what was believed before.
-
-    Greedily, where so many suffice for all of it. Otherwise half are for the latest inputs, and of the other half one
-    half for all inputs and one for what was believed before them, which is known at few points alone.
-    """
-    candidates = inputs if anchor is None else torch.cat([inputs, anchor.inducing_points])
-    most = settings.most_inducing
-    least = min(_LEAST_POINTS, most) if settings.num_inducing == "auto" else most
-    greedy, is_enough = _greedy_points(kernel, candidates, least, most, _ENOUGH_SLACK * noise)
-    if is_enough or settings.num_inducing == "auto":
-        return greedy
-    generator = torch.Generator().manual_seed(settings.seed)
-    half = most - most // 2
-    everywhere = kmeans_points(kernel, inputs, half if anchor is None else half - half // 2, generator=generator)
-    if anchor is not None:
-        everywhere = extend_points(kernel, everywhere, anchor.inducing_points, half, generator=generator)
-    return extend_points(kernel, everywhere, inputs[-_LATEST_OF_POINT * most :], most, generator=generator)
-
-
-def _greedy_points(
-    kernel: Kernel, inputs: Float[Tensor, "n d"], least: int, most: int, tolerance: float
-) -> tuple[Float[Tensor, "m d"], bool]:
-    """Points chosen greedily until little of the prior variance is left, on average; whether that was reached."""
-    function = read_kernel(kernel)
-    with torch.no_grad():
-        variance = function.diagonal(inputs).expand(len(inputs)).contiguous()
-        size = least
-        while True:
-            chosen = pivoted_cholesky(function.matrix, inputs, size, variance=variance)
-            is_enough = float(chosen.residual.mean()) <= tolerance
-            if is_enough or size >= min(most, len(inputs)):
-                return inputs[chosen.pivots], is_enough
-            size = min(2 * size, most)
 
 
 def _is_varied(targets: Float[Tensor, "c n"]) -> bool:

@@ -1,0 +1,52 @@
+import pytest
+import torch
+from gpytorch.kernels import MaternKernel, ScaleKernel
+
+from streamgp.streaming.bank import Bank
+from streamgp.streaming.experts import Expert, Experts
+from streamgp.streaming.placement import place_points
+from streamgp.streaming.settings import StreamSettings
+
+
+def _kernel(lengthscale):
+    kernel = ScaleKernel(MaternKernel(2.5)).double().requires_grad_(False)
+    kernel.base_kernel.lengthscale = lengthscale
+    return kernel
+
+
+def _is_among(points, inputs):
+    return (points[:, None] == inputs[None]).all(-1).any(-1)
+
+
+def test_where_points_suffice_they_are_inputs_that_leave_little_open(rng):
+    X, kernel = torch.rand(200, 1, generator=rng, dtype=torch.float64), _kernel(0.5)
+    Z = place_points(kernel, X, None, StreamSettings(num_inducing=20), 0.1)
+    assert bool(_is_among(Z, X).all())
+    K = kernel(Z).to_dense() + 1e-9 * torch.eye(len(Z), dtype=X.dtype)
+    C = kernel(X, Z).to_dense()
+    left = kernel(X, diag=True) - (C * torch.linalg.solve(K, C.mT).mT).sum(-1)
+    assert float(left.mean()) < 0.05 * 0.1
+
+
+def test_where_they_do_not_a_half_is_placed_among_the_latest_inputs(rng):
+    X = torch.linspace(0.0, 100.0, 1000, dtype=torch.float64)[:, None]
+    Z = place_points(_kernel(0.1), X, None, StreamSettings(num_inducing=20), 0.1)
+    assert Z.shape == (20, 1)
+    assert int((X[-60] < Z).sum()) >= 10
+
+
+def test_what_was_believed_before_the_inputs_keeps_points(rng):
+    kernel = _kernel(0.1)
+    before = torch.linspace(-100.0, -50.0, 20, dtype=torch.float64)[:, None]
+    constant = torch.zeros(1, dtype=torch.float64)
+    anchor = Bank.from_prior(Experts((Expert(),)), kernel, before, constant=constant, level_noise=0.1)
+    X = torch.linspace(0.0, 100.0, 1000, dtype=torch.float64)[:, None]
+    Z = place_points(kernel, X, anchor, StreamSettings(num_inducing=20), 0.1)
+    assert int(_is_among(Z, before).sum()) == 5
+
+
+@pytest.mark.parametrize(("lengthscale", "most"), [(5.0, 16), (0.02, 64)])
+def test_a_number_that_is_to_be_found_grows_with_what_is_left_open(rng, lengthscale, most):
+    X = torch.rand(200, 1, generator=rng, dtype=torch.float64)
+    settings = StreamSettings(num_inducing="auto", max_inducing=64)
+    assert len(place_points(_kernel(lengthscale), X, None, settings, 0.1)) == most
