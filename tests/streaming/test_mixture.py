@@ -6,8 +6,10 @@ import torch
 from scipy import stats
 from torch.testing import assert_close
 
-from streamgp.streaming.mixture import Mixture, student_log_density
-from streamgp.testing.tolerances import judgement, rounding
+from streamgp.streaming.mixture import Mixture
+from streamgp.streaming.outliers import Plausibility
+from streamgp.streaming.students import student_log_density
+from streamgp.testing.tolerances import judgement
 
 
 def test_weights_are_products_of_densities_but_for_a_small_rate_of_switching():
@@ -46,15 +48,6 @@ def test_a_mixture_whose_scale_is_not_learned_is_gaussian():
     assert mixture.calibrated(torch.ones(1, 1, 5, dtype=torch.float64)) is mixture
 
 
-@pytest.mark.parametrize("degrees", [3.0, 12.5, math.inf])
-def test_log_densities_are_those_of_scipy(degrees):
-    error = np.array([-2.0, 0.1, 7.0])
-    law = stats.norm(scale=1.5) if math.isinf(degrees) else stats.t(degrees, scale=1.5)
-    np.testing.assert_allclose(
-        student_log_density(error, np.array(2.25), degrees), law.logpdf(error), **rounding(torch.float64)
-    )
-
-
 def test_intervals_of_plain_noise_cover_what_they_promise_and_follow_noise_that_grows():
     squares = torch.randn(200, 1, 340, generator=torch.Generator().manual_seed(0), dtype=torch.float64).square()
     still = Mixture.even(200, 1).calibrated(squares[..., :300])
@@ -82,3 +75,17 @@ def test_experts_whose_noise_is_too_wide_are_weighed_by_their_errors():
         densities = torch.from_numpy(student_log_density(error.numpy(), variance, mixture.degrees))
         mixture = mixture.judged(densities).calibrated((error / sd).square().unsqueeze(-1))
     assert float(mixture.weights[1]) > 0.9
+
+
+def test_nobody_is_judged_by_outliers_and_scales_learn_little_from_them():
+    densities = torch.tensor([[-50.0], [-1.0]], dtype=torch.float64)
+    outlier = Plausibility(np.full((2, 1, 1), 1e-9), np.full(1, 1e-9))
+    mixture = Mixture.even(2, 1).calibrated(torch.ones(2, 1, 50, dtype=torch.float64))
+    far = torch.full((2, 1, 1), 1e6, dtype=torch.float64)
+    judged = mixture.judged(densities, outlier).calibrated(far, outlier)
+    assert_close(judged.weights, mixture.weights, **judgement(absolute=1e-6))
+    assert_close(judged.scale, mixture.scale, **judgement(relative=0.25))
+    # If noise grows, rows look like outliers at first.
+    for _ in range(60):
+        judged = judged.calibrated(torch.full((2, 1, 1), 100.0, dtype=torch.float64), outlier)
+    assert float(judged.scale.min()) > 10.0

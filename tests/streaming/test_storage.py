@@ -5,6 +5,7 @@ from gpytorch.kernels import RBFKernel, ScaleKernel
 from streamgp.errors import FileFormatError
 from streamgp.storage import load, save
 from streamgp.streaming import StreamLearner, StreamSettings
+from streamgp.streaming.mixture import Mixture
 from streamgp.streaming.one_vs_rest import OneVsRest
 from streamgp.streaming.rows import Rows
 
@@ -52,6 +53,21 @@ def test_rows_of_files_that_called_numbers_of_trials_totals_are_read(tmp_path, r
 
     rewrite(tmp_path / "file", age)
     assert torch.equal(load(tmp_path / "file", kind=Rows).total_count, rows.total_count)
+
+
+def test_mixtures_of_files_that_knew_of_no_outliers_are_read(tmp_path, rewrite):
+    mixture = Mixture.even(3, 2)
+    save(mixture, tmp_path / "file")
+
+    def age(description, _):
+        content = description["content"]
+        content["version"] = 1
+        del content["fields"]["outliers"]
+
+    rewrite(tmp_path / "file", age)
+    restored = load(tmp_path / "file", kind=Mixture)
+    assert restored.outliers.share == 0.0
+    assert restored.outliers.surprise.shape == (3, 2)
 
 
 def test_a_learner_is_restored_before_its_first_row(tmp_path):

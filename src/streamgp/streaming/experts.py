@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import final
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 __all__ = ["CLASS_EXPERTS", "COUNT_EXPERTS", "MANY_CLASS_EXPERTS", "REAL_EXPERTS", "Expert", "Experts"]
@@ -23,12 +23,14 @@ class Expert:
             zero for no level, close to one for a level that is the last error.
         amplitude: What the prior variance of the function is multiplied with.
         slope: Prior standard deviation of the weights of a linear trend in standardized inputs; zero for none.
+        is_trusting: Whether it takes targets that are far off for jumps, where others take them for outliers.
     """
 
     half_life: float = math.inf
     level_gain: float = 0.0
     amplitude: float = 1.0
     slope: float = 0.0
+    is_trusting: bool = False
 
 
 # With back-to-the-prior forgetting what is lost is compared with the prior, so that a half-life of 1000 rows already
@@ -42,8 +44,8 @@ REAL_EXPERTS = (
     Expert(level_gain=0.1, slope=1.0),
     Expert(level_gain=0.5, slope=1.0),
     Expert(100.0, level_gain=0.5, slope=1.0),
-    Expert(level_gain=0.9, slope=1.0),
-    Expert(level_gain=0.99, amplitude=0.0),
+    Expert(level_gain=0.9, slope=1.0, is_trusting=True),
+    Expert(level_gain=0.99, amplitude=0.0, is_trusting=True),
 )
 COUNT_EXPERTS = (
     Expert(),
@@ -108,6 +110,11 @@ class Experts:
     def has_level(self) -> Float[Tensor, " e"]:
         """One for those with a level, zero for the others."""
         return (self.gains > 0).double()
+
+    @cached_property
+    def is_trusting(self) -> Bool[Tensor, " e"]:
+        """Which take every target at its word."""
+        return torch.tensor([expert.is_trusting for expert in self.each])
 
     @cached_property
     def level_steps(self) -> Float[Tensor, " e"]:

@@ -234,13 +234,14 @@ class StreamLearner:
         prediction = model.prediction(seen, rows.total_count)
         if near is not rows.inputs:
             prediction = model.predict(near, rows.total_count)
-        mixture, densities = model.judge(prediction, rows)
+        mixture, densities, plausible = model.judge(prediction, rows)
         predicted = Predicted(rows, prediction, densities)
         if is_due and not self.is_warm:
             learner = self._after(n, replace(model, mixture=mixture), buffer)
             return learner._relearn(is_flat=is_flat, num_unjudged=0), predicted
         num_outside = model.units.num_outside(rows.inputs) if self.is_warm else 0
-        model = model.learned(scaled, seen, self.settings, mixture=mixture, reach=model.reach.extended(rows.inputs))
+        reach = model.reach.extended(rows.inputs)
+        model = model.learned(scaled, seen, self.settings, mixture=mixture, plausible=plausible, reach=reach)
         learner = self._after(n, model, buffer, num_outside)
         if is_due:
             learner = learner._relearn(is_flat=is_flat, num_unjudged=0)

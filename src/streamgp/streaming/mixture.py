@@ -1,7 +1,7 @@
 """Weights of experts by how well they predicted, and the scale of their errors, both learned causally."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import final
 
@@ -10,7 +10,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-__all__ = ["Mixture", "student_log_density"]
+from streamgp.streaming.outliers import Outliers, Plausibility
+
+__all__ = ["Mixture"]
 
 # The share of weight that is spread evenly over all experts with each row, as each may become the best one.
 _SWITCHING_RATE = 0.005
@@ -21,6 +23,8 @@ _KEPT = 1.0 - np.array(_SCALE_RATES)[:, None, None]
 _RATE_SWITCHING = 0.003
 # The least that variances are multiplied with: targets that do not vary have errors of zero.
 _LEAST_SCALE = 1e-6
+# The most that an outlier counts for, relative to the scale: nothing, and errors that grow would all be outliers.
+_MOST_OF_OUTLIER = 9.0
 # Degrees of freedom of the first prediction, and the most: the scale of errors is never known well.
 _FIRST_DEGREES, _MOST_DEGREES = 3.0, 30.0
 
@@ -40,6 +44,7 @@ class Mixture:
         num_errors: How many errors count, by rate.
         squared_errors: Their sum, outliers weighted down.
         rate_weights: Weights of the rates.
+        outliers: Targets to be expected that the experts have no part in.
         is_scaled: Whether the scale of errors is learned; if not, predictions are Gaussian, as the beliefs say.
     """
 
@@ -47,6 +52,7 @@ class Mixture:
     num_errors: Float[Tensor, "r 1 1"]
     squared_errors: Float[Tensor, "r e c"]
     rate_weights: Float[Tensor, "r e c"]
+    outliers: Outliers
     is_scaled: bool = True
 
     @classmethod
@@ -55,7 +61,12 @@ class Mixture:
         weights = torch.full((num_experts,), -math.log(num_experts), dtype=torch.float64)
         nothing = torch.zeros(len(_SCALE_RATES), num_experts, num_outputs, dtype=torch.float64)
         return cls(
-            weights, nothing[:, :1, :1].clone(), nothing, torch.full_like(nothing, 1.0 / len(nothing)), is_scaled
+            weights,
+            nothing[:, :1, :1].clone(),
+            nothing,
+            torch.full_like(nothing, 1.0 / len(nothing)),
+            Outliers.none(num_experts, num_outputs),
+            is_scaled,
         )
 
     @cached_property
@@ -82,25 +93,40 @@ class Mixture:
         """The same by each rate `(r, e, c)`."""
         return _scales(self.squared_errors.numpy(), self.num_errors.numpy())
 
-    def judged(self, log_densities: Float[Tensor, "e n"]) -> "Mixture":
-        """Weigh experts by how well they predicted some rows."""
+    def expecting(self, outliers: Outliers) -> "Mixture":
+        """The same with other outliers."""
+        return self if outliers is self.outliers else replace(self, outliers=outliers)
+
+    def judged(self, log_densities: Float[Tensor, "e n"], plausible: Plausibility | None = None) -> "Mixture":
+        """Weigh experts by how well they predicted some rows; by outliers nobody is judged.
+
+        Args:
+            log_densities: Of the rows, by each expert.
+            plausible: How far they tell of the function; None for altogether.
+        """
         e = len(self.log_weights)
         if e == 1:
             return self
         # These are so few numbers that NumPy takes a third of the time of torch.
         log_weights = self.log_weights.numpy()
-        for row in log_densities.numpy().T:
+        densities = log_densities.numpy() if plausible is None else plausible.overall * log_densities.numpy()
+        for row in densities.T:
             posterior = log_weights + row
             posterior = np.exp(posterior - posterior.max())
             log_weights = np.log((1.0 - _SWITCHING_RATE) / posterior.sum() * posterior + _SWITCHING_RATE / e)
-        scales = self.num_errors, self.squared_errors, self.rate_weights
+        scales = self.num_errors, self.squared_errors, self.rate_weights, self.outliers
         other = Mixture(torch.from_numpy(log_weights), *scales, self.is_scaled)
         if "_rate_scales" in self.__dict__:
             other.__dict__["_rate_scales"] = self._rate_scales
         return other
 
-    def calibrated(self, squares: Float[Tensor, "e c n"]) -> "Mixture":
-        """Learn the scale of errors from squared standardized ones."""
+    def calibrated(self, squares: Float[Tensor, "e c n"], plausible: Plausibility | None = None) -> "Mixture":
+        """Learn the scale of errors from squared standardized ones; those of outliers say little.
+
+        Args:
+            squares: The squares.
+            plausible: How far they tell of the function; None for altogether.
+        """
         if not self.is_scaled:
             return self
         num_errors, total, weights = (
@@ -110,6 +136,9 @@ class Mixture:
         for index, square in enumerate(np.moveaxis(squares.numpy(), -1, 0)):
             degrees = _degrees(num_errors)
             scale = _scales(total, num_errors) if index else self._rate_scales
+            if plausible is not None:
+                usual = np.minimum(square, _MOST_OF_OUTLIER * scale)
+                square = usual + plausible.by_expert[..., index] * (square - usual)
             ratio = square / scale
             log_density = -0.5 * (np.log(scale) + (degrees + 1.0) * np.log1p(ratio / degrees))
             posterior = weights * np.exp(log_density - log_density.max(0))
@@ -117,7 +146,8 @@ class Mixture:
             num_errors = _KEPT * num_errors + 1.0
             total = _KEPT * total + square * ((degrees + 1.0) / (degrees + ratio))
         from_numpy = torch.from_numpy
-        return Mixture(self.log_weights, from_numpy(num_errors), from_numpy(total), from_numpy(weights), is_scaled=True)
+        scales = from_numpy(num_errors), from_numpy(total), from_numpy(weights), self.outliers
+        return Mixture(self.log_weights, *scales, is_scaled=True)
 
 
 def _degrees(num_errors: np.ndarray) -> float:
@@ -132,12 +162,3 @@ def _scales(squared_errors: np.ndarray, num_errors: np.ndarray) -> np.ndarray:
     """
     first = _FIRST_DEGREES * (1.0 - (1.0 - _KEPT) * num_errors)
     return np.maximum((first + squared_errors) / (first + num_errors), _LEAST_SCALE)
-
-
-def student_log_density(error: np.ndarray, variance: np.ndarray, degrees: float) -> np.ndarray:
-    """Log density of Student's t at an error, with squared scale `variance`; Gaussian for infinite degrees."""
-    ratio = error * error / variance
-    if math.isinf(degrees):
-        return np.asarray(-0.5 * (np.log(2.0 * math.pi * variance) + ratio))
-    constant = math.lgamma(0.5 * (degrees + 1.0)) - math.lgamma(0.5 * degrees) - 0.5 * math.log(degrees * math.pi)
-    return np.asarray(constant - 0.5 * (np.log(variance) + (degrees + 1.0) * np.log1p(ratio / degrees)))

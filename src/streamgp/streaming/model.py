@@ -1,7 +1,7 @@
 """The model of a stream: a bank of experts, their weights, and the user's units."""
 
 from dataclasses import dataclass, fields
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from streamgp.streaming.bank import Bank, Seen
 from streamgp.streaming.hyperparameters import LearnedKernel
 from streamgp.streaming.mixture import Mixture
 from streamgp.streaming.observing import observe
+from streamgp.streaming.outliers import Plausibility
 from streamgp.streaming.points import Usage, follow, used
 from streamgp.streaming.prediction import StreamPrediction
 from streamgp.streaming.reach import Reach
@@ -21,7 +22,21 @@ from streamgp.streaming.rows import Rows, likelihood_of
 from streamgp.streaming.settings import StreamSettings
 from streamgp.streaming.units import Units
 
-__all__ = ["StreamModel"]
+__all__ = ["Judged", "StreamModel"]
+
+
+class Judged(NamedTuple):
+    """What to make of rows that were predicted.
+
+    Attributes:
+        mixture: Weights and scales after them.
+        log_densities: Of the rows, by each expert.
+        plausible: How far they tell of the function; None for altogether.
+    """
+
+    mixture: Mixture
+    log_densities: Float[Tensor, "e n"]
+    plausible: Plausibility | None
 
 
 @final
@@ -82,17 +97,18 @@ class StreamModel:
         """What copies and pickles hold: not what was derived from the rest."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
-    def judge(self, prediction: StreamPrediction, rows: Rows) -> tuple[Mixture, Float[Tensor, "e n"]]:
-        """Weights and scales after rows, in the user's units, that were predicted; and their log densities."""
+    def judge(self, prediction: StreamPrediction, rows: Rows) -> Judged:
+        """What to make of rows, in the user's units, that were predicted."""
         if self.is_exclusive:
             probability = (prediction.class_probabilities * rows.targets.numpy()).sum(-2)
             densities = torch.from_numpy(np.log(np.maximum(probability, np.finfo(np.float64).tiny)))
         else:
             densities = prediction.log_densities(rows.targets)
-        mixture = self.mixture.judged(densities)
+        plausible, outliers = prediction.plausibility(rows.targets)
+        mixture = self.mixture.judged(densities, plausible)
         if prediction.is_real:
-            mixture = mixture.calibrated(prediction.squared_errors(rows.targets))
-        return mixture, densities
+            mixture = mixture.calibrated(prediction.squared_errors(rows.targets), plausible).expecting(outliers)
+        return Judged(mixture, densities, plausible)
 
     def learned(
         self,
@@ -101,6 +117,7 @@ class StreamModel:
         settings: StreamSettings,
         *,
         mixture: Mixture,
+        plausible: Plausibility | None = None,
         reach: Reach | None = None,
         is_following: bool = True,
     ) -> "StreamModel":
@@ -111,6 +128,7 @@ class StreamModel:
             seen: What was seen of them.
             settings: Options.
             mixture: Weights and scales after them.
+            plausible: How far their targets tell of the function; None for altogether.
             reach: How far predictions go after them; as before by default.
             is_following: Whether inducing points may move to them.
         """
@@ -122,7 +140,7 @@ class StreamModel:
             )
         else:
             usage = used(bank, usage, seen)
-        bank = observe(bank, seen, rows, self.likelihood, settings.sites)
+        bank = observe(bank, seen, rows, self.likelihood, settings.sites, plausible)
         return StreamModel(
             bank,
             usage,

@@ -11,6 +11,7 @@ from streamgp.errors import ConvergenceError, StreamGPWarning
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.sites import DenseBelief, SiteRule, Sites, find_sites
 from streamgp.streaming.bank import Bank, Seen
+from streamgp.streaming.outliers import Plausibility
 from streamgp.streaming.probit_rows import is_probit, moment_sites
 from streamgp.streaming.rows import Rows, likelihood_of
 
@@ -27,7 +28,14 @@ _NUM_TURNS = 5
 _NUM_ROUNDS = 3
 
 
-def observe(bank: Bank, seen: Seen, rows: Rows, likelihood: AbstractLikelihood, rule: SiteRule) -> Bank:
+def observe(
+    bank: Bank,
+    seen: Seen,
+    rows: Rows,
+    likelihood: AbstractLikelihood,
+    rule: SiteRule,
+    plausible: Plausibility | None = None,
+) -> Bank:
     """Learn rows that were seen, and let time go on by as many.
 
     Args:
@@ -36,10 +44,12 @@ def observe(bank: Bank, seen: Seen, rows: Rows, likelihood: AbstractLikelihood, 
         rows: The rows, in the units of the model.
         likelihood: Of one observation.
         rule: How observations that are not Gaussian become Gaussian sites.
+        plausible: How far those that are Gaussian tell of the function; None for altogether.
     """
     noise = likelihood.gaussian_noise_variance
     if noise is not None:
-        return bank.learn(seen, rows.targets, noise.to(rows.targets).expand(1, 1, rows.num_rows))
+        noise = noise.to(rows.targets).expand(1, 1, rows.num_rows)
+        return bank.learn(seen, rows.targets, noise if plausible is None else _doubted(bank, seen, noise, plausible))
     likelihood = likelihood_of(likelihood, rows.total_count)
     if rule.rule == "variational":
         matched = _match_moments(seen, rows.targets, likelihood)
@@ -64,6 +74,12 @@ def observe(bank: Bank, seen: Seen, rows: Rows, likelihood: AbstractLikelihood, 
             bank = observe(bank, bank.see(row.inputs), row, likelihood, rule)
         return bank
     return bank.learn(seen, sites.targets, sites.variance)
+
+
+def _doubted(bank: Bank, seen: Seen, noise: Float[Tensor, "1 1 n"], plausible: Plausibility) -> Float[Tensor, "e c n"]:
+    """The noise with which means move by as large a part of the way as rows are plausible; all of it, if trusted."""
+    believed = torch.where(bank.experts.is_trusting[:, None, None], 1.0, torch.from_numpy(plausible.by_expert))
+    return (seen.known + noise) / believed - seen.known
 
 
 def _match_moments(seen: Seen, y: Float[Tensor, "c n"], likelihood: AbstractLikelihood) -> Sites | None:

@@ -9,23 +9,20 @@ from typing import final
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from scipy.special import ndtr, ndtri, stdtr, stdtrit
 from torch import Tensor
 
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.likelihoods.parameters import to_probabilities
-from streamgp.streaming.mixture import Mixture, student_log_density
+from streamgp.streaming.mixture import Mixture
+from streamgp.streaming.outliers import Outliers, Plausibility
 from streamgp.streaming.probit_rows import is_probit, log_probability, probability
+from streamgp.streaming.students import StudentMixture, student_log_density
 
 __all__ = ["StreamPrediction"]
 
 _NUM_BISECTIONS = 50
-# Bounds of a quantile are one when they differ by less, in standard deviations of the narrowest expert; and a step of
-# Halley's, after which the error is of the order of its third power, is the last when it is shorter than the other.
-_SMALLEST_STEP, _LAST_STEP = 1e-10, 3e-5
 # A count whose cumulative probability reaches a level but for this has reached it.
 _ROUNDING = 3e-8
-_ONE = np.ones(())
 
 
 @final
@@ -70,7 +67,8 @@ class StreamPrediction:
         if self.is_real:
             degrees = self.mixture.degrees
             spread = 1.0 if math.isinf(degrees) else degrees / (degrees - 2.0)
-            within = self._squared_scale * spread
+            outliers = self.mixture.outliers
+            within = (self._squared_scale + outliers.share * outliers.variance) * spread
         else:
             within = self.likelihood.predictive_variance(self.latent_mean, self.latent_variance).numpy()
         variance = self._average(within + np.square(means - center))
@@ -83,7 +81,10 @@ class StreamPrediction:
         values are first replaced by one Gaussian of the same mean and variance.
         """
         levels = _levels(tuple(probabilities))
-        found = self._student_quantiles(levels) if self.is_real else self._searched_quantiles(levels)
+        if self.is_real:
+            found = torch.from_numpy(self._students.quantiles(levels.numpy()))
+        else:
+            found = self._searched_quantiles(levels)
         found = self.shift.unsqueeze(-1) + self.scale.unsqueeze(-1) * found
         return found.squeeze(0) if self.is_flat else found.movedim(0, 1)
 
@@ -99,7 +100,8 @@ class StreamPrediction:
     def log_densities(self, targets: Float[Tensor, "c n"]) -> Float[Tensor, "e n"]:
         """The same by each expert."""
         if self.is_real:
-            each = student_log_density(self._errors(targets), self._squared_scale, self.mixture.degrees)
+            plain, wide = self._log_parts(targets)
+            each = plain if wide is None else np.logaddexp(plain, wide)
             return torch.from_numpy((each - np.log(self.scale.numpy())).sum(-2))
         if is_probit(self.likelihood):
             each = log_probability(self.latent_mean.numpy(), self.latent_variance.numpy(), targets.numpy())
@@ -124,13 +126,19 @@ class StreamPrediction:
         """The same for targets with a line for each output."""
         if not self.is_real:
             return self._cumulative((targets - self.shift) / self.scale)
-        t = self._errors(targets) / np.sqrt(self._squared_scale)
-        each = _student_cumulative(self.mixture.degrees, t)
-        return torch.from_numpy(self._average(each))
+        return torch.from_numpy(self._students.cumulative((targets.numpy() - self.shift.numpy()) / self.scale.numpy()))
 
     def squared_errors(self, targets: Float[Tensor, "c n"]) -> Float[Tensor, "e c n"]:
         """Squares of errors in units of their deviations, before these were scaled."""
         return torch.from_numpy(np.square(self._errors(targets)) / self._variances)
+
+    def plausibility(self, targets: Float[Tensor, "c n"]) -> tuple[Plausibility | None, Outliers]:
+        """How far targets tell of the function, None where no outliers are expected; and what is expected then."""
+        outliers = self.mixture.outliers
+        plain, wide = self._log_parts(targets) if self.is_real else (None, None)
+        if plain is None or wide is None:
+            return None, outliers
+        return outliers.watched(plain, wide, self.mixture.weights.numpy())
 
     def observe(
         self, latent: Float[Tensor, "s c n"], experts: Int[Tensor, " s"], generator: torch.Generator
@@ -144,6 +152,12 @@ class StreamPrediction:
             assert variance is not None
             noise = torch.randn(latent.shape, generator=generator, dtype=latent.dtype)
             draws = latent + factor * variance.to(latent).sqrt() * noise
+            outliers = self.mixture.outliers
+            if outliers.share > 0.0:
+                is_far = torch.rand(latent.shape, generator=generator, dtype=latent.dtype) < outliers.share
+                far = torch.randn(latent.shape, generator=generator, dtype=latent.dtype)
+                wide = factor * (outliers.variance / self.mixture.scale[experts]).sqrt().unsqueeze(-1)
+                draws = draws + wide * is_far * far
         else:
             draws = self.likelihood.sample(latent, generator=generator)
         return self._output(self.shift + self.scale * draws)
@@ -194,6 +208,26 @@ class StreamPrediction:
         """The squared scale of Student's t for real targets."""
         return self._variances * self.mixture.scale.numpy()[..., None]
 
+    @cached_property
+    def _students(self) -> StudentMixture:
+        """The mixture for real targets, in the model's units: experts, and experts that see an outlier."""
+        weights, means, squared_scales = self.mixture.weights.numpy(), self.latent_mean.numpy(), self._squared_scale
+        outliers = self.mixture.outliers
+        if outliers.share > 0.0:
+            weights = np.concatenate([(1.0 - outliers.share) * weights, outliers.share * weights])
+            means = np.concatenate([means, means])
+            squared_scales = np.concatenate([squared_scales, squared_scales + outliers.variance])
+        return StudentMixture(weights, means, squared_scales, self.mixture.degrees)
+
+    def _log_parts(self, targets: Float[Tensor, "c n"]) -> tuple[np.ndarray, np.ndarray | None]:
+        """Log densities of real targets by each expert: jointly with being no outliers, and with being some."""
+        outliers, degrees, errors = self.mixture.outliers, self.mixture.degrees, self._errors(targets)
+        plain = student_log_density(errors, self._squared_scale, degrees)
+        if outliers.share == 0.0:
+            return plain, None
+        wide = student_log_density(errors, self._squared_scale + outliers.variance, degrees)
+        return plain + math.log1p(-outliers.share), wide + math.log(outliers.share)
+
     def _average(self, values: np.ndarray) -> np.ndarray:
         """The mixture's mean `(c, n)` of values `(e, c, n)`."""
         average: np.ndarray = (self.mixture.weights.numpy()[:, None, None] * values).sum(0)
@@ -201,45 +235,6 @@ class StreamPrediction:
 
     def _output(self, values: Float[Tensor, "*s c n"]) -> Tensor:
         return values.squeeze(-2) if self.is_flat else values.mT
-
-    def _student_quantiles(self, levels: Float[Tensor, " k"]) -> Float[Tensor, "c n k"]:
-        """By Halley's steps, kept between the least and the largest of the experts' quantiles by bisection.
-
-        Each quantile is left alone once it stands still, so that none hangs on what else is asked for.
-        """
-        degrees, weights = self.mixture.degrees, self.mixture.weights.numpy()[:, None, None, None]
-        sd = np.sqrt(self._squared_scale)[..., None]
-        mean, p = self.latent_mean.numpy()[..., None], levels.numpy()
-        each = mean + sd * _student_quantile(degrees, levels)
-        counts = weights[:, 0, 0, 0] > 1e-9
-        lower, upper = each[counts].min(0), each[counts].max(0)
-        # Close to the quantile where experts agree, and between the bounds in any case.
-        x = np.minimum(np.maximum(_sum(weights * each), lower), upper)
-        narrowest = sd.min(0)
-        smallest, last_step, densities = _SMALLEST_STEP * narrowest, _LAST_STEP * narrowest, weights / sd
-        moves = upper - lower > smallest
-        for _ in range(_NUM_BISECTIONS):
-            if not moves.any():
-                break
-            z = (x - mean) / sd
-            excess = _sum(weights * _student_cumulative(degrees, z)) - p
-            density, slope = _student_density(degrees, z)
-            density, slope = densities * density, slope / sd
-            slope *= density
-            density, slope = _sum(density), _sum(slope)
-            is_below = excess < 0.0
-            lower, upper = np.where(moves & is_below, x, lower), np.where(moves & ~is_below, x, upper)
-            with np.errstate(all="ignore"):  # between experts that are far apart there is no density
-                step = excess / density
-                bend = 0.5 * step * slope / density
-                new = x - step / (1.0 - np.minimum(np.maximum(bend, -1.0), 0.5))
-                is_inside = (lower < new) & (new < upper)
-                is_last = is_inside & (np.abs(step) < last_step) & (np.abs(bend) < 0.1)
-            new = np.where(is_inside, new, 0.5 * (lower + upper))
-            stands = is_last | (np.abs(new - x) <= smallest)
-            x = np.where(moves, new, x)
-            moves &= ~stands
-        return torch.from_numpy(np.array(x))
 
     def _searched_quantiles(self, levels: Float[Tensor, " k"]) -> Float[Tensor, "c n k"]:
         """Between the least and the largest of the experts' quantiles; counts one by one."""
@@ -266,26 +261,6 @@ class StreamPrediction:
         """The mixture of the experts' probabilities, for targets that are not real, in the units of the model."""
         found = self.likelihood.predictive_cumulative(self.latent_mean, self.latent_variance, targets.unsqueeze(-3))
         return None if found is None else (self.mixture.weights[:, None, None] * found).sum(-3)
-
-
-def _student_cumulative(degrees: float, t: np.ndarray) -> np.ndarray:
-    return np.asarray(ndtr(t) if math.isinf(degrees) else stdtr(degrees, t))
-
-
-def _student_density(degrees: float, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The density, and the slope of its logarithm."""
-    density = np.exp(student_log_density(t, _ONE, degrees))
-    return density, -t if math.isinf(degrees) else t * (-(degrees + 1.0) / (degrees + t * t))
-
-
-def _student_quantile(degrees: float, levels: Float[Tensor, " k"]) -> np.ndarray:
-    p = levels.numpy()
-    return np.asarray(ndtri(p) if math.isinf(degrees) else stdtrit(degrees, p))
-
-
-def _sum(values: np.ndarray) -> np.ndarray:
-    """Over experts, one after the other: plain sums are of another order where there is one level than for two."""
-    return values.cumsum(0)[-1]
 
 
 @lru_cache(64)

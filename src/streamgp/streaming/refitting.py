@@ -3,6 +3,7 @@
 import math
 import warnings
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple, final
 
@@ -21,6 +22,7 @@ from streamgp.streaming.model import StreamModel
 from streamgp.streaming.placement import place_points
 from streamgp.streaming.points import Usage
 from streamgp.streaming.reach import Reach
+from streamgp.streaming.robust import learn_robustly
 from streamgp.streaming.rows import Rows, likelihood_of
 from streamgp.streaming.settings import FEW_ROWS, StreamSettings
 from streamgp.streaming.units import Units
@@ -80,6 +82,7 @@ class _Learned(NamedTuple):
     likelihood: AbstractLikelihood
     constant: Float[Tensor, " c"]
     gain: float
+    outliers: tuple[float, float] | None = None
 
 
 def relearn(
@@ -138,6 +141,8 @@ def relearn(
     )
     if anchor is not None:
         bank = anchor.carried(bank)
+    if learned.outliers is not None:
+        mixture = mixture.expecting(mixture.outliers.found(*learned.outliers))
     usage = Usage.none(bank.num_inducing) if before is None else before.usage.for_points(bank.num_inducing)
     reach = Reach.of(buffer.inputs, margin=_margin(experts, settings))
     model = StreamModel(
@@ -166,10 +171,13 @@ def _replayed(
         part = buffer.part(start, stop)
         scaled = model.units.rows(part)
         seen = model.bank.see(scaled.inputs)
-        mixture = model.mixture
+        prediction = model.prediction(seen, part.total_count)
         if start >= judged_from:
-            mixture, _ = model.judge(model.prediction(seen, part.total_count), part)
-        model = model.learned(scaled, seen, settings, mixture=mixture, is_following=False)
+            mixture, _, plausible = model.judge(prediction, part)
+        else:
+            plausible, outliers = prediction.plausibility(part.targets)
+            mixture = model.mixture.expecting(outliers)
+        model = model.learned(scaled, seen, settings, mixture=mixture, plausible=plausible, is_following=False)
     return Relearned(model, kept, gain)
 
 
@@ -216,16 +224,14 @@ def _learn(
     part = recent.part(max(0, window - max(_LEAST_WINDOW, _ROWS_OF_POINT * most)), window)
     part = part.thinned(max(_LEAST_WINDOW, _FITTED_OF_POINT * most))
     is_class = likelihood.outcome_kind == "class"
-    gain = math.nan
+    gain, outliers = math.nan, None
     if is_searching and recent.num_rows >= FEW_ROWS and _is_varied(part.targets):
         try:
             if not (likelihood.is_gaussian or is_class):
                 return _fitted(part, settings, kernel if before is None else before.kernel)
-            Y = part.targets - part.targets.mean(-1, keepdim=True)
             is_noise_known = likelihood.is_gaussian and not likelihood.learnable()
-            start, gain = learn_hyperparameters(
-                part.inputs,
-                Y,
+            search = partial(
+                learn_hyperparameters,
                 kernel=kernel,
                 before=before,
                 noise_variance=_noise(likelihood) if is_noise_known else None,
@@ -233,6 +239,12 @@ def _learn(
                 seed=settings.seed,
                 is_thorough=rows.num_rows >= settings.warmup,
             )
+            if settings.has_outliers:
+                found = learn_robustly(part.inputs, part.targets, search)
+                start, gain, outliers = found.learned, found.gain, (found.share, found.variance)
+                constant = found.mean if found.share else constant
+            else:
+                start, gain = search(part.inputs, part.targets - part.targets.mean(-1, keepdim=True))
             if is_class:
                 start = scaled_to(start, 1.0)
         except NumericalError:
@@ -241,7 +253,7 @@ def _learn(
     start = replace(start, inducing_points=place_points(start.kernel, recent.inputs, anchor, settings, noise))
     if likelihood.is_gaussian and likelihood.learnable():
         likelihood = Gaussian(torch.tensor(start.noise_variance, dtype=torch.float64))
-    return _Learned(start, likelihood, constant, gain)
+    return _Learned(start, likelihood, constant, gain, outliers)
 
 
 def _fitted(rows: Rows, settings: StreamSettings, kernel: object) -> _Learned:

@@ -51,7 +51,7 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
     ```
 
     Args:
-        likelihood: `"gaussian"`, `"student_t"` (real targets with outliers), `"poisson"`, `"negative_binomial"`
+        likelihood: `"gaussian"`, `"student_t"` (real targets with long tails), `"poisson"`, `"negative_binomial"`
             (counts), `"binomial"` (successes, with `total_count`), or an object of `streamgp.likelihoods`. Real
             targets of a likelihood given by name are standardized; one given as an object is in their own units.
         kernel: GPyTorch kernel for standardized inputs; a scaled Matérn-5/2 with a lengthscale for each column by

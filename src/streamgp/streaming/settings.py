@@ -129,6 +129,11 @@ class StreamSettings:
         return self.likelihood in ("gaussian", "student_t")
 
     @property
+    def has_outliers(self) -> bool:
+        """Whether targets may have nothing to do with the function: a likelihood of the user's own knows better."""
+        return self.likelihood == "gaussian" and self.half_life == "auto"
+
+    @property
     def most_inducing(self) -> int:
         """The most inducing points that there may be."""
         return self.num_inducing if isinstance(self.num_inducing, int) else self.max_inducing

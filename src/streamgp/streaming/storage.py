@@ -15,6 +15,7 @@ from streamgp.streaming.metrics import MetricsPoint, StreamMetrics
 from streamgp.streaming.mixture import Mixture
 from streamgp.streaming.model import StreamModel
 from streamgp.streaming.one_vs_rest import OneVsRest
+from streamgp.streaming.outliers import Outliers
 from streamgp.streaming.points import Usage
 from streamgp.streaming.reach import Reach
 from streamgp.streaming.refitting import RefitReport
@@ -39,6 +40,7 @@ STORED = (
     MetricsPoint,
     Mixture,
     OneVsRest,
+    Outliers,
     Preprocessing,
     Reach,
     RefitReport,
@@ -65,6 +67,12 @@ def _add_reach(fields: Fields) -> Fields:
     return {**fields, "reach": Reach(units.lower, units.upper)}
 
 
+def _add_outliers(fields: Fields) -> Fields:
+    """Version 1 of the mixture knew of no outliers; the next refit looks for them."""
+    return {**fields, "outliers": Outliers.none(*fields["squared_errors"].shape[1:])}
+
+
+register(Mixture, version=2, migrations={1: _add_outliers})
 register(Rows, version=2, migrations={1: _rename_totals})
 register(StreamModel, version=2, migrations={1: _add_reach})
 for _cls in STORED:

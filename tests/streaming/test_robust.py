@@ -1,0 +1,64 @@
+from functools import partial
+
+import torch
+
+from streamgp.streaming.hyperparameters import default_kernel, learn_hyperparameters
+from streamgp.streaming.robust import learn_robustly
+
+NOISE = 0.1
+
+
+def _rows(num_rows=150):
+    draw = torch.Generator().manual_seed(0)
+    X = torch.rand(num_rows, 2, generator=draw, dtype=torch.float64).mul(4.0).sub(2.0)
+    noise = NOISE * torch.randn(num_rows, generator=draw, dtype=torch.float64)
+    return X, (torch.sin(2.0 * X[:, 0]) + 0.5 * X[:, 1] + noise).unsqueeze(0), draw
+
+
+def _search(X):
+    return partial(
+        learn_hyperparameters,
+        kernel=default_kernel(X.shape[-1]),
+        before=None,
+        noise_variance=None,
+        num_inducing=30,
+        seed=0,
+    )
+
+
+def test_outliers_are_found_and_leave_the_noise_as_it_is():
+    X, Y, draw = _rows()
+    Y[:, ::25] += 8.0 * torch.randn(1, 6, generator=draw, dtype=torch.float64).sign()
+    found = learn_robustly(X, Y, _search(X))
+    assert found.share == 6 / 150
+    assert 30.0 < found.variance < 100.0
+    assert 0.5 * NOISE**2 < found.learned.noise_variance < 2.0 * NOISE**2
+    assert learn_robustly(X, Y, _search(X)).learned.noise_variance < 0.01 * _search(X)(X, Y)[0].noise_variance
+
+
+def test_without_outliers_it_is_the_plain_fit():
+    X, Y, _ = _rows()
+    found = learn_robustly(X, Y, _search(X))
+    plain, _ = _search(X)(X, Y - Y.mean())
+    assert found.share == 0.0
+    assert found.learned.bound == plain.bound
+
+
+def test_rows_that_their_inputs_explain_are_none():
+    X, Y, _ = _rows()
+    is_rare = torch.arange(150) % 25 == 0
+    X = torch.cat([X, is_rare.double().unsqueeze(-1).sub(0.04).div(0.2)], -1)
+    assert learn_robustly(X, Y + 8.0 * is_rare, _search(X)).share == 0.0
+
+
+def test_far_rows_that_are_too_many_are_no_outliers():
+    X, Y, _ = _rows()
+    Y[:, ::3] += 20.0
+    assert learn_robustly(X, Y, _search(X)).share == 0.0
+
+
+def test_a_row_is_far_for_all_outputs_if_it_is_for_one():
+    X, Y, _ = _rows()
+    Y = torch.cat([Y, -Y])
+    Y[1, 7] += 20.0
+    assert learn_robustly(X, Y, _search(X)).share == 1 / 150
