@@ -104,3 +104,15 @@ def test_a_refit_does_not_take_what_came_before_a_change_for_noise():
     assert [each.num_seen for each in model.refits_] == [400, 800]
     before, after = errors[700:800].mean(), errors[810:].mean()
     assert after < 1.5 * before
+
+
+def test_levels_of_rare_counts_stay_where_counts_are():
+    draw = torch.Generator().manual_seed(2)
+    X = torch.rand(90, 3, generator=draw, dtype=torch.float64)
+    y = torch.poisson((X[:, 0] - 3.0).exp(), generator=draw)
+    learner, largest = StreamLearner(StreamSettings("poisson", num_inducing=10)), 0.0
+    for index in range(90):
+        if index:
+            largest = max(largest, float(learner.predict(X[index : index + 1]).mean))
+        learner, _ = learner.learn(X[index : index + 1], y[index : index + 1])
+    assert largest < 3.0

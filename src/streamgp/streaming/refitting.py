@@ -41,6 +41,8 @@ _MARGIN_OF_REALS, _MARGIN = 1.0, 0.5
 _MOST_NOISE, _NUM_EXPECTED = 2.0, 100
 # Hyperparameters are learned from as many of the latest rows as the experts' half-lives say, but at least these.
 _LEAST_WINDOW = 200
+# Where counts are rare an observation says so little that a level compared with it could go anywhere in a few rows.
+_MOST_LEVEL_NOISE = 1.0
 _FIT_ITERATIONS = 30
 
 
@@ -310,4 +312,5 @@ def _level_noise(learned: _Learned, rows: Rows) -> float:
     _, curvature = likelihood_of(likelihood, rows.total_count).expected_derivatives(
         mean, torch.ones_like(mean), rows.targets
     )
-    return 1.0 / max(float(-curvature.mean()), 1e-3)
+    found = 1.0 / max(float(-curvature.mean()), 1e-3)
+    return found if likelihood.outcome_kind == "class" else min(found, _MOST_LEVEL_NOISE)
