@@ -1,5 +1,4 @@
 import math
-from dataclasses import replace
 
 import pytest
 import torch
@@ -76,31 +75,6 @@ def test_an_expert_that_forgets_nothing_is_the_exact_gp_where_the_points_are_the
     exact = exact_gp(_kernel(), ZeroMean(), X, Y[0], 0.1 * torch.eye(len(X), dtype=torch.float64), W)
     assert_close(seen.mean[0, 0], exact.mean, **approximation(1e-6, "jitter"))
     assert_close(seen.variance[0, 0], exact.covariance.diagonal(), **approximation(1e-6, "jitter"))
-
-
-def test_a_belief_carried_to_its_own_kernel_and_points_stays(rng):
-    bank, X, Y, noise = _problem(rng, m=10)
-    learned = bank.learn(bank.see(X), Y, noise)
-    carried = learned.carried(bank)
-    # The jitter of a point is noise of its own, so the same point is another one by that much.
-    assert_close(carried.see(X).mean, learned.see(X).mean, **approximation(1e-6, "jitter"))
-    assert_close(carried.see(X).variance, learned.see(X).variance, **approximation(1e-6, "jitter"))
-
-
-def test_a_belief_carried_to_another_constant_is_that_which_had_it_from_the_start(rng):
-    bank, X, Y, noise = _problem(rng, experts=Experts((Expert(), Expert(slope=1.0), Expert(amplitude=4.0))))
-    bank = Bank.from_prior(bank.experts, _kernel(), X, constant=bank.constant, level_noise=0.1)
-    other = replace(bank, constant=torch.tensor([0.7, -2.0], dtype=torch.float64))
-    carried, fresh = bank.absorb(bank.see(X), Y, noise).carried(other), other.absorb(other.see(X), Y, noise)
-    assert_close(carried.see(X).mean, fresh.see(X).mean, **approximation(1e-6, "jitter"))
-    assert_close(carried.see(X).variance, fresh.see(X).variance, **approximation(1e-6, "jitter"))
-
-
-def test_a_level_makes_up_for_another_constant(rng):
-    bank, X, Y, noise = _problem(rng, m=10, experts=Experts((Expert(level_gain=0.5), Expert(30.0, level_gain=0.1))))
-    learned = bank.learn(bank.see(X), Y, noise)
-    carried = learned.carried(replace(bank, constant=torch.tensor([0.7, -2.0], dtype=torch.float64)))
-    assert_close(carried.see(X).mean, learned.see(X).mean, **approximation(1e-6, "jitter"))
 
 
 def test_without_rows_half_of_what_is_known_is_lost_after_a_half_life(rng):

@@ -7,6 +7,7 @@ from torch.testing import assert_close
 from streamgp.errors import OptionError, ShapeError, SupportError, UnsupportedError, ValueRangeError
 from streamgp.likelihoods import Gaussian
 from streamgp.streaming import StreamLearner, StreamSettings
+from streamgp.streaming.carrying import carry
 from streamgp.streaming.model import StreamModel
 from streamgp.testing.reference import exact_gp
 from streamgp.testing.tolerances import approximation, regression_condition, rounding
@@ -64,7 +65,7 @@ def test_anchor_and_buffer_together_hold_the_belief(rng):
     learner, _ = _stream(StreamLearner(settings), X, y, 5)
     assert learner.anchor is not None
     assert learner.buffer.num_rows < 20
-    bank = learner.anchor.carried(learner.model.bank)
+    bank = carry(learner.anchor, learner.model.bank)
     noise = torch.full((1, 1, 1), 0.04, dtype=torch.float64)
     rows = learner.model.units.rows(learner.buffer)
     for start in range(0, rows.num_rows, 5):

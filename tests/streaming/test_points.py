@@ -7,6 +7,7 @@ from torch.testing import assert_close
 import streamgp as sg
 from streamgp.streaming import StreamLearner, StreamSettings
 from streamgp.streaming.bank import Bank
+from streamgp.streaming.carrying import carry
 from streamgp.streaming.experts import Expert, Experts
 from streamgp.streaming.points import Usage, follow
 from streamgp.testing.tolerances import approximation, rounding
@@ -44,7 +45,7 @@ def test_an_exchange_equals_carrying_the_belief_to_the_new_points(rng):
         bank.experts, bank.process.prior.kernel, torch.cat([bank.inducing_points[stays], x]),
         constant=bank.constant, level_noise=bank.level_noise,
     )  # fmt: skip
-    carried = bank.carried(there)
+    carried = carry(bank, there)
     assert_close(exchanged.see(X).mean, carried.see(X).mean, **approximation(1e-6, "jitter"))
     assert_close(exchanged.see(X).variance, carried.see(X).variance, **approximation(1e-6, "jitter"))
 

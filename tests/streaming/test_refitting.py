@@ -8,7 +8,7 @@ from gpytorch.kernels import RBFKernel, ScaleKernel
 
 import streamgp as sg
 from streamgp.errors import NumericalError
-from streamgp.streaming import StreamLearner, StreamSettings, refitting
+from streamgp.streaming import StreamLearner, StreamSettings, fitting
 from streamgp.streaming.refitting import relearn
 from streamgp.streaming.rows import Rows
 
@@ -25,7 +25,7 @@ def test_hyperparameters_that_cannot_be_learned_stay_as_they_were(rng, monkeypat
 
     rows, settings = _rows(rng, 40), StreamSettings(num_inducing=8)
     before = relearn(rows, settings, before=None).model
-    monkeypatch.setattr(refitting, "learn_hyperparameters", fail)
+    monkeypatch.setattr(fitting, "learn_hyperparameters", fail)
     after = relearn(rows, settings, before=before).model
     assert after.hyperparameters.kernel is before.hyperparameters.kernel
     assert after.bank.level_noise == before.bank.level_noise
@@ -47,7 +47,7 @@ def test_hyperparameters_are_learned_from_the_rows_that_believed_half_lives_reac
 
     rows, settings = _rows(rng, 500), StreamSettings(num_inducing=125)
     model = relearn(rows.part(0, 60), settings, before=None).model
-    monkeypatch.setattr(refitting, "learn_hyperparameters", learn)
+    monkeypatch.setattr(fitting, "learn_hyperparameters", learn)
     e = len(model.mixture.log_weights)
     for best in (0, 4):  # forgets nothing, half-life of 20 rows
         log_weights = torch.full((e,), -20.0, dtype=torch.float64)
@@ -104,15 +104,3 @@ def test_a_refit_does_not_take_what_came_before_a_change_for_noise():
     assert [each.num_seen for each in model.refits_] == [400, 800]
     before, after = errors[700:800].mean(), errors[810:].mean()
     assert after < 1.5 * before
-
-
-def test_levels_of_rare_counts_stay_where_counts_are():
-    draw = torch.Generator().manual_seed(2)
-    X = torch.rand(90, 3, generator=draw, dtype=torch.float64)
-    y = torch.poisson((X[:, 0] - 3.0).exp(), generator=draw)
-    learner, largest = StreamLearner(StreamSettings("poisson", num_inducing=10)), 0.0
-    for index in range(90):
-        if index:
-            largest = max(largest, float(learner.predict(X[index : index + 1]).mean))
-        learner, _ = learner.learn(X[index : index + 1], y[index : index + 1])
-    assert largest < 3.0

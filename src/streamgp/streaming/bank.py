@@ -1,9 +1,7 @@
 """Beliefs of several experts about the same function, learned side by side as a batch."""
 
-import math
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import NamedTuple, final
 
 import numpy as np
@@ -14,7 +12,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.gp import Prior, SparseProcess
-from streamgp.linalg import cholesky, solve_lower, solve_vector, symmetric_eigen
+from streamgp.linalg import cholesky, solve_lower, solve_vector
+from streamgp.streaming.aging import Aging, Scales
 from streamgp.streaming.experts import Experts
 from streamgp.streaming.features import KernelColumn, RowFeatures
 
@@ -229,7 +228,11 @@ class Bank:
 
     def _aged_in_place(self, num_rows: int) -> "Bank":
         """The same with a mean and a covariance that nobody else holds."""
-        aging = self._scales.aging if num_rows == 1 else self._aging(num_rows)
+        aging = (
+            self._scales.aging
+            if num_rows == 1
+            else Aging.over(num_rows, self.experts, self.mean.shape[-1], level_noise=self.level_noise)
+        )
         mean, S = self.mean.numpy(), self.covariance.numpy()
         mean *= aging.root
         for first, last in aging.forgetting:
@@ -281,47 +284,6 @@ class Bank:
         T = torch.block_diag(T, torch.eye(self.mean.shape[-1] - len(T), dtype=T.dtype))
         return replace(self, mean=self.mean @ T.mT, covariance=T @ self.covariance @ T.mT, basis=None, num_exchanged=0)
 
-    def carried(self, other: "Bank") -> "Bank":
-        r"""This belief under the kernel and at the inducing points of another.
-
-        A belief is its prior times a site, $\Lambda = S^{-1} - E$, $\lambda = S^{-1} m$ in the state, with $E = 1$ but
-        for the level, which has no prior left: it walks at random. The part for the inducing values moves with
-        $T = L^{-1} k_\theta(Z, Z') L'^{-\top}$, the rest stays:
-
-        $$
-        \Lambda \leftarrow T \Lambda T^\top, \qquad \lambda \leftarrow T (\lambda + \Lambda \eta) ,
-        $$
-
-        where $\eta$ makes up in the state for the change of the constant, so that the function stays where it is. As no
-        state is wider than its prior, $\Lambda$ is positive, whatever the kernels.
-        """
-        Z, Z_old = other.inducing_points, self.inducing_points
-        K = other.process.prior.covariance(Z_old, Z)
-        T = other.whitening @ (self.whitening @ K).mT
-        T = torch.block_diag(T, torch.eye(Z.shape[-1] + 1, dtype=T.dtype))
-        L, _ = cholesky(self.covariance, name="the covariance of the carried state")
-        half = solve_lower(L, torch.eye(L.shape[-1], dtype=T.dtype).expand_as(L))
-        site = half.mT @ half - _without_level(L.shape[-1])
-        pull = half.mT @ (half @ self.mean.unsqueeze(-1)) + site @ self._shift(other.constant).unsqueeze(-1)
-        pull = T @ pull
-        values, vectors = symmetric_eigen(T @ site @ T.mT, name="the site of the carried state")
-        precision = _without_level(len(T)) + (vectors * values.clamp_min(0.0).unsqueeze(-2)) @ vectors.mT
-        L_P, _ = cholesky(precision, name="the precision of the carried state")
-        root = solve_lower(L_P, torch.eye(len(T), dtype=T.dtype).expand_as(L_P))
-        mean = (root.mT @ (root @ pull)).squeeze(-1)
-        return other.with_belief(mean, root.mT @ root)
-
-    def _shift(self, constant: Float[Tensor, " c"]) -> Float[Tensor, "e c k"]:
-        """By how much the state moves where another constant is subtracted: the level, or else the inducing values."""
-        change = self.constant - constant
-        shift = torch.zeros_like(self.mean)
-        shift[..., -1] = self.experts.has_level[:, None] * change
-        is_function = (self.experts.has_level == 0.0) & (self.experts.amplitudes > 0.0)
-        inverse_roots = torch.where(is_function, self.experts.amplitudes, math.inf).rsqrt()
-        ones = self.whitening.sum(-1)
-        shift[..., : self.num_inducing] = inverse_roots[:, None, None] * change.unsqueeze(-1) * ones
-        return shift
-
     def __getstate__(self) -> dict[str, object]:
         """What copies and pickles hold: not what was derived from the rest."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
@@ -343,55 +305,5 @@ class Bank:
         return other
 
     @cached_property
-    def _scales(self) -> "_Scales":
-        e, (m, d) = self.experts, self.inducing_points.shape
-        each = torch.stack([e.amplitudes.sqrt(), e.slopes, e.has_level], -1)
-        loadings = each.repeat_interleave(torch.tensor([m, d, 1]), -1)
-        return _Scales(loadings[:, None, :, None].numpy(), e.amplitudes[:, None, None].numpy(), self._aging(1))
-
-    def _aging(self, num_rows: int) -> "_Aging":
-        """What happens to states while time goes on by some rows."""
-        kept = self.experts.remembered(num_rows)[:, None, None].expand(-1, 1, self.mean.shape[-1]).clone()
-        kept[..., -1] = 1.0
-        steps = 1.0 - kept
-        steps[..., -1] = (num_rows * self.level_noise * self.experts.level_steps).unsqueeze(-1)
-        root = kept.sqrt().numpy()
-        is_forgetting = [False, *(self.experts.half_lives < math.inf).tolist(), False]
-        edges = [index for index, (one, two) in enumerate(pairwise(is_forgetting)) if one != two]
-        runs = tuple(zip(edges[::2], edges[1::2], strict=True))
-        return _Aging(root, root[..., None] * root[..., None, :], runs, steps.numpy())
-
-
-class _Scales(NamedTuple):
-    """What of the experts enters into each row, laid out for a state of some size.
-
-    Attributes:
-        loadings: What features, inputs and the level are multiplied with `(e, 1, k, 1)`.
-        amplitudes: What prior variances are multiplied with `(e, 1, 1)`.
-        aging: What happens to states while time goes on by one row.
-    """
-
-    loadings: np.ndarray
-    amplitudes: np.ndarray
-    aging: "_Aging"
-
-
-class _Aging(NamedTuple):
-    """What happens to states while time goes on.
-
-    Attributes:
-        root: What they are multiplied with `(e, 1, k)`.
-        products: What their covariances are multiplied with `(e, 1, k, k)`.
-        forgetting: Experts for which that is not one, as runs from a first to before a last.
-        steps: The variance that they gain `(e, 1, k)`.
-    """
-
-    root: np.ndarray
-    products: np.ndarray
-    forgetting: tuple[tuple[int, int], ...]
-    steps: np.ndarray
-
-
-def _without_level(size: int) -> Float[Tensor, "k k"]:
-    """The identity, but for the last entry."""
-    return torch.diag(torch.cat([torch.ones(size - 1, dtype=torch.float64), torch.zeros(1, dtype=torch.float64)]))
+    def _scales(self) -> Scales:
+        return Scales.of(self.experts, *self.inducing_points.shape, level_noise=self.level_noise)

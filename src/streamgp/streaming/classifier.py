@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from streamgp.errors import DTypeError, ValueRangeError
 from streamgp.likelihoods import Bernoulli
-from streamgp.streaming.estimator import AbstractStreamingEstimator, Batch, EstimatorState, generator_of
+from streamgp.streaming.batches import Batch
+from streamgp.streaming.estimator import AbstractStreamingEstimator, EstimatorState, generator_of
 from streamgp.streaming.merging import merge_classes
 from streamgp.streaming.model import StreamModel
 from streamgp.streaming.one_vs_rest import OneVsRest, PredictedLabels, unseen_probability

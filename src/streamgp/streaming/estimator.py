@@ -7,20 +7,21 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any, Generic, NamedTuple, TypeVar, final
+from typing import Any, Generic, TypeVar, final
 
 import numpy as np
 import torch
 from gpytorch.kernels import Kernel
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from streamgp.display import html_table
-from streamgp.errors import DTypeError, ShapeError, StreamGPWarning, ValueRangeError
+from streamgp.errors import DTypeError, StreamGPWarning
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.sites import SiteRule
 from streamgp.storage import save
+from streamgp.streaming.batches import Batch, read_batch, read_matrix
 from streamgp.streaming.drift import DriftWatch
 from streamgp.streaming.experts import Expert
 from streamgp.streaming.learner import StreamLearner
@@ -32,31 +33,12 @@ from streamgp.streaming.report import ScoreReport
 from streamgp.streaming.scoring import ClassScore, ValueScore
 from streamgp.streaming.settings import SITE_TOLERANCE, StreamSettings
 
-__all__ = ["AbstractStreamingEstimator", "Batch", "EstimatorState", "Learner", "generator_of", "read_total_count"]
+__all__ = ["AbstractStreamingEstimator", "EstimatorState", "Learner", "generator_of"]
 
 # With a drift detector, rows that are predicted, tested and learned together.
 _MOST_ROWS_TESTED = 64
 
 Learner = TypeVar("Learner", StreamLearner, OneVsRest)
-
-
-class Batch(NamedTuple):
-    """Rows that a user gave, checked.
-
-    Attributes:
-        inputs: Inputs, of double precision.
-        targets: Targets or labels.
-        total_count: Numbers of trials of binomial targets; None for others.
-    """
-
-    inputs: np.ndarray
-    targets: np.ndarray
-    total_count: np.ndarray | None = None
-
-    def take(self, rows: slice | np.ndarray) -> "Batch":
-        """Some of the rows."""
-        total_count = None if self.total_count is None else self.total_count[rows]
-        return Batch(self.inputs[rows], self.targets[rows], total_count)
 
 
 @final
@@ -346,29 +328,11 @@ class AbstractStreamingEstimator(BaseEstimator, ABC, Generic[Learner]):
     def _read_inputs(self, X: Any) -> torch.Tensor:
         """Check inputs to predict at."""
         check_is_fitted(self, "state_")
-        with _our_errors():
-            return _to_tensor(validate_data(self, X, reset=False, dtype=np.float64))
+        return read_matrix(self, X)
 
     def _read_rows(self, X: Any, y: Any, *, reset: bool, is_numeric: bool) -> Batch:
         """Check inputs and targets to learn from, or to compare with."""
-        with _our_errors():
-            X, y = validate_data(
-                self, X, y, reset=reset, dtype=np.float64, y_numeric=is_numeric, multi_output=is_numeric
-            )
-        return Batch(np.require(X, requirements=["C", "W"]), y)
-
-
-def read_total_count(total_count: Any, num_rows: int) -> np.ndarray | None:
-    """Numbers of trials as an array with one for each row; None if there are none."""
-    if total_count is None:
-        return None
-    counts = np.asarray(total_count, dtype=np.float64)
-    if counts.shape not in ((), (num_rows,)):
-        raise ShapeError(
-            f"total_count must be a number or have shape ({num_rows},), one for each row of X, but has shape "
-            f"{counts.shape}."
-        )
-    return np.array(np.broadcast_to(counts, num_rows))
+        return read_batch(self, X, y, reset=reset, is_numeric=is_numeric)
 
 
 def generator_of(random_state: Any) -> torch.Generator:
@@ -386,18 +350,3 @@ def _is_same(value: Any, default: Any) -> bool:
 def _plain(value: Any) -> Any:
     """Python's own number for one of NumPy, as grids of options hold."""
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _to_tensor(X: np.ndarray) -> torch.Tensor:
-    return torch.from_numpy(np.require(X, requirements=["C", "W"]))
-
-
-@contextmanager
-def _our_errors() -> Iterator[None]:
-    """Turn what scikit-learn raises about data into the errors of this library, which are of the same kinds."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueRangeError(str(error)) from error
-    except TypeError as error:
-        raise DTypeError(str(error)) from error

@@ -14,6 +14,7 @@ from streamgp.conditioning.merging import check_same_prior
 from streamgp.errors import OptionError, StreamGPWarning
 from streamgp.linalg import cholesky, pivoted_cholesky, solve_lower, solve_vector
 from streamgp.streaming.bank import Bank
+from streamgp.streaming.carrying import carry
 from streamgp.streaming.learner import StreamLearner
 from streamgp.streaming.mixture import Mixture
 from streamgp.streaming.model import StreamModel
@@ -153,7 +154,7 @@ def _at_common_points(banks: list[Bank], shared: list[Bank]) -> tuple[list[Bank]
         StreamGPWarning,
         stacklevel=5,
     )
-    return [bank.carried(common) for bank in banks], [bank.carried(common) for bank in shared]
+    return [carry(bank, common) for bank in banks], [carry(bank, common) for bank in shared]
 
 
 def _merge_banks(banks: Sequence[Bank], shared: Sequence[Bank]) -> Bank:

@@ -11,13 +11,8 @@ from sklearn.metrics import r2_score
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from streamgp.streaming.estimator import (
-    AbstractStreamingEstimator,
-    Batch,
-    EstimatorState,
-    generator_of,
-    read_total_count,
-)
+from streamgp.streaming.batches import Batch, read_total_count
+from streamgp.streaming.estimator import AbstractStreamingEstimator, EstimatorState, generator_of
 from streamgp.streaming.learner import Predicted, StreamLearner
 from streamgp.streaming.merging import merge_learners
 from streamgp.streaming.model import StreamModel

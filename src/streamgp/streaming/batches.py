@@ -1,0 +1,81 @@
+"""Rows that users give to estimators, checked as scikit-learn does."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from streamgp.errors import DTypeError, ShapeError, ValueRangeError
+
+__all__ = ["Batch", "read_batch", "read_matrix", "read_total_count"]
+
+
+class Batch(NamedTuple):
+    """Rows that a user gave, checked.
+
+    Attributes:
+        inputs: Inputs, of double precision.
+        targets: Targets or labels.
+        total_count: Numbers of trials of binomial targets; None for others.
+    """
+
+    inputs: np.ndarray
+    targets: np.ndarray
+    total_count: np.ndarray | None = None
+
+    def take(self, rows: slice | np.ndarray) -> "Batch":
+        """Some of the rows."""
+        total_count = None if self.total_count is None else self.total_count[rows]
+        return Batch(self.inputs[rows], self.targets[rows], total_count)
+
+
+def read_matrix(estimator: BaseEstimator, X: Any) -> torch.Tensor:
+    """Inputs to predict at, for an estimator that knows its columns."""
+    with _our_errors():
+        X = validate_data(estimator, X, reset=False, dtype=np.float64)
+    return torch.from_numpy(np.require(X, requirements=["C", "W"]))
+
+
+def read_batch(estimator: BaseEstimator, X: Any, y: Any, *, reset: bool, is_numeric: bool) -> Batch:
+    """Inputs and targets to learn from, or to compare with.
+
+    Args:
+        estimator: What learns.
+        X: Inputs.
+        y: Targets or labels.
+        reset: Whether these are its first rows, whose columns it is to know.
+        is_numeric: Whether targets are numbers.
+    """
+    with _our_errors():
+        X, y = validate_data(
+            estimator, X, y, reset=reset, dtype=np.float64, y_numeric=is_numeric, multi_output=is_numeric
+        )
+    return Batch(np.require(X, requirements=["C", "W"]), y)
+
+
+def read_total_count(total_count: Any, num_rows: int) -> np.ndarray | None:
+    """Numbers of trials as an array with one for each row; None if there are none."""
+    if total_count is None:
+        return None
+    counts = np.asarray(total_count, dtype=np.float64)
+    if counts.shape not in ((), (num_rows,)):
+        raise ShapeError(
+            f"total_count must be a number or have shape ({num_rows},), one for each row of X, but has shape "
+            f"{counts.shape}."
+        )
+    return np.array(np.broadcast_to(counts, num_rows))
+
+
+@contextmanager
+def _our_errors() -> Iterator[None]:
+    """Turn what scikit-learn raises about data into the errors of this library, which are of the same kinds."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueRangeError(str(error)) from error
+    except TypeError as error:
+        raise DTypeError(str(error)) from error

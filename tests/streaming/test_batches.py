@@ -1,0 +1,39 @@
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+
+from streamgp.errors import ShapeError, ValueRangeError
+from streamgp.streaming.batches import Batch, read_batch, read_matrix, read_total_count
+
+
+class AnyEstimator(BaseEstimator):
+    pass
+
+
+def test_parts_of_a_batch_keep_their_numbers_of_trials():
+    batch = Batch(np.arange(6.0).reshape(3, 2), np.arange(3), np.array([5.0, 6.0, 7.0]))
+    part = batch.take(slice(1, 3))
+    assert part.inputs.tolist() == [[2.0, 3.0], [4.0, 5.0]]
+    assert part.total_count.tolist() == [6.0, 7.0]
+    assert batch._replace(total_count=None).take(np.array([0])).total_count is None
+
+
+def test_rows_are_checked_with_our_errors():
+    estimator = AnyEstimator()
+    batch = read_batch(estimator, [[1, 2], [3, 4]], [1, 2], reset=True, is_numeric=True)
+    assert batch.inputs.dtype == np.float64
+    with pytest.raises(ValueRangeError, match="NaN"):
+        read_batch(estimator, [[np.nan, 1.0]], [1.0], reset=False, is_numeric=True)
+    with pytest.raises(ValueRangeError, match="3 features"):
+        read_matrix(estimator, [[1.0, 2.0, 3.0]])
+
+
+@pytest.mark.parametrize("total_count", [4, [4, 4, 4]])
+def test_one_number_of_trials_is_that_of_all_rows(total_count):
+    assert read_total_count(total_count, 3).tolist() == [4.0, 4.0, 4.0]
+    assert read_total_count(None, 3) is None
+
+
+def test_numbers_of_trials_that_do_not_fit_are_refused():
+    with pytest.raises(ShapeError, match=r"\(3,\)"):
+        read_total_count([4, 4], 3)
