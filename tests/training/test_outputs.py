@@ -12,7 +12,7 @@ from streamgp.errors import DTypeError, OptionError, ShapeError, UnsupportedErro
 from streamgp.likelihoods import Bernoulli, Gaussian, Poisson
 from streamgp.testing.tolerances import approximation, evidence_jitter, prediction_jitter, within
 from streamgp.training import Minibatches
-from streamgp.training.outcomes import Units, fill_gaps, read_likelihoods
+from streamgp.training.outcomes import OutputUnits, fill_gaps, read_likelihoods
 from streamgp.training.output_model import OutputModel
 from streamgp.training.outputs import _problem, _prototype
 
@@ -98,7 +98,7 @@ LIKELIHOODS = [None, "poisson", Bernoulli()]
 def test_at_optimal_sites_the_bound_of_gaussian_outcomes_is_the_collapsed_one(rng):
     X, Y = data(rng, n=10)
     given = read_likelihoods(None, Y)
-    units, prototype = Units.of(Y, given), _prototype(None, X)
+    units, prototype = OutputUnits.of(Y, given), _prototype(None, X)
     problem = _problem(X, units.scaled(Y), prototype, 6)
     likelihoods = units.scaled_likelihoods(given)
     model = OutputModel(prototype, problem, outputs="lmc", num_latents=5, likelihoods=likelihoods)

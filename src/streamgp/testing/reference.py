@@ -33,7 +33,7 @@ from streamgp.testing.high_precision import (
 )
 
 __all__ = [
-    "Moments",
+    "ReferenceMoments",
     "assert_predicts",
     "assert_within",
     "condition_dense",
@@ -51,7 +51,7 @@ Array = NDArray[Any]
 _NUM_UNITS = 4.0
 
 
-class Moments(NamedTuple):
+class ReferenceMoments(NamedTuple):
     """Mean and covariance at the test inputs, and how much each of their entries magnifies relative errors."""
 
     mean: Tensor
@@ -64,13 +64,13 @@ class Moments(NamedTuple):
         """The diagonal of the covariance."""
         return self.covariance.diagonal(dim1=-2, dim2=-1)
 
-    def limits(self, dtype: torch.dtype) -> "Moments":
+    def limits(self, dtype: torch.dtype) -> "ReferenceMoments":
         """How far mean and covariance may be off in a dtype: their conditions times its rounding."""
         unit = _NUM_UNITS * torch.finfo(dtype).eps
         return self._replace(mean=unit * self.mean_condition, covariance=unit * self.covariance_condition)
 
 
-def assert_predicts(prediction: Prediction, expected: Moments, *, offset: Tensor | float = 0.0) -> None:
+def assert_predicts(prediction: Prediction, expected: ReferenceMoments, *, offset: Tensor | float = 0.0) -> None:
     """Assert that a prediction agrees with a reference, entry by entry, within the rounding of its dtype.
 
     Args:
@@ -92,7 +92,7 @@ def assert_within(error: Tensor, limit: Tensor, name: str) -> None:
     )
 
 
-def predict_dense(gp: SparseGP, W: Tensor, *, is_derived: bool = False) -> Moments:
+def predict_dense(gp: SparseGP, W: Tensor, *, is_derived: bool = False) -> ReferenceMoments:
     """The sparse posterior by its definition, integrating over the inducing values.
 
     Args:
@@ -103,12 +103,12 @@ def predict_dense(gp: SparseGP, W: Tensor, *, is_derived: bool = False) -> Momen
     return _moments(_sparse(gp, _array(W), is_derived=is_derived))
 
 
-def condition_dense(gp: SparseGP, X: Tensor, y: Tensor, noise_covariance: Tensor, W: Tensor) -> Moments:
+def condition_dense(gp: SparseGP, X: Tensor, y: Tensor, noise_covariance: Tensor, W: Tensor) -> ReferenceMoments:
     """Gaussian conditioning of the joint distribution of observations and test values."""
     return _moments(_condition(_sparse(gp, _join(W, X)), _array(y), _array(noise_covariance)))
 
 
-def condition_pseudo_data(gp: SparseGP, X: Tensor, y: Tensor, noise_covariance: Tensor, W: Tensor) -> Moments:
+def condition_pseudo_data(gp: SparseGP, X: Tensor, y: Tensor, noise_covariance: Tensor, W: Tensor) -> ReferenceMoments:
     r"""The paper's route: an exact GP on pseudo-data at the inducing points and the new observations.
 
     $\hat\Sigma = (S^{-1} - K^{-1})^{-1}$ and $\hat y = \mu(Z) + \hat\Sigma S^{-1} (m - \mu(Z))$, so it needs a
@@ -137,14 +137,14 @@ def condition_pseudo_data(gp: SparseGP, X: Tensor, y: Tensor, noise_covariance: 
     )
 
 
-def exact_gp(kernel: Kernel, mean: Mean, X: Tensor, y: Tensor, noise_covariance: Tensor, W: Tensor) -> Moments:
+def exact_gp(kernel: Kernel, mean: Mean, X: Tensor, y: Tensor, noise_covariance: Tensor, W: Tensor) -> ReferenceMoments:
     """Exact GP regression."""
     return _moments(_condition(_prior(kernel, mean, _join(W, X)), _array(y), _array(noise_covariance)))
 
 
 def sgpr(
     kernel: Kernel, mean: Mean, Z: Tensor, X: Tensor, y: Tensor, noise_covariance: Tensor, W: Tensor, *, jitter: float
-) -> Moments:
+) -> ReferenceMoments:
     r"""Titsias' sparse regression: the belief $\bar S = (I + \phi \Sigma^{-1} \phi^\top)^{-1}$ of whitened values."""
     features = _features(_prior(kernel, mean, _join(Z, W, X)), Z.shape[-2], jitter)
     n = X.shape[-2]
@@ -171,7 +171,7 @@ def condition_precisely(
     *,
     mode: str = "condition",
     decay: float = 1.0,
-) -> Moments:
+) -> ReferenceMoments:
     """A sparse GP after observations, in sixty digits, without leading axes.
 
     Args:
@@ -243,7 +243,7 @@ class _Joint:
 
 @final
 @dataclass(frozen=True)
-class _Features:
+class _ReferenceFeatures:
     r"""Features $\phi(x) = L^{-1} k(Z, x)$ at inputs, with $L L^\top = k(Z, Z) + jI$, and what they magnify.
 
     To first order, a change $\delta K$ of the kernel matrix changes $L$ by $L$ times the lower half of
@@ -265,7 +265,7 @@ def _prior(kernel: Kernel, mean: Mean, inputs: Array) -> _Joint:
     return _Joint(mu, K, np.abs(mu), _outer(spread, spread))
 
 
-def _features(joint: _Joint, m: int, jitter: Any) -> _Features:
+def _features(joint: _Joint, m: int, jitter: Any) -> _ReferenceFeatures:
     """The features of all inputs after the first `m`, which are the inducing points."""
     size = joint.covariance_condition
     L = cholesky(joint.covariance[..., :m, :m] + jitter * np.eye(m))
@@ -273,7 +273,7 @@ def _features(joint: _Joint, m: int, jitter: Any) -> _Features:
     half = np.tril(backward @ size[..., :m, :m] @ _t(backward)) + backward @ np.abs(L)
     phi = solve(L, joint.covariance[..., :m, m:])
     condition = half @ np.abs(phi) + backward @ size[..., :m, m:]
-    return _Features(joint.part(slice(m, None)), phi, condition, half)
+    return _ReferenceFeatures(joint.part(slice(m, None)), phi, condition, half)
 
 
 def _sparse(gp: SparseGP, inputs: Array, *, is_derived: bool = False) -> _Joint:
@@ -299,7 +299,7 @@ def _sparse(gp: SparseGP, inputs: Array, *, is_derived: bool = False) -> _Joint:
     return _belief(features, m, S, half + _t(half) + precision, _apply(features.half, pull) + pull)
 
 
-def _linear_features(gp: SparseGP, inputs: Array) -> _Features:
+def _linear_features(gp: SparseGP, inputs: Array) -> _ReferenceFeatures:
     """The features of linear functions with a constant, as `random_feature_gp` draws them, by their definition."""
     kernel: Any = gp.kernel
     linear, constant = kernel.kernels
@@ -307,10 +307,12 @@ def _linear_features(gp: SparseGP, inputs: Array) -> _Features:
     offset = np.broadcast_to(_array(constant.constant)[..., None], (*inputs.shape[:-1], 1))
     phi = _t(square_root(np.concatenate([scale + 0 * inputs, offset], axis=-1)))
     phi = phi * _t(np.concatenate([inputs, np.ones_like(offset)], axis=-1))
-    return _Features(_prior(gp.kernel, gp.mean, inputs), phi, np.abs(phi), np.zeros_like(phi @ _t(phi)))
+    return _ReferenceFeatures(_prior(gp.kernel, gp.mean, inputs), phi, np.abs(phi), np.zeros_like(phi @ _t(phi)))
 
 
-def _belief(features: _Features, m: Array, S: Array, precision_condition: Array, pull_condition: Array) -> _Joint:
+def _belief(
+    features: _ReferenceFeatures, m: Array, S: Array, precision_condition: Array, pull_condition: Array
+) -> _Joint:
     r"""The distribution that follows from a whitened belief $\mathcal N(\bar m, \bar S)$.
 
     The last two arguments are what the precision $\Lambda = \bar S^{-1} - I$ and the precision-weighted mean magnify:
@@ -352,8 +354,8 @@ def _condition(joint: _Joint, y: Array, noise: Array) -> _Joint:
     )
 
 
-def _moments(joint: _Joint) -> Moments:
-    return Moments(*(torch.from_numpy(np.ascontiguousarray(to_float(part))) for part in vars(joint).values()))
+def _moments(joint: _Joint) -> ReferenceMoments:
+    return ReferenceMoments(*(torch.from_numpy(np.ascontiguousarray(to_float(part))) for part in vars(joint).values()))
 
 
 def _join(*inputs: Tensor) -> Array:

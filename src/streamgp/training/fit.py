@@ -19,7 +19,7 @@ from streamgp.errors import DTypeError, OptionError, StreamGPWarning, Unsupporte
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.threads import few_threads
 from streamgp.training.batches import AbstractSource, read_source
-from streamgp.training.data import Rows, read_rows, to_dense
+from streamgp.training.data import CheckedRows, read_rows, to_dense
 from streamgp.training.minibatch import train_in_minibatches
 from streamgp.training.options import Minibatches, Options
 from streamgp.training.outputs import MultiOutputFit, fit_outputs
@@ -287,7 +287,7 @@ def _has_constants(likelihood: AbstractLikelihood | None) -> bool:
     return likelihood is not None and any(isinstance(v, Tensor) and v.dim() for v in vars(likelihood).values())
 
 
-def _fit_at_once(rows: Rows, request: Request, options: Options) -> FitResult:
+def _fit_at_once(rows: CheckedRows, request: Request, options: Options) -> FitResult:
     task, scaling, first = prepare(rows, request, options)
     dtype = rows.inputs.dtype
     trained, process = best_start(first, task, num_starts=request.num_starts, dtype=dtype)

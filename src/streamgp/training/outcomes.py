@@ -14,7 +14,7 @@ from streamgp.errors import OptionError, ShapeError, UnsupportedError, ValueRang
 from streamgp.likelihoods import AbstractLikelihood, Gaussian
 from streamgp.likelihoods.registry import read_likelihood
 
-__all__ = ["Units", "fill_gaps", "read_likelihoods", "read_outcomes"]
+__all__ = ["OutputUnits", "fill_gaps", "read_likelihoods", "read_outcomes"]
 
 # Noise to start with, relative to the variance of an output.
 _START_NOISE = 0.1
@@ -70,7 +70,7 @@ def _variance(y: Tensor) -> Tensor:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Units:
+class OutputUnits:
     """Units in which outputs are trained, and where their means start.
 
     Attributes:
@@ -86,7 +86,7 @@ class Units:
     spread: tuple[Tensor, Tensor]
 
     @classmethod
-    def of(cls, Y: Tensor, likelihoods: Sequence[AbstractLikelihood]) -> "Units":
+    def of(cls, Y: Tensor, likelihoods: Sequence[AbstractLikelihood]) -> "OutputUnits":
         """Units that suit outcomes."""
         center = Y.nanmean(0)
         scale = (Y - center).square().nanmean(0).sqrt()

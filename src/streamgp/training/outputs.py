@@ -27,7 +27,7 @@ from streamgp.storage import register, save
 from streamgp.threads import few_threads
 from streamgp.training.full_batch import FINAL_SITE_TOLERANCE, SITE_GAIN, SITE_ITERATIONS, SITE_TOLERANCE
 from streamgp.training.lbfgs import Ascent, maximize
-from streamgp.training.outcomes import Units, fill_gaps, read_likelihoods, read_outcomes
+from streamgp.training.outcomes import OutputUnits, fill_gaps, read_likelihoods, read_outcomes
 from streamgp.training.output_model import OutputModel, OutputProblem, spread_of
 from streamgp.training.result import FitInfo
 
@@ -145,20 +145,22 @@ def fit_outputs(
     o = outcomes.shape[-1]
     given = read_likelihoods(likelihood, outcomes)
     num_latents = _num_latents(outputs, rank, o)
-    units = Units.of(outcomes, given)
+    units = OutputUnits.of(outcomes, given)
     prototype = _prototype(kernel, inputs)
     problem = _problem(inputs, units.scaled(outcomes), prototype, check_count(num_inducing, "num_inducing"))
     model = OutputModel(
         prototype, problem, outputs=outputs, num_latents=num_latents, likelihoods=units.scaled_likelihoods(given)
     )
-    search = _Search(check_count(max_iterations, "max_iterations"), check_positive(tolerance, "tolerance"), callback)
+    search = _ClimbOptions(
+        check_count(max_iterations, "max_iterations"), check_positive(tolerance, "tolerance"), callback
+    )
     with few_threads():
         filled = fill_gaps(inputs / spread_of(inputs), units.standard(outcomes))
         ascent = _climb(model, model.start(filled, units.mean), units.mean, search)
         return _finish(model, ascent, X=X, units=units, outcomes=outcomes, began=began)
 
 
-class _Search(NamedTuple):
+class _ClimbOptions(NamedTuple):
     """Options of training."""
 
     max_iterations: int
@@ -166,7 +168,7 @@ class _Search(NamedTuple):
     callback: Callable[[float], None] | None
 
 
-def _climb(model: OutputModel, x: Tensor, mean: Tensor, search: _Search) -> Ascent:
+def _climb(model: OutputModel, x: Tensor, mean: Tensor, search: _ClimbOptions) -> Ascent:
     """Maximize the bound; where an output is not Gaussian, with sites that are found anew after some iterations."""
     options: dict[str, Any] = {
         "bounds": model.bounds(mean),
@@ -207,7 +209,7 @@ def _noise_variances(likelihoods: Sequence[AbstractLikelihood]) -> Float[Tensor,
 
 
 def _finish(
-    model: OutputModel, ascent: Ascent, *, X: Any, units: Units, outcomes: Tensor, began: float
+    model: OutputModel, ascent: Ascent, *, X: Any, units: OutputUnits, outcomes: Tensor, began: float
 ) -> MultiOutputFit:
     """The belief at the learned hyperparameters, in the user's units."""
     problem = model.problem

@@ -12,7 +12,7 @@ from streamgp.conditioning import SparseGP
 from streamgp.errors import NumericalError
 from streamgp.gp import SparseProcess
 from streamgp.likelihoods import AbstractLikelihood
-from streamgp.training.data import Rows, check_points, to_observed
+from streamgp.training.data import CheckedRows, check_points, to_observed
 from streamgp.training.finishing import cast_process, learn_belief, optimal_process, rounded_points
 from streamgp.training.full_batch import Log, Task, Trained, evaluate, target_variance, train
 from streamgp.training.options import Options
@@ -46,7 +46,7 @@ class Request:
 
 
 def prepare(
-    rows: Rows, request: Request, options: Options, *, overview: Overview | None = None
+    rows: CheckedRows, request: Request, options: Options, *, overview: Overview | None = None
 ) -> tuple[Task, Scaling | None, Hyperparameters]:
     """Observations as training sees them, their scaling, and where to start.
 

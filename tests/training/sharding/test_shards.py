@@ -9,7 +9,7 @@ from gpytorch.kernels import RBFKernel, ScaleKernel
 import streamgp as sg
 from streamgp.errors import DatasetError, DTypeError, ShapeError, UnsupportedError, ValueRangeError
 from streamgp.testing.tolerances import rounding, within
-from streamgp.training.data import Rows
+from streamgp.training.data import CheckedRows
 from streamgp.training.sharding import MappedShards, overview_of, sample_of
 
 
@@ -47,7 +47,7 @@ def test_a_sample_of_very_many_rows_needs_no_list_of_all_of_them(data, monkeypat
     shards = MappedShards([data], map)
     overview = overview_of(shards, None)._replace(counts=(10**12,))
     asked = []
-    monkeypatch.setattr(MappedShards, "ask", lambda self, question: asked.append(question) or [Rows(*data)])
+    monkeypatch.setattr(MappedShards, "ask", lambda self, question: asked.append(question) or [CheckedRows(*data)])
     sample_of(shards, overview, 2000, likelihood=None, generator=torch.Generator().manual_seed(0))
     (rows,) = asked[0].rows
     assert len(torch.unique(rows)) == 2000

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from streamgp.errors import DatasetError, DTypeError, ShapeError, StreamGPError
 from streamgp.likelihoods import AbstractLikelihood
-from streamgp.training.data import Rows, read_rows, to_observed
+from streamgp.training.data import CheckedRows, read_rows, to_observed
 from streamgp.training.features import Observed
 from streamgp.training.scaling import Scaling
 
@@ -174,7 +174,7 @@ def load_shard(index: int, shard: Any) -> Any:
         raise DatasetError(f"Shard {index} cannot be loaded: {error}") from error
 
 
-def read_shard(index: int, shard: Any, likelihood: AbstractLikelihood | None) -> Rows:
+def read_shard(index: int, shard: Any, likelihood: AbstractLikelihood | None) -> CheckedRows:
     """Check the rows of a shard; an error says which shard it was."""
     try:
         if not isinstance(shard, tuple | list) or len(shard) != 2:
@@ -313,7 +313,7 @@ def _root_or_one(variance: Tensor, mean: Tensor) -> Tensor:
 
 def sample_of(
     shards: AbstractShards, overview: Overview, num_rows: int, *, likelihood: Any, generator: torch.Generator
-) -> Rows:
+) -> CheckedRows:
     """Random rows of all shards; which ones does not depend on how the rows are divided."""
     n, seed = overview.num_data, int(torch.randint(2**31, (), generator=generator))
     # Without a list of all rows, which may be billions.
@@ -324,7 +324,7 @@ def sample_of(
     for end, count in zip(ends.tolist(), overview.counts, strict=True):
         rows.append(chosen[(chosen >= end - count) & (chosen < end)] - (end - count))
     parts = shards.ask(_Take(likelihood, tuple(rows)))
-    return Rows(torch.cat([part.inputs for part in parts]), torch.cat([part.targets for part in parts]))
+    return CheckedRows(torch.cat([part.inputs for part in parts]), torch.cat([part.targets for part in parts]))
 
 
 @final
@@ -333,15 +333,15 @@ class _Take:
     likelihood: AbstractLikelihood | None
     rows: tuple[Tensor, ...]
 
-    def __call__(self, index: int, shard: Any, kept: Any) -> Rows:
+    def __call__(self, index: int, shard: Any, kept: Any) -> CheckedRows:
         rows = read_shard(index, shard, self.likelihood)
-        return Rows(rows.inputs[self.rows[index]].clone(), rows.targets[self.rows[index]].clone())
+        return CheckedRows(rows.inputs[self.rows[index]].clone(), rows.targets[self.rows[index]].clone())
 
 
 def blocks_of(index: int, shard: Any, *, likelihood: Any, scaling: Scaling | None) -> Iterable[Observed]:
     """The rows of a shard in blocks, as training sees them."""
     rows = read_shard(index, shard, likelihood)
     for start in range(0, len(rows.targets), _ROWS_OF_BLOCK):
-        part = Rows(rows.inputs[start : start + _ROWS_OF_BLOCK], rows.targets[start : start + _ROWS_OF_BLOCK])
+        part = CheckedRows(rows.inputs[start : start + _ROWS_OF_BLOCK], rows.targets[start : start + _ROWS_OF_BLOCK])
         data = to_observed(part, dtype=rows.inputs.dtype)
         yield data if scaling is None else scaling.observed(data)

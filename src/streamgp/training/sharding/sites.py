@@ -63,7 +63,7 @@ class _Kept(NamedTuple):
     tried_goal: Tensor
 
 
-class _Report(NamedTuple):
+class _SiteReport(NamedTuple):
     """What a shard tells of the sites that were tried."""
 
     fit: Tensor
@@ -71,8 +71,8 @@ class _Report(NamedTuple):
     gain: float
     goal: SiteTotals
 
-    def plus(self, other: "_Report") -> "_Report":
-        return _Report(
+    def plus(self, other: "_SiteReport") -> "_SiteReport":
+        return _SiteReport(
             self.fit + other.fit,
             max(self.residual, other.residual),
             max(self.gain, other.gain),
@@ -128,10 +128,10 @@ class _Move(NamedTuple):
     share: float
 
 
-def _look(shards: AbstractShards, place: Place, totals: SiteTotals, move: _Move) -> tuple[float, _Report]:
+def _look(shards: AbstractShards, place: Place, totals: SiteTotals, move: _Move) -> tuple[float, _SiteReport]:
     """The bound at sites of given totals, after shards have moved theirs there."""
     m, R, divergence = totals.belief().moments()
-    (report,) = shards.run(_Improve(place, m, R, move), plus=_Report.plus)
+    (report,) = shards.run(_Improve(place, m, R, move), plus=_SiteReport.plus)
     value = float(report.fit - divergence)
     return (value if torch.isfinite(report.fit) else -torch.inf), report
 
@@ -173,7 +173,7 @@ class _Improve:
     root: Tensor
     move: _Move
 
-    def __call__(self, index: int, shard: Any, kept: _Kept) -> tuple[_Kept, _Report]:
+    def __call__(self, index: int, shard: Any, kept: _Kept) -> tuple[_Kept, _SiteReport]:
         kept = _settled(kept, self.move.is_taken)
         sites, goal = kept.sites, kept.goal
         tried = sites if self.move.is_taken is None else sites + self.move.share * (goal - sites)
@@ -192,7 +192,7 @@ class _Improve:
                 force = tried[0, rows] - tau * latent[0]
                 residual = torch.maximum((first - force).abs() * variance.sqrt(), (precision - tau).abs() * variance)
                 reports.append(
-                    _Report(
+                    _SiteReport(
                         likelihood.expected_log_density(*latent, y).sum(),
                         float(residual.nan_to_num(nan=torch.inf).max()),
                         float((precision * variance).max()),
