@@ -4,7 +4,7 @@ import torch
 from gpytorch.kernels import RBFKernel
 
 import streamgp as sg
-from streamgp.errors import DTypeError, ShapeError, SupportError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, DTypeError, ShapeError, SupportError, ValueRangeError
 from streamgp.likelihoods import Poisson, Preference
 from streamgp.training.data import check_points, read_rows, to_observed
 from streamgp.training.options import Options
@@ -108,11 +108,11 @@ def test_targets_of_any_scale_that_can_be_squared_are_fitted(scale):
 
 def test_modules_of_another_kind_are_refused():
     for kernel in (3, RBFKernel):
-        with pytest.raises(DTypeError, match=r"kernel must be one of gpytorch\.kernels"):
+        with pytest.raises(ArgumentTypeError, match=r"kernel must be one of gpytorch\.kernels"):
             check_modules(kernel, None, None)
-    with pytest.raises(DTypeError, match=r"mean must be one of gpytorch\.means"):
+    with pytest.raises(ArgumentTypeError, match=r"mean must be one of gpytorch\.means"):
         check_modules(None, 3, None)
-    with pytest.raises(DTypeError, match="start must be what fit returned"):
+    with pytest.raises(ArgumentTypeError, match="start must be what fit returned"):
         check_modules(None, None, 3)
 
 

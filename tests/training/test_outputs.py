@@ -8,7 +8,7 @@ import torch
 from gpytorch.kernels import LinearKernel, MaternKernel, RBFKernel
 
 import streamgp as sg
-from streamgp.errors import DTypeError, OptionError, ShapeError, UnsupportedError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, OptionError, ShapeError, UnsupportedError, ValueRangeError
 from streamgp.likelihoods import Bernoulli, Gaussian, Poisson
 from streamgp.testing.tolerances import approximation, evidence_jitter, prediction_jitter, within
 from streamgp.training import Minibatches
@@ -159,7 +159,11 @@ def test_outputs_of_different_kinds_are_fitted_together(rng):
 BAD = {
     "outputs": ({"outputs": "all"}, OptionError, "outputs must be one of 'icm', 'lmc', 'independent'"),
     "rank": ({"outputs": "independent", "rank": 1}, OptionError, "one latent function each, 3; leave out rank"),
-    "kernel": ({"outputs": "lmc", "kernel": LinearKernel()}, DTypeError, "must be an RBFKernel, MaternKernel or RQ"),
+    "kernel": (
+        {"outputs": "lmc", "kernel": LinearKernel()},
+        ArgumentTypeError,
+        "must be an RBFKernel, MaternKernel or RQ",
+    ),
     "ard": ({"outputs": "lmc", "kernel": MaternKernel(ard_num_dims=3)}, ShapeError, "has 3 lengthscales"),
     "likelihood": (
         {"outputs": "lmc", "likelihood": [Poisson()]},

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from streamgp.errors import DTypeError, OptionError, ShapeError
+from streamgp.errors import ArgumentTypeError, OptionError, ShapeError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.training.data import CheckedRows, read_rows
 from streamgp.training.options import Minibatches
@@ -102,7 +102,7 @@ def read_source(
         sample = _take(X, y, first, likelihood=likelihood)
         return ArraySource(X, y, likelihood, options.batch_size, rows_of_block, sample, len(X))
     if y is not None or not (callable(X) or isinstance(X, Iterable)):
-        raise DTypeError(
+        raise ArgumentTypeError(
             f"X must be a tensor or NumPy array with targets y, or, without y, an iterable of batches (X, y) or a "
             f"function that returns one, but is a {type(X).__name__}."
         )
@@ -169,7 +169,7 @@ def _read_batch(batch: Any, likelihood: AbstractLikelihood | None) -> CheckedRow
     if isinstance(batch, CheckedRows):
         return batch
     if not isinstance(batch, tuple | list) or len(batch) != 2:
-        raise DTypeError(f"Each batch must be a pair (X, y), but one is a {type(batch).__name__}.")
+        raise ArgumentTypeError(f"Each batch must be a pair (X, y), but one is a {type(batch).__name__}.")
     return read_rows(batch[0], batch[1], likelihood)
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from streamgp.checks import check_count
 from streamgp.conditioning import SparseGP
-from streamgp.errors import DTypeError, OptionError, StreamGPWarning, UnsupportedError
+from streamgp.errors import ArgumentTypeError, OptionError, StreamGPWarning, UnsupportedError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.threads import few_threads
 from streamgp.training.batches import AbstractSource, read_source
@@ -222,7 +222,9 @@ def fit(  # type: ignore[misc] # the options of both are named here
 def _minibatches(X: Any, likelihood: AbstractLikelihood | None, asked: Minibatches | None) -> Minibatches | None:
     """Whether to visit the data in parts, and how."""
     if asked is not None and not isinstance(asked, Minibatches):
-        raise DTypeError(f"minibatches must be a streamgp.training.Minibatches, but is a {type(asked).__name__}.")
+        raise ArgumentTypeError(
+            f"minibatches must be a streamgp.training.Minibatches, but is a {type(asked).__name__}."
+        )
     is_array = isinstance(X, Tensor | np.ndarray)
     constants = (
         [] if likelihood is None else [v for v in vars(likelihood).values() if isinstance(v, Tensor) and v.dim()]
@@ -266,12 +268,12 @@ def _shards(X: Any, y: Any, map: Any, request: Request, options: Options) -> Abs
             )
         return None
     if y is not None or not isinstance(X, AbstractShards | Iterable) or isinstance(X, Tensor | np.ndarray | str):
-        raise DTypeError(
+        raise ArgumentTypeError(
             "With map, X must be an iterable of shards, pairs (X, y) or functions that load one, and y is left out, "
             f"but X is a {type(X).__name__} and y a {type(y).__name__}."
         )
     if not isinstance(X, AbstractShards) and not callable(map):
-        raise DTypeError(f"map must be a function such as the built-in map, but is a {type(map).__name__}.")
+        raise ArgumentTypeError(f"map must be a function such as the built-in map, but is a {type(map).__name__}.")
     likelihood = request.likelihood
     is_plain = options.objective == "elbo" and (options.beta == 1.0 or request.is_gaussian)
     if request.carried is not None or not is_plain or _has_constants(likelihood):

@@ -18,7 +18,7 @@ from streamgp.checks import ArrayLike, check_choice, check_count, check_float, c
 from streamgp.conditioning import MultiOutputGP
 from streamgp.conditioning.multi_output.prediction import MultiOutputPrediction
 from streamgp.display import html_table
-from streamgp.errors import DTypeError, OptionError, UnsupportedError
+from streamgp.errors import ArgumentTypeError, OptionError, UnsupportedError
 from streamgp.gp import read_kernel
 from streamgp.gp.kernel_dims import check_num_dims
 from streamgp.likelihoods import AbstractLikelihood
@@ -268,7 +268,7 @@ def _prototype(kernel: Kernel | None, X: Tensor) -> Kernel:
     if kernel is None:
         return MaternKernel(2.5, ard_num_dims=X.shape[-1]).double()
     if type(kernel) not in (RBFKernel, MaternKernel, RQKernel):
-        raise DTypeError(
+        raise ArgumentTypeError(
             f"The kernel of several outputs must be an RBFKernel, MaternKernel or RQKernel, but is a "
             f"{type(kernel).__name__}. Its variance is learned with the mixing, so it needs no ScaleKernel."
         )

@@ -7,7 +7,7 @@ import torch
 from gpytorch.kernels import RBFKernel, ScaleKernel
 
 import streamgp as sg
-from streamgp.errors import DatasetError, DTypeError, ShapeError, UnsupportedError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, DatasetError, ShapeError, UnsupportedError, ValueRangeError
 from streamgp.testing.tolerances import rounding, within
 from streamgp.training.data import CheckedRows
 from streamgp.training.sharding import MappedShards, overview_of, sample_of
@@ -92,7 +92,7 @@ def test_the_shard_with_a_bad_row_is_named(data):
     shards[1][1][5] = torch.nan
     with pytest.raises(ValueRangeError, match=r"Shard 1: y must be finite.*index \(5,\)"):
         sg.fit(shards, map=map)
-    with pytest.raises(DTypeError, match="Shard 0: A shard must be a pair"):
+    with pytest.raises(ArgumentTypeError, match="Shard 0: A shard must be a pair"):
         sg.fit([X], map=map)
     with pytest.raises(ShapeError, match="as many columns"):
         sg.fit([(X, y), (X[:, :1], y)], map=map)
@@ -108,7 +108,7 @@ def test_the_shard_with_a_bad_row_is_named(data):
 
 def test_what_shards_do_not_go_with_is_refused(data):
     X, y = data
-    with pytest.raises(DTypeError, match="iterable of shards"):
+    with pytest.raises(ArgumentTypeError, match="iterable of shards"):
         sg.fit(X, y, map=map)
     with pytest.raises(UnsupportedError, match="without a carried belief"):
         sg.fit([(X, y)], map=map, objective="pll")

@@ -11,7 +11,7 @@ import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from streamgp.errors import DTypeError
+from streamgp.errors import ArgumentTypeError
 from streamgp.integrations.dask.shards import DaskShards, from_collections, read_client
 from streamgp.streaming.classifier import StreamingGPClassifier
 from streamgp.streaming.from_fit import classifier_from_fit, regressor_from_fit
@@ -89,7 +89,7 @@ class _AbstractDaskEstimator(BaseEstimator):
                 allow_unknown_chunksizes=True,
             )
         if not isinstance(X, dask.array.Array):
-            raise DTypeError(
+            raise ArgumentTypeError(
                 f"X must be a dask.array or a dask.dataframe, but is a {type(X).__name__}. Predict in memory with "
                 "to_local().predict(X)."
             )
@@ -204,7 +204,7 @@ class DaskGPRegressor(RegressorMixin, _AbstractDaskEstimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Coefficient of determination R² of the predicted means."""
         if sample_weight is not None:
-            raise DTypeError("sample_weight is not supported over chunks. Score to_local() in memory.")
+            raise ArgumentTypeError("sample_weight is not supported over chunks. Score to_local() in memory.")
         y = y.to_dask_array() if isinstance(y, dask.dataframe.Series) else y
         error, total = dask.compute(((y - self.predict(X)) ** 2).sum(), ((y - y.mean()) ** 2).sum())
         return float(1.0 - error / total)
@@ -261,7 +261,7 @@ class DaskGPClassifier(ClassifierMixin, _AbstractDaskEstimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of labels that are predicted rightly."""
         if sample_weight is not None:
-            raise DTypeError("sample_weight is not supported over chunks. Score to_local() in memory.")
+            raise ArgumentTypeError("sample_weight is not supported over chunks. Score to_local() in memory.")
         y = y.to_dask_array() if isinstance(y, dask.dataframe.Series) else y
         return float((self.predict(X) == y).mean().compute())
 

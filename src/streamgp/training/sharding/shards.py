@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from streamgp.errors import DatasetError, DTypeError, ShapeError, StreamGPError
+from streamgp.errors import ArgumentTypeError, DatasetError, ShapeError, StreamGPError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.training.data import CheckedRows, read_rows, to_observed
 from streamgp.training.features import Observed
@@ -178,7 +178,7 @@ def read_shard(index: int, shard: Any, likelihood: AbstractLikelihood | None) ->
     """Check the rows of a shard; an error says which shard it was."""
     try:
         if not isinstance(shard, tuple | list) or len(shard) != 2:
-            raise DTypeError(f"A shard must be a pair (X, y), but is a {type(shard).__name__}.")
+            raise ArgumentTypeError(f"A shard must be a pair (X, y), but is a {type(shard).__name__}.")
         return read_rows(shard[0], shard[1], likelihood)
     except StreamGPError as error:
         raise type(error)(f"Shard {index}: {error}") from error
