@@ -18,7 +18,7 @@ from streamgp.testing.tolerances import approximation, judgement, regression_con
 from streamgp.training import Minibatches
 from streamgp.training.collapsed import collapsed_bound
 from streamgp.training.features import Observed, observed_features
-from streamgp.training.full_batch import target_variance, trace_slack
+from streamgp.training.objective import target_variance, trace_slack
 from streamgp.training.parameters import Hyperparameters, hyperparameter_space
 from streamgp.training.prior_site import read_prior_site
 from streamgp.training.sites_bound import optimal_sites, sites_bound

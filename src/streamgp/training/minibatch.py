@@ -17,7 +17,8 @@ from streamgp.training.batches import AbstractSource
 from streamgp.training.data import CheckedRows, to_observed
 from streamgp.training.features import Features, Observed, observed_features
 from streamgp.training.finishing import optimal_process, prior_process
-from streamgp.training.full_batch import Task, Trained, hyper_prior, likelihood_bounds
+from streamgp.training.full_batch import Task, Trained
+from streamgp.training.objective import hyper_prior, likelihood_bounds
 from streamgp.training.options import Minibatches
 from streamgp.training.parameters import Hyperparameters, hyperparameter_space
 from streamgp.training.scaling import Scaling

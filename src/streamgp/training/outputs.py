@@ -25,8 +25,9 @@ from streamgp.likelihoods import AbstractLikelihood
 from streamgp.linalg import pivoted_cholesky
 from streamgp.storage import register, save
 from streamgp.threads import few_threads
-from streamgp.training.full_batch import FINAL_SITE_TOLERANCE, SITE_GAIN, SITE_ITERATIONS, SITE_TOLERANCE
+from streamgp.training.full_batch import SITE_GAIN, SITE_ITERATIONS
 from streamgp.training.lbfgs import Ascent, maximize
+from streamgp.training.objective import FINAL_SITE_TOLERANCE, SITE_TOLERANCE
 from streamgp.training.outcomes import OutputUnits, fill_gaps, read_likelihoods, read_outcomes
 from streamgp.training.output_model import OutputModel, OutputProblem, spread_of
 from streamgp.training.result import FitInfo
