@@ -39,7 +39,7 @@ class SingleSite(NamedTuple):
 
 
 class _ScalarStep(NamedTuple):
-    """What one evaluation at (pull, precision) tells, as in `rules`."""
+    """What one evaluation at (pull, precision) tells, as `SiteStep` does of tensors."""
 
     pull: float
     precision: float
