@@ -106,6 +106,13 @@ class _AbstractDaskEstimator(BaseEstimator):
         )
 
 
+def _read_scored(y: Any, sample_weight: Any) -> Any:
+    """Targets of a score as an array."""
+    if sample_weight is not None:
+        raise ArgumentTypeError("sample_weight is not supported over chunks. Score to_local() in memory.")
+    return y.to_dask_array() if isinstance(y, dask.dataframe.Series) else y
+
+
 def _apply(model: Any, part: Any, method: str, options: dict[str, Any]) -> np.ndarray:
     asked = getattr(model, method)(part, **options) if len(part) else np.empty((0,))
     columns = asked if isinstance(asked, tuple) else (asked,)
@@ -203,9 +210,7 @@ class DaskGPRegressor(RegressorMixin, _AbstractDaskEstimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Coefficient of determination R² of the predicted means."""
-        if sample_weight is not None:
-            raise ArgumentTypeError("sample_weight is not supported over chunks. Score to_local() in memory.")
-        y = y.to_dask_array() if isinstance(y, dask.dataframe.Series) else y
+        y = _read_scored(y, sample_weight)
         error, total = dask.compute(((y - self.predict(X)) ** 2).sum(), ((y - y.mean()) ** 2).sum())
         return float(1.0 - error / total)
 
@@ -260,9 +265,7 @@ class DaskGPClassifier(ClassifierMixin, _AbstractDaskEstimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of labels that are predicted rightly."""
-        if sample_weight is not None:
-            raise ArgumentTypeError("sample_weight is not supported over chunks. Score to_local() in memory.")
-        y = y.to_dask_array() if isinstance(y, dask.dataframe.Series) else y
+        y = _read_scored(y, sample_weight)
         return float((self.predict(X) == y).mean().compute())
 
     def to_local(self) -> StreamingGPClassifier:
