@@ -7,17 +7,15 @@ from matplotlib.figure import Figure as Picture
 from streamgp.experiments.analysis.drawing import PALETTE, new_picture
 from streamgp.experiments.plots.maps import draw_places, mark_places
 from streamgp.experiments.plots.village_survey import (
-    METHODS,
-    NOTES,
     PROBLEM,
     draw_curves,
     draw_gains,
     judge_differences,
     list_ends,
     marks_of,
-    survey_table,
+    survey_figure,
 )
-from streamgp.experiments.schema.figure import Figure, Judgement, NumberTable
+from streamgp.experiments.schema.figure import Judgement
 from streamgp.experiments.schema.record import Records
 
 __all__ = ["FIGURE"]
@@ -70,24 +68,16 @@ def judge(records: Records) -> Judgement:
     return judge_differences(records, "accuracy", claims)
 
 
-def tables(records: Records) -> tuple[NumberTable, ...]:
-    caption = "Accuracy on villages that were not visited, mean and half a 95 % interval, and mean seconds of a step."
-    return (survey_table(records, "accuracy", caption=caption),)
-
-
-FIGURE = Figure(
-    name="fig4b",
-    title="Fig. 4b: finding hotspots, accuracy",
-    study="hotspots",
-    problems=(PROBLEM,),
-    methods=METHODS,
+FIGURE = survey_figure(
+    "fig4b",
+    "Fig. 4b: finding hotspots, accuracy",
+    "accuracy",
     claim=(
         "Choosing villages by hotspot entropy clearly beats random choice. Forests with kriging start more accurate, "
         "and the SVGP ends above forests with random choice."
     ),
-    notes=NOTES,
+    caption="Accuracy on villages that were not visited, mean and half a 95 % interval, and mean seconds of a step.",
     draw=draw,
     describe=describe,
     judge=judge,
-    tables=tables,
 )

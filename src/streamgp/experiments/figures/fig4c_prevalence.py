@@ -4,17 +4,14 @@ from matplotlib.figure import Figure as Picture
 
 from streamgp.experiments.analysis.drawing import new_picture
 from streamgp.experiments.plots.village_survey import (
-    METHODS,
-    NOTES,
-    PROBLEM,
     draw_curves,
     draw_gains,
     judge_differences,
     list_ends,
     marks_of,
-    survey_table,
+    survey_figure,
 )
-from streamgp.experiments.schema.figure import Figure, Judgement, NumberTable
+from streamgp.experiments.schema.figure import Judgement
 from streamgp.experiments.schema.record import Records
 
 __all__ = ["FIGURE"]
@@ -45,24 +42,16 @@ def judge(records: Records) -> Judgement:
     return judge_differences(records, "error", claims)
 
 
-def tables(records: Records) -> tuple[NumberTable, ...]:
-    caption = "Mean squared error of the prevalence of villages that were not visited, mean and half a 95 % interval."
-    return (survey_table(records, "error", caption=caption),)
-
-
-FIGURE = Figure(
-    name="fig4c",
-    title="Fig. 4c: finding hotspots, prevalence",
-    study="hotspots",
-    problems=(PROBLEM,),
-    methods=METHODS,
+FIGURE = survey_figure(
+    "fig4c",
+    "Fig. 4c: finding hotspots, prevalence",
+    "error",
     claim=(
         "The SVGP predicts prevalence better than forests with kriging, and choosing villages by hotspot entropy "
         "clearly beats random choice."
     ),
-    notes=NOTES,
+    caption="Mean squared error of the prevalence of villages that were not visited, mean and half a 95 % interval.",
     draw=draw,
     describe=describe,
     judge=judge,
-    tables=tables,
 )

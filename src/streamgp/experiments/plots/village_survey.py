@@ -1,14 +1,15 @@
 """Accuracy and error against visited villages, for the figures that show them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Picture
 
 from streamgp.experiments.analysis.claims import is_larger, weigh
 from streamgp.experiments.analysis.drawing import draw_trials
 from streamgp.experiments.analysis.statistics import format_mean, paired_difference
-from streamgp.experiments.schema.figure import Judgement, NumberTable
+from streamgp.experiments.schema.figure import Figure, Judgement, NumberTable
 from streamgp.experiments.schema.record import Records
 from streamgp.experiments.studies.hotspots import STUDY
 
@@ -22,6 +23,7 @@ __all__ = [
     "judge_differences",
     "list_ends",
     "marks_of",
+    "survey_figure",
     "survey_table",
 ]
 
@@ -49,6 +51,44 @@ NOTES = (
     "place of ranger and spaMM; the logit of the forest is its only covariate.",
     "A village is called a hotspot where that is more probable than not.",
 )
+
+
+def survey_figure(
+    name: str,
+    title: str,
+    entry: str,
+    *,
+    claim: str,
+    caption: str,
+    draw: Callable[[Records], Picture],
+    describe: Callable[[Records], str],
+    judge: Callable[[Records], Judgement],
+) -> Figure:
+    """A figure of one entry of the outcomes, with a table of it.
+
+    Args:
+        name: Its name on the command line.
+        title: Its heading.
+        entry: The entry.
+        claim: What the paper says, in our words.
+        caption: What the table shows.
+        draw: Makes the picture.
+        describe: Says what it shows.
+        judge: Says whether the claim held.
+    """
+    return Figure(
+        name=name,
+        title=title,
+        study="hotspots",
+        problems=(PROBLEM,),
+        methods=METHODS,
+        claim=claim,
+        notes=NOTES,
+        draw=draw,
+        describe=describe,
+        judge=judge,
+        tables=lambda records: (survey_table(records, entry, caption=caption),),
+    )
 
 
 def marks_of(records: Records) -> list[int]:
