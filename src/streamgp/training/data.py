@@ -12,7 +12,7 @@ from streamgp.errors import DTypeError, ShapeError, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.training.features import Observed, relative_jitter
 
-__all__ = ["CheckedRows", "check_points", "read_rows", "to_dense", "to_observed"]
+__all__ = ["CheckedRows", "check_points", "has_constants", "read_rows", "to_dense", "to_observed"]
 
 
 class CheckedRows(NamedTuple):
@@ -103,6 +103,11 @@ def check_points(points: Tensor, *, like: Tensor) -> None:
             f"inducing must have shape (m, {like.shape[-1]}), with at least one point, but has shape "
             f"{tuple(points.shape)}."
         )
+
+
+def has_constants(likelihood: AbstractLikelihood | None) -> bool:
+    """Whether a likelihood has numbers for each observation, so that observations cannot be taken apart."""
+    return likelihood is not None and any(isinstance(v, Tensor) and v.dim() for v in vars(likelihood).values())
 
 
 def to_observed(rows: CheckedRows, *, dtype: torch.dtype) -> Observed:

@@ -19,7 +19,7 @@ from streamgp.errors import ArgumentTypeError, OptionError, StreamGPWarning, Uns
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.threads import few_threads
 from streamgp.training.batches import AbstractSource, read_source
-from streamgp.training.data import CheckedRows, read_rows, to_dense
+from streamgp.training.data import CheckedRows, has_constants, read_rows, to_dense
 from streamgp.training.minibatch import train_in_minibatches
 from streamgp.training.options import Minibatches, Options
 from streamgp.training.outputs import MultiOutputFit, fit_outputs
@@ -226,12 +226,9 @@ def _minibatches(X: Any, likelihood: AbstractLikelihood | None, asked: Minibatch
             f"minibatches must be a streamgp.training.Minibatches, but is a {type(asked).__name__}."
         )
     is_array = isinstance(X, Tensor | np.ndarray)
-    constants = (
-        [] if likelihood is None else [v for v in vars(likelihood).values() if isinstance(v, Tensor) and v.dim()]
-    )
-    if asked is None and is_array and (X.ndim == 0 or len(X) <= _MOST_ROWS_AT_ONCE or constants):
+    if asked is None and is_array and (X.ndim == 0 or len(X) <= _MOST_ROWS_AT_ONCE or has_constants(likelihood)):
         return None
-    if constants:
+    if has_constants(likelihood):
         raise UnsupportedError(
             f"The {type(likelihood).__name__} likelihood has constants for each observation, which minibatches cannot "
             "take apart. Pass all rows at once, without minibatches."
@@ -276,17 +273,12 @@ def _shards(X: Any, y: Any, map: Any, request: Request, options: Options) -> Abs
         raise ArgumentTypeError(f"map must be a function such as the built-in map, but is a {type(map).__name__}.")
     likelihood = request.likelihood
     is_plain = options.objective == "elbo" and (options.beta == 1.0 or request.is_gaussian)
-    if request.carried is not None or not is_plain or _has_constants(likelihood):
+    if request.carried is not None or not is_plain or has_constants(likelihood):
         raise UnsupportedError(
             "Shards are fitted by the bound of all observations, without a carried belief, objective='pll', a beta of "
             "observations that are not Gaussian, or constants of the likelihood for each observation. Leave these out."
         )
     return X if isinstance(X, AbstractShards) else MappedShards(list(X), map)
-
-
-def _has_constants(likelihood: AbstractLikelihood | None) -> bool:
-    """Whether a likelihood has numbers for each observation."""
-    return likelihood is not None and any(isinstance(v, Tensor) and v.dim() for v in vars(likelihood).values())
 
 
 def _fit_at_once(rows: CheckedRows, request: Request, options: Options) -> FitResult:

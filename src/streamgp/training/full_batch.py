@@ -7,6 +7,7 @@ from typing import final
 import torch
 from torch import Tensor
 
+from streamgp.training.data import has_constants
 from streamgp.training.features import Observed
 from streamgp.training.inducing import extend_points, kmeans_points, pivoted_points
 from streamgp.training.lbfgs import Ascent, maximize
@@ -119,7 +120,12 @@ def train(setting: Hyperparameters, task: Task) -> Hyperparameters:
         )
         setting = replace(setting, inducing_points=Z)
     is_moving = options.learn_inducing and len(setting.inducing_points) < len(data.candidates)
-    if is_moving and not options.is_warm and data.num_data >= 2 * _ROWS_OF_PART and not _has_constants(setting):
+    if (
+        is_moving
+        and not options.is_warm
+        and data.num_data >= 2 * _ROWS_OF_PART
+        and not has_constants(setting.likelihood)
+    ):
         part = Task(_random_part(data, options.generator), options, Log())
         setting = climb(setting, part, max_iterations=options.most_iterations, learn_inducing=True)
         task.log.count(part.log)
@@ -130,11 +136,6 @@ def _random_part(data: Observed, generator: torch.Generator) -> Observed:
     chosen = torch.randperm(data.num_data, generator=generator)[:_ROWS_OF_PART].to(data.inputs.device)
     others = None if data.others is None else data.others[chosen]
     return replace(data, inputs=data.inputs[chosen], others=others, targets=data.targets[chosen])
-
-
-def _has_constants(setting: Hyperparameters) -> bool:
-    """Whether the likelihood has numbers for each observation, so that these cannot be taken apart."""
-    return any(isinstance(value, Tensor) and value.dim() > 0 for value in vars(setting.likelihood).values())
 
 
 def _train_auto(setting: Hyperparameters, task: Task) -> Hyperparameters:

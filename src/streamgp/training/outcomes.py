@@ -13,6 +13,7 @@ from streamgp.checks import check_finite, check_float
 from streamgp.errors import OptionError, ShapeError, UnsupportedError, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood, Gaussian
 from streamgp.likelihoods.registry import read_likelihood
+from streamgp.training.data import has_constants
 
 __all__ = ["OutputUnits", "fill_gaps", "read_likelihoods", "read_outcomes"]
 
@@ -53,7 +54,7 @@ def read_likelihoods(likelihood: Any, Y: Tensor) -> list[AbstractLikelihood]:
     read = []
     for index, each in enumerate(given):
         one = Gaussian(_START_NOISE * float(_variance(Y[:, index]))) if each is None else read_likelihood(each)
-        if one.num_inputs != 1 or any(v.dim() for v in vars(one).values() if isinstance(v, Tensor)):
+        if one.num_inputs != 1 or has_constants(one):
             raise UnsupportedError(
                 f"Each output has a likelihood of single inputs without constants for each observation, but "
                 f"output {index} has a {type(one).__name__} with them."
