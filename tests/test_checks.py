@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from streamgp.checks import check_choice, check_generator, check_inputs, to_double, to_tensor
-from streamgp.errors import DTypeError, OptionError, ShapeError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, DTypeError, OptionError, ShapeError, ValueRangeError
 
 VALUES = [[1.0, 2.0], [3.0, 4.0]]
 
@@ -53,7 +53,7 @@ def test_a_double_is_a_copy():
 def test_choices_and_generators_are_checked():
     with pytest.raises(OptionError, match="rule must be one of 'a', but is 3"):
         check_choice(3, ("a",), "rule")
-    with pytest.raises(DTypeError, match=r"generator must be a torch.Generator or None, but is a int"):
+    with pytest.raises(ArgumentTypeError, match=r"generator must be a torch.Generator or None, but is a int"):
         check_generator(3)
 
 

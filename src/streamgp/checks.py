@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from streamgp.errors import DTypeError, OptionError, ShapeError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, DTypeError, OptionError, ShapeError, ValueRangeError
 from streamgp.shapes import is_broadcastable
 
 __all__ = [
@@ -243,7 +243,7 @@ def check_count(value: object, name: str, *, minimum: int = 1) -> int:
 def check_generator(value: object) -> torch.Generator | None:
     """Return `value` if it is a source of randomness or None."""
     if value is not None and not isinstance(value, torch.Generator):
-        raise DTypeError(
+        raise ArgumentTypeError(
             f"generator must be a torch.Generator or None, but is a {type(value).__name__}. "
             "Make one with torch.Generator().manual_seed(seed)."
         )

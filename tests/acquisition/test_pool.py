@@ -15,7 +15,7 @@ def read(gp, X, **changes):
 
 def test_what_is_no_pool_is_refused(rng):
     gp, X = random_sparse_gp(rng).gp, torch.rand(3, 2, dtype=torch.float64)
-    with pytest.raises(DTypeError, match="gp must be a SparseGP or a ConditionedGP, but is a str"):
+    with pytest.raises(ArgumentTypeError, match="gp must be a SparseGP or a ConditionedGP, but is a str"):
         read("gp", X)
     with pytest.raises(ArgumentTypeError, match=r"likelihood must be a name .*, but is a int"):
         read(gp, X, likelihood=3)

@@ -16,7 +16,7 @@ import streamgp as sg
 from streamgp.errors import OptionError, ShapeError, UnsupportedError
 from streamgp.gp.spherical_linear import SphericalLinearKernel
 from streamgp.testing.conditioning_laws import BATCH_SHAPES, DTYPES, ConditioningLaws, condition
-from streamgp.testing.problems import FeatureProblem, Observations, random_feature_gp, random_observations
+from streamgp.testing.problems import FeatureProblem, NoisyObservations, random_feature_gp, random_observations
 from streamgp.testing.tolerances import approximation, belief_rounding, rounding, sampling
 
 
@@ -27,7 +27,7 @@ class TestFeatureGP(ConditioningLaws):
     def problem(self, rng, **options):
         return random_feature_gp(rng, **options)
 
-    def make(self, problem: FeatureProblem, held: Observations):
+    def make(self, problem: FeatureProblem, held: NoisyObservations):
         return problem.gp
 
 
@@ -39,7 +39,7 @@ class TestConditionedFeatureGP(ConditioningLaws):
     def problem(self, rng, **options):
         return random_feature_gp(rng, **options)
 
-    def make(self, problem: FeatureProblem, held: Observations):
+    def make(self, problem: FeatureProblem, held: NoisyObservations):
         return condition(problem.gp, held)
 
 
@@ -167,7 +167,7 @@ def test_forgetting_divides_the_noise_variance_of_all_past_observations(rng, dty
     gp, new, _ = draw(rng, dtype=dtype)
     prior = sg.SparseGP.from_features(gp.kernel, new.inputs, mean=gp.mean)
     forgotten = absorb(prior, new).forget(0.25)
-    expected = absorb(prior, Observations(new.inputs, new.targets, 4.0 * new.noise_variance))
+    expected = absorb(prior, NoisyObservations(new.inputs, new.targets, 4.0 * new.noise_variance))
     assert_same_belief(forgotten, expected, prior, absorb(prior, new))
 
 

@@ -6,7 +6,7 @@ from gpytorch.kernels import MaternKernel
 from torch.testing import assert_close
 
 from streamgp.testing.conditioning_laws import ConditioningLaws, assert_same_prediction, condition
-from streamgp.testing.problems import Observations, SparseProblem, random_observations, random_sparse_gp
+from streamgp.testing.problems import NoisyObservations, SparseProblem, random_observations, random_sparse_gp
 from streamgp.testing.reference import (
     assert_predicts,
     assert_within,
@@ -22,7 +22,7 @@ class TestSparseGP(ConditioningLaws):
     def num_held(self):
         return 0
 
-    def make(self, problem: SparseProblem, held: Observations):
+    def make(self, problem: SparseProblem, held: NoisyObservations):
         return problem.gp
 
 
@@ -30,7 +30,7 @@ class TestConditionedGP(ConditioningLaws):
     def num_held(self):
         return 3
 
-    def make(self, problem: SparseProblem, held: Observations):
+    def make(self, problem: SparseProblem, held: NoisyObservations):
         return condition(problem.gp, held)
 
 

@@ -15,7 +15,7 @@ from streamgp.likelihoods import (
     StudentT,
     Volatility,
 )
-from streamgp.loops.outcomes import Constraint, Objective, Outcome, Units
+from streamgp.loops.outcomes import Constraint, Objective, Outcome, OutcomeUnits
 from streamgp.testing.tolerances import approximation, rounding, tolerance, within
 
 SAME = within(rounding(torch.float64))
@@ -58,16 +58,16 @@ def test_outliers_do_not_stretch_the_units_of_a_student_t(rng):
 @pytest.mark.parametrize("value", [3.0, 0.0, 1e9])
 def test_equal_outcomes_have_a_scale_of_one(value):
     units = Outcome.read("gaussian").find_units(torch.full((4,), value, dtype=torch.float64), is_reversed=False)
-    assert units == Units(value, 1.0)
+    assert units == OutcomeUnits(value, 1.0)
 
 
 def test_counts_and_classes_keep_their_units():
     y = torch.tensor([0.0, 5.0, 100.0], dtype=torch.float64)
-    assert Outcome.read("poisson").find_units(y, is_reversed=True) == Units()
+    assert Outcome.read("poisson").find_units(y, is_reversed=True) == OutcomeUnits()
 
 
 def test_the_numbers_of_a_likelihood_object_are_in_the_users_units():
-    units = Units(10.0, -4.0)
+    units = OutcomeUnits(10.0, -4.0)
     gaussian = Outcome.read(Gaussian(8.0, is_learned=False)).in_units(units)
     assert gaussian.noise_variance == 0.5
     assert not gaussian.is_learned
@@ -86,13 +86,13 @@ def test_the_numbers_of_a_likelihood_object_are_in_the_users_units():
     ],
 )
 def test_a_bound_on_the_mean_becomes_one_on_the_latent_function(likelihood, response, latent):
-    assert Outcome.read(likelihood).latent(response, Units(4.0, 2.0)) == pytest.approx(latent, **SAME)
+    assert Outcome.read(likelihood).latent(response, OutcomeUnits(4.0, 2.0)) == pytest.approx(latent, **SAME)
 
 
 def test_a_constraint_has_limits_in_the_units_of_the_model():
-    assert Constraint(upper=6.0).limits(Units(4.0, 2.0)) == (None, 1.0)
-    assert Constraint(lower=0.0, upper=6.0).limits(Units(4.0, 2.0)) == (-2.0, 1.0)
-    lower, upper = Constraint(lower=0.5, likelihood="bernoulli").limits(Units())
+    assert Constraint(upper=6.0).limits(OutcomeUnits(4.0, 2.0)) == (None, 1.0)
+    assert Constraint(lower=0.0, upper=6.0).limits(OutcomeUnits(4.0, 2.0)) == (-2.0, 1.0)
+    lower, upper = Constraint(lower=0.5, likelihood="bernoulli").limits(OutcomeUnits())
     assert lower == pytest.approx(0.0, **SAME)
     assert upper is None
 

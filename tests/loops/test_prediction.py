@@ -7,7 +7,7 @@ from torch.testing import assert_close
 from streamgp.errors import ValueRangeError
 from streamgp.likelihoods import Poisson
 from streamgp.loops.prediction import check_level, predict_response
-from streamgp.loops.units import Units
+from streamgp.loops.units import OutcomeUnits
 from streamgp.testing.tolerances import approximation, tolerance
 
 
@@ -19,7 +19,7 @@ def latent(rng):
 @pytest.mark.parametrize("scale", [2.0, -2.0])
 def test_real_responses_are_those_of_a_gaussian_in_the_users_units(latent, scale):
     m, v = latent
-    found = predict_response(m, v, None, units=Units(5.0, scale), level=0.9, threshold=4.0)
+    found = predict_response(m, v, None, units=OutcomeUnits(5.0, scale), level=0.9, threshold=4.0)
     normal = torch.distributions.Normal(5.0 + scale * m, 2.0 * v.sqrt())
     limits = tolerance(torch.float64, scale=10.0)
     assert_close(found.mean, normal.mean, **limits)

@@ -12,7 +12,7 @@ from streamgp.likelihoods import Gaussian, from_gpytorch
 from streamgp.loops.exact_surrogate import ExactSurrogate
 from streamgp.loops.normal_scores import NormalScores
 from streamgp.loops.observations import Observations
-from streamgp.loops.outcomes import Units
+from streamgp.loops.outcomes import OutcomeUnits
 from streamgp.loops.state import LoopState
 from streamgp.loops.surrogate import SparseSurrogate
 from streamgp.storage import register, save
@@ -160,7 +160,7 @@ PARTS = [
     loops.Training(beta=0.5),
     loops.SurrogateSettings(refit=3, is_exact=True),
     NormalScores((1.0, 4.0), (-0.5, 0.5)),
-    Units(scale=-1.0, ranks=NormalScores((1.0, 4.0), (-0.5, 0.5))),
+    OutcomeUnits(scale=-1.0, ranks=NormalScores((1.0, 4.0), (-0.5, 0.5))),
 ]
 
 
@@ -175,7 +175,7 @@ def test_every_part_of_a_loop_survives_a_file(tmp_path, part):
 def test_every_registered_class_of_loops_and_rules_has_an_example():
     made = {type(part) for part in PARTS}
     made |= {loops.Box, loops.PoolSpace, loops.ParameterSpace, loops.LoopSettings}  # of whole loops, as the rest
-    made |= {LoopState, Observations, SparseSurrogate, ExactSurrogate, Units}
+    made |= {LoopState, Observations, SparseSurrogate, ExactSurrogate, OutcomeUnits}
     made |= {sg.Optimizer, sg.TurboOptimizer, sg.LaMCTSOptimizer, sg.PoolLearner}
     names = ("acquisition.", "loops.", "optimizers.", "pools.")
     assert {each.cls for each in registered() if each.name.startswith(names)} <= made

@@ -3,15 +3,16 @@ import torch
 from torch.testing import assert_close
 
 from streamgp.likelihoods import Gaussian
-from streamgp.loops.units import Units
+from streamgp.loops.units import OutcomeUnits
+from streamgp.storage.registry import find_class, find_name
 from streamgp.testing.tolerances import tolerance
 
 UNITS = {
-    "plain": Units(),
-    "scaled": Units(3.0, 0.5),
-    "reversed": Units(3.0, -0.5),
-    "bent": Units(1.0, 2.0, knee=0.0, width=0.5),
-    "bent and reversed": Units(1.0, -2.0, knee=2.0, width=0.5),
+    "plain": OutcomeUnits(),
+    "scaled": OutcomeUnits(3.0, 0.5),
+    "reversed": OutcomeUnits(3.0, -0.5),
+    "bent": OutcomeUnits(1.0, 2.0, knee=0.0, width=0.5),
+    "bent and reversed": OutcomeUnits(1.0, -2.0, knee=2.0, width=0.5),
 }
 
 
@@ -44,5 +45,10 @@ def test_noise_is_scaled_with_the_outcomes():
 
 
 def test_differences_of_enormous_numbers_are_finite():
-    units = Units(1e308, 1e308)
+    units = OutcomeUnits(1e308, 1e308)
     assert torch.isfinite(units.inside(torch.tensor([-1e308], dtype=torch.float64))).all()
+
+
+def test_files_of_earlier_versions_name_them_as_before():
+    assert find_name("loops.Units").cls is OutcomeUnits
+    assert find_class(OutcomeUnits, "units").name == "loops.Units"

@@ -16,7 +16,7 @@ from gpytorch.kernels import MaternKernel
 from torch.testing import assert_close
 
 import streamgp as sg
-from streamgp.errors import DTypeError, OptionError, ShapeError
+from streamgp.errors import ArgumentTypeError, OptionError, ShapeError
 from streamgp.models.multi_output import OnlineMultiOutputGP
 from streamgp.testing.tolerances import approximation, rounding
 
@@ -246,7 +246,7 @@ def test_bad_arguments_get_a_sentence(model):
         OnlineMultiOutputGP(model.gp, likelihood=[sg.likelihoods.Poisson()])
     with pytest.raises(OptionError, match="output 1 has None"):
         OnlineMultiOutputGP(model.gp, likelihood=["poisson", None])
-    with pytest.raises(DTypeError, match="gp must be a MultiOutputGP, but is a SparseGP"):
+    with pytest.raises(ArgumentTypeError, match="gp must be a MultiOutputGP, but is a SparseGP"):
         OnlineMultiOutputGP(model.gp.sparse_gp, 0.1)
     with pytest.raises(ShapeError, match=r"noise_variance must be a number or have shape \(2,\)"):
         OnlineMultiOutputGP(model.gp, [0.1, 0.1, 0.1])

@@ -5,7 +5,7 @@ import torch
 
 import streamgp as sg
 from streamgp import LaMCTSOptimizer
-from streamgp.errors import DTypeError, OptionError, ShapeError, StreamGPError
+from streamgp.errors import ArgumentTypeError, OptionError, ShapeError, StreamGPError
 from streamgp.optimizers import PartitionSettings, RegionRules
 
 BOUNDS = torch.tensor([[-2.0, 0.0, 10.0], [2.0, 1.0, 30.0]], dtype=torch.float64)
@@ -91,7 +91,7 @@ def test_a_saved_search_goes_on_as_it_would_have(tmp_path, num_told):
 
 
 def test_bad_input_is_refused_and_changes_nothing():
-    with pytest.raises(DTypeError, match="partition must be"):
+    with pytest.raises(ArgumentTypeError, match="partition must be"):
         LaMCTSOptimizer(BOUNDS, partition={"leaf_size": 3})
     with pytest.raises(StreamGPError):
         make(model="linear")

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from streamgp.errors import DTypeError, OptionError, ShapeError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, OptionError, ShapeError, ValueRangeError
 from streamgp.training.batches import read_source
 from streamgp.training.options import Minibatches
 
@@ -80,8 +80,8 @@ def test_an_iterator_that_can_be_read_once_must_tell_its_length():
 @pytest.mark.parametrize(
     ("X", "y", "error", "message"),
     [
-        (3, None, DTypeError, "but is a int"),
-        ([torch.zeros(3, 2)], None, DTypeError, r"Each batch must be a pair \(X, y\), but one is a Tensor"),
+        (3, None, ArgumentTypeError, "but is a int"),
+        ([torch.zeros(3, 2)], None, ArgumentTypeError, r"Each batch must be a pair \(X, y\), but one is a Tensor"),
         ([], None, ShapeError, "X holds no batches"),
         (iter([]), None, ShapeError, "X holds no batches"),
         (torch.zeros(3, 2), torch.zeros(4), ShapeError, "y must have one value for each of the 3 rows of X"),

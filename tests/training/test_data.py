@@ -4,9 +4,9 @@ import torch
 from gpytorch.kernels import RBFKernel
 
 import streamgp as sg
-from streamgp.errors import DTypeError, ShapeError, SupportError, ValueRangeError
-from streamgp.likelihoods import Poisson, Preference
-from streamgp.training.data import check_points, read_rows, to_observed
+from streamgp.errors import ArgumentTypeError, DTypeError, ShapeError, SupportError, ValueRangeError
+from streamgp.likelihoods import Binomial, Poisson, Preference
+from streamgp.training.data import check_points, has_constants, read_rows, to_observed
 from streamgp.training.options import Options
 from streamgp.training.starting import check_modules
 
@@ -108,11 +108,11 @@ def test_targets_of_any_scale_that_can_be_squared_are_fitted(scale):
 
 def test_modules_of_another_kind_are_refused():
     for kernel in (3, RBFKernel):
-        with pytest.raises(DTypeError, match=r"kernel must be one of gpytorch\.kernels"):
+        with pytest.raises(ArgumentTypeError, match=r"kernel must be one of gpytorch\.kernels"):
             check_modules(kernel, None, None)
-    with pytest.raises(DTypeError, match=r"mean must be one of gpytorch\.means"):
+    with pytest.raises(ArgumentTypeError, match=r"mean must be one of gpytorch\.means"):
         check_modules(None, 3, None)
-    with pytest.raises(DTypeError, match="start must be what fit returned"):
+    with pytest.raises(ArgumentTypeError, match="start must be what fit returned"):
         check_modules(None, None, 3)
 
 
@@ -120,3 +120,9 @@ def test_modules_of_another_kind_are_refused():
 def test_weights_that_are_not_positive_and_finite_are_refused(value):
     with pytest.raises(ValueRangeError, match="beta must be a positive, finite number"):
         Options(beta=value)
+
+
+def test_constants_are_numbers_for_each_observation():
+    assert not has_constants(None)
+    assert not has_constants(Binomial(5))
+    assert has_constants(Binomial(torch.tensor([5.0, 6.0])))

@@ -8,11 +8,11 @@ import torch
 from gpytorch.kernels import LinearKernel, MaternKernel, RBFKernel
 
 import streamgp as sg
-from streamgp.errors import DTypeError, OptionError, ShapeError, UnsupportedError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, OptionError, ShapeError, UnsupportedError, ValueRangeError
 from streamgp.likelihoods import Bernoulli, Gaussian, Poisson
 from streamgp.testing.tolerances import approximation, evidence_jitter, prediction_jitter, within
 from streamgp.training import Minibatches
-from streamgp.training.outcomes import Units, fill_gaps, read_likelihoods
+from streamgp.training.outcomes import OutputUnits, fill_gaps, read_likelihoods
 from streamgp.training.output_model import OutputModel
 from streamgp.training.outputs import _problem, _prototype
 
@@ -98,7 +98,7 @@ LIKELIHOODS = [None, "poisson", Bernoulli()]
 def test_at_optimal_sites_the_bound_of_gaussian_outcomes_is_the_collapsed_one(rng):
     X, Y = data(rng, n=10)
     given = read_likelihoods(None, Y)
-    units, prototype = Units.of(Y, given), _prototype(None, X)
+    units, prototype = OutputUnits.of(Y, given), _prototype(None, X)
     problem = _problem(X, units.scaled(Y), prototype, 6)
     likelihoods = units.scaled_likelihoods(given)
     model = OutputModel(prototype, problem, outputs="lmc", num_latents=5, likelihoods=likelihoods)
@@ -159,7 +159,11 @@ def test_outputs_of_different_kinds_are_fitted_together(rng):
 BAD = {
     "outputs": ({"outputs": "all"}, OptionError, "outputs must be one of 'icm', 'lmc', 'independent'"),
     "rank": ({"outputs": "independent", "rank": 1}, OptionError, "one latent function each, 3; leave out rank"),
-    "kernel": ({"outputs": "lmc", "kernel": LinearKernel()}, DTypeError, "must be an RBFKernel, MaternKernel or RQ"),
+    "kernel": (
+        {"outputs": "lmc", "kernel": LinearKernel()},
+        ArgumentTypeError,
+        "must be an RBFKernel, MaternKernel or RQ",
+    ),
     "ard": ({"outputs": "lmc", "kernel": MaternKernel(ard_num_dims=3)}, ShapeError, "has 3 lengthscales"),
     "likelihood": (
         {"outputs": "lmc", "likelihood": [Poisson()]},

@@ -9,7 +9,7 @@ from gpytorch.means import ConstantMean, LinearMean
 from torch.testing import assert_close
 
 import streamgp as sg
-from streamgp.errors import DTypeError, NumericalError, ShapeError, UnsupportedError
+from streamgp.errors import ArgumentTypeError, DTypeError, NumericalError, ShapeError, UnsupportedError
 from streamgp.gp import SparseProcess
 from streamgp.likelihoods import Bernoulli, Gaussian, Poisson, Preference, StudentT
 from streamgp.testing.conditioning_laws import DTYPES
@@ -18,7 +18,7 @@ from streamgp.testing.tolerances import approximation, judgement, regression_con
 from streamgp.training import Minibatches
 from streamgp.training.collapsed import collapsed_bound
 from streamgp.training.features import Observed, observed_features
-from streamgp.training.full_batch import target_variance, trace_slack
+from streamgp.training.objective import target_variance, trace_slack
 from streamgp.training.parameters import Hyperparameters, hyperparameter_space
 from streamgp.training.prior_site import read_prior_site
 from streamgp.training.sites_bound import optimal_sites, sites_bound
@@ -422,7 +422,7 @@ def without_spread():
 
 
 def test_what_is_no_belief_cannot_be_carried():
-    with pytest.raises(DTypeError, match=r"carried must be a SparseGP.*but is a SparseProcess"):
+    with pytest.raises(ArgumentTypeError, match=r"carried must be a SparseGP.*but is a SparseProcess"):
         read_prior_site(PRIOR.process, like=ROWS)
 
 

@@ -12,7 +12,7 @@ from streamgp.acquisition.indices import check_constants, read_indices, read_wei
 from streamgp.acquisition.pool_belief import PoolBelief
 from streamgp.checks import check_inputs
 from streamgp.conditioning import ConditionedGP, SparseGP
-from streamgp.errors import DTypeError, NumericalError, ShapeError, UnsupportedError
+from streamgp.errors import ArgumentTypeError, NumericalError, ShapeError, UnsupportedError
 from streamgp.likelihoods import AbstractLikelihood
 
 __all__ = ["Pool", "Score", "choose_greedily", "read_candidates"]
@@ -41,7 +41,7 @@ class Pool:
     def read(cls, gp: Any, pool_X: Any, *, likelihood: Any, targets: Any, weights: Any, pending: Any) -> "Pool":
         """Check what a user passed to an acquisition function; None stands for all, equal and none."""
         if not isinstance(gp, SparseGP | ConditionedGP):
-            raise DTypeError(
+            raise ArgumentTypeError(
                 f"gp must be a SparseGP or a ConditionedGP, but is a {type(gp).__name__}. "
                 "Pass the gp of what streamgp.fit returned, or make one with streamgp.from_gpytorch."
             )

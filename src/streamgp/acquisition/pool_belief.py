@@ -13,7 +13,7 @@ from streamgp.conditioning.gaussian import ConditionedProcess
 from streamgp.gp import SparseProcess
 from streamgp.linalg import solve_lower_transpose
 
-__all__ = ["Columns", "PoolBelief", "blocks"]
+__all__ = ["CovarianceColumns", "PoolBelief", "blocks"]
 
 # Numbers of the temporaries of one block, 32 MB of them in double precision.
 _BLOCK_NUMBERS = 4_000_000
@@ -34,7 +34,7 @@ def blocks(members: Int[Tensor, " k"], row_numbers: int) -> Iterator[tuple[slice
 
 @final
 @dataclass(frozen=True, eq=False)
-class Columns:
+class CovarianceColumns:
     r"""Covariances of any members with fixed ones: $k(x, w) = k_0(x, w) - k_0(x, s) C_w - r(x)^\top r(w)$.
 
     Attributes:
@@ -101,7 +101,7 @@ class PoolBelief:
                 variance[part] = process.variance(inputs[members])
         return cls(process, inputs, mean, variance.clamp_min(0.0), inputs.new_empty(0, len(inputs)))
 
-    def columns(self, members: Int[Tensor, " t"]) -> Columns:
+    def columns(self, members: Int[Tensor, " t"]) -> CovarianceColumns:
         """Prepare covariances with some members."""
         X, process = self.inputs[members], self.process
         base = process if isinstance(process, SparseProcess) else process.base
@@ -112,7 +112,7 @@ class PoolBelief:
             weights = weights - base.cross_weights(process.reduction_features @ G)
             observed = G if process.projection is None else process.projection.mT @ G
             held, weights = process.inputs, torch.cat([weights, observed])
-        return Columns(base, X, held, weights, self.roots[:, members])
+        return CovarianceColumns(base, X, held, weights, self.roots[:, members])
 
     def await_observation(self, member: int, precision: Float[Tensor, ""]) -> "PoolBelief":
         r"""The belief with one more observation awaited, with Gaussian noise of some precision.

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.errors import DTypeError
+from streamgp.errors import ArgumentTypeError
 from streamgp.likelihoods import AbstractLikelihood
 
 __all__ = ["exceedance_probability", "expected_slope", "latent_threshold"]
@@ -36,7 +36,7 @@ def latent_threshold(likelihood: AbstractLikelihood, threshold: Any) -> float:
         threshold: A prevalence, a rate, or a value.
     """
     if isinstance(threshold, bool) or not isinstance(threshold, int | float):
-        raise DTypeError(f"threshold must be a number, but is a {type(threshold).__name__}.")
+        raise ArgumentTypeError(f"threshold must be a number, but is a {type(threshold).__name__}.")
     return float(likelihood.inverse_response(likelihood.check_response(threshold, "threshold")))
 
 

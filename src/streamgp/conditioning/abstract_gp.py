@@ -1,5 +1,6 @@
-"""What every GP of the public interface can do: predict and be sampled."""
+"""What every GP of the public interface can do: predict, be sampled and be saved."""
 
+import os
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
@@ -8,9 +9,12 @@ import torch
 from torch import Tensor
 
 from streamgp.checks import ArrayLike, check_count, check_generator, check_inputs, to_form
+from streamgp.conditioning.observation import Observation
 from streamgp.display import draw_band, html_table, new_axes
 from streamgp.errors import ShapeError, ValueRangeError
 from streamgp.gp import AbstractProcess, Prediction
+from streamgp.sites import SiteRule
+from streamgp.storage import save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,6 +64,14 @@ class AbstractGP(ABC):
             self._checked(X), check_count(num_samples, "num_samples"), check_generator(generator)
         )
         return to_form(samples, is_numpy=isinstance(X, np.ndarray))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to a file that `streamgp.load` reads: tensors and a JSON description, no pickle; atomically.
+
+        Args:
+            path: The file.
+        """
+        save(self, path)
 
     def plot(
         self,
@@ -128,3 +140,17 @@ class AbstractGP(ABC):
     def _checked(self, X: ArrayLike) -> Tensor:
         reference = self.process.reference
         return check_inputs(X, num_dims=reference.shape[-1], like=reference, batch_shape=self.process.batch_shape)
+
+    def _read(
+        self, X: object, y: object, noise_variance: object, likelihood: object, sites: str | SiteRule
+    ) -> Observation:
+        """Observations as they were passed, checked against the process."""
+        return Observation.read(
+            X,
+            y,
+            like=self.process.reference,
+            batch_shape=self.process.batch_shape,
+            noise_variance=noise_variance,
+            likelihood=likelihood,
+            sites=sites,
+        )

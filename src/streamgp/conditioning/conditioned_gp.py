@@ -1,6 +1,5 @@
 """A sparse GP given further observations."""
 
-import os
 from dataclasses import dataclass
 from typing import final
 
@@ -13,7 +12,7 @@ from streamgp.conditioning.observation import Observation, prior_belief
 from streamgp.gp import SparseProcess
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.sites import DenseBelief, SiteInfo, SiteRule
-from streamgp.storage import register, save
+from streamgp.storage import register
 
 __all__ = ["ConditionedGP", "condition"]
 
@@ -59,20 +58,7 @@ class ConditionedGP(AbstractGP):
         sites: str | SiteRule = "variational",
     ) -> "ConditionedGP":
         """Condition again; sites are found from the belief at hand. See `SparseGP.condition`."""
-        observation = Observation.read(
-            X,
-            y,
-            like=self.process.reference,
-            batch_shape=self.process.batch_shape,
-            noise_variance=noise_variance,
-            likelihood=likelihood,
-            sites=sites,
-        )
-        return condition(self.process, observation)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to a file that `streamgp.load` reads: arrays and a JSON description, no pickle; atomically."""
-        save(self, path)
+        return condition(self.process, self._read(X, y, noise_variance, likelihood, sites))
 
     def __repr__(self) -> str:
         return f"ConditionedGP(num_observations={self.num_observations}, {self._describe()})"

@@ -1,6 +1,5 @@
 """The sparse GP that users hold: a frozen value that can be conditioned, absorb data, be sampled and saved."""
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar, final
@@ -11,33 +10,21 @@ from gpytorch.means import Mean, ZeroMean
 from gpytorch.models import ApproximateGP
 from torch import Tensor
 
-from streamgp.checks import (
-    ArrayLike,
-    check_choice,
-    check_count,
-    check_finite,
-    check_float,
-    check_generator,
-    check_inputs,
-    check_positive,
-)
+from streamgp.checks import ArrayLike, check_count, check_finite, check_generator
 from streamgp.conditioning.absorb import AbsorbInfo, absorb
 from streamgp.conditioning.abstract_gp import AbstractGP
 from streamgp.conditioning.conditioned_gp import ConditionedGP, condition
-from streamgp.conditioning.exchange import exchange, is_single
 from streamgp.conditioning.forgetting import forget
-from streamgp.conditioning.nystrom import NystromPredictive, predict_nystrom
 from streamgp.conditioning.observation import Observation
-from streamgp.conditioning.selection import choose_inducing_points
-from streamgp.conditioning.transport import TransportInfo, transport
+from streamgp.conditioning.placement import check_inducing_points, place
 from streamgp.conditioning.unlearning import LeaveOneOut, UnlearnInfo, leave_one_out, unlearn
-from streamgp.errors import OptionError, ShapeError
+from streamgp.errors import ShapeError
 from streamgp.gp import Prior, PseudoData, SamplePaths, SparseProcess, pseudo_data, sample_paths
 from streamgp.gp.exporting import write_gpytorch
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.shapes import broadcast_shapes
 from streamgp.sites import SiteRule
-from streamgp.storage import reads_version_1, register, save
+from streamgp.storage import reads_version_1, register
 from streamgp.storage.version1 import object_of, process_of
 
 __all__ = ["SparseGP"]
@@ -80,7 +67,7 @@ class SparseGP(AbstractGP):
             inducing_points: Inputs `(*b, m, d)`, whose dtype and device the GP takes.
             mean: GPyTorch mean; zero by default.
         """
-        Z = check_finite(_check_points(inducing_points, "inducing_points"), "inducing_points").detach().clone()
+        Z = check_finite(check_inducing_points(inducing_points, "inducing_points"), "inducing_points").detach().clone()
         prior = Prior.snapshot(kernel, ZeroMean() if mean is None else mean, like=Z)
         Z = Z.expand(*broadcast_shapes(Z.shape[:-2], prior.batch_shape), *Z.shape[-2:])
         jitter = _DEFAULT_JITTER[Z.dtype] * _typical_variance(prior, Z)
@@ -99,7 +86,7 @@ class SparseGP(AbstractGP):
             X: Inputs `(*b, n, d)`, for their dimension, dtype and device alone.
             mean: GPyTorch mean; zero by default.
         """
-        none = _check_points(X, "X").detach()[..., :0, :].clone()
+        none = check_inducing_points(X, "X").detach()[..., :0, :].clone()
         prior = Prior.snapshot(kernel, ZeroMean() if mean is None else mean, like=none)
         none = none.expand(*broadcast_shapes(none.shape[:-2], prior.batch_shape), *none.shape[-2:])
         return cls(SparseProcess.from_prior(prior, none, jitter=0.0))
@@ -206,8 +193,10 @@ class SparseGP(AbstractGP):
                 like=self.inducing_points,
             )
         with torch.no_grad():
-            moved, seen, carried = self._move(observation, inducing, num_inducing, prior=prior, retention=retention)
-            absorbed, info = absorb(moved, observation, seen, carried=carried)
+            placed, seen, carried = place(
+                self.process, observation, inducing, num_inducing=num_inducing, prior=prior, retention=retention
+            )
+            absorbed, info = absorb(placed, observation, seen, carried=carried)
         return SparseGP(absorbed), info
 
     def forget(self, factor: float) -> "SparseGP":
@@ -286,82 +275,14 @@ class SparseGP(AbstractGP):
         """
         return write_gpytorch(self.process)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to a file that `load` reads: tensors and a JSON description, no pickle; atomically."""
-        save(self, path)
-
     def __repr__(self) -> str:
         return f"SparseGP({self._describe()})"
-
-    def _read(
-        self, X: object, y: object, noise_variance: object, likelihood: object, sites: str | SiteRule
-    ) -> Observation:
-        return Observation.read(
-            X,
-            y,
-            like=self.inducing_points,
-            batch_shape=self.process.batch_shape,
-            noise_variance=noise_variance,
-            likelihood=likelihood,
-            sites=sites,
-        )
-
-    def _move(
-        self,
-        observation: Observation,
-        inducing: str | ArrayLike,
-        num_inducing: int | None,
-        *,
-        prior: Prior | None,
-        retention: float,
-    ) -> tuple[SparseProcess, NystromPredictive, TransportInfo]:
-        """Bring the belief to where it can absorb the observations."""
-        process, X = self.process, observation.inputs
-        points = None
-        if not isinstance(inducing, str):
-            points = check_inputs(
-                _check_points(inducing, "inducing", like=X), num_dims=X.shape[-1], like=X, name="inducing"
-            )
-            points = points.detach()
-            points = points.expand(*X.shape[:-2], *points.shape[-2:])
-        else:
-            check_positive(retention, "retention")
-            if num_inducing is not None and not process.inducing.is_movable:
-                raise OptionError(
-                    f"num_inducing={num_inducing} was asked for, but the belief is about the weights of "
-                    f"{self.num_inducing} features. Leave it out."
-                )
-            size = self.num_inducing if num_inducing is None else check_count(num_inducing, "num_inducing")
-            is_asked = check_choice(inducing, ("pivoted", "keep"), "inducing") == "pivoted"
-            if is_asked and X.shape[-2] and process.inducing.is_movable:
-                if prior is None and size >= self.num_inducing and is_single(process, observation):
-                    return exchange(process, observation, num_inducing=size, retention=retention)
-                points = choose_inducing_points(
-                    process, observation, num_inducing=size, retention=retention, prior=prior or process.prior
-                )
-        if points is None and prior is None:
-            carried = TransportInfo(0, X.new_zeros(process.batch_shape), 0)
-        else:
-            process, carried = transport(
-                process, self.inducing_points if points is None else points, prior or process.prior
-            )
-        return process, predict_nystrom(process, observation), carried
 
 
 @reads_version_1("streamgp.SparseGP")
 def _upgrade(description: dict[str, Any]) -> Any:
     process = process_of(description, "", description["tensors"])
     return object_of("conditioning.SparseGP", {"sparse_process": process})
-
-
-def _check_points(inducing_points: object, name: str, *, like: Tensor | None = None) -> Tensor:
-    points = check_float(inducing_points, name, like=like)
-    if points.dim() < 2 or 0 in points.shape[-2:]:
-        raise ShapeError(
-            f"{name} must have shape (..., m, d) with at least one point, but has shape "
-            f"{tuple(points.shape)}. Pass one row for each inducing point."
-        )
-    return points
 
 
 def _typical_variance(prior: Prior, Z: Tensor) -> float:

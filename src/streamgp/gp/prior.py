@@ -11,7 +11,7 @@ from gpytorch.means import ConstantMean, Mean, ZeroMean
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.errors import DTypeError
+from streamgp.errors import ArgumentTypeError
 from streamgp.gp.inducing import AbstractInducing, inducing_variables
 from streamgp.gp.kernel_dims import check_num_dims
 from streamgp.gp.kernel_function import AbstractKernelFunction
@@ -109,7 +109,7 @@ class Prior:
 
 def _check_module(module: object, kind: type, name: str) -> None:
     if not isinstance(module, kind):
-        raise DTypeError(
+        raise ArgumentTypeError(
             f"{name} must be a GPyTorch {kind.__name__}, but is a {type(module).__name__}. "
             f"Pass one of gpytorch.{kind.__name__.lower()}s."
         )

@@ -39,7 +39,7 @@ __all__ = ["AxOnlineGP"]
 
 @final
 @dataclass(frozen=True, eq=False)
-class _Task:
+class _AxData:
     """What Ax gives to a model: data, and how to read it."""
 
     inputs: Tensor
@@ -94,7 +94,7 @@ class AxOnlineGP(GPyTorchModel, FantasizeMixin):
         fitted: The model behind it, a frozen value; None before it is fitted.
     """
 
-    task: _Task
+    task: _AxData
     fitted: OnlineGP | None
     _supports_batched_models = False  # Ax's question whether one model may take all metrics
 
@@ -129,7 +129,7 @@ class AxOnlineGP(GPyTorchModel, FantasizeMixin):
         if isinstance(likelihood, str):
             likelihood = Outcome.read(likelihood).likelihood
         read_likelihoods(likelihood, train_Y.shape[-1])
-        task = _Task(
+        task = _AxData(
             inputs=train_X,
             outcomes=train_Y,
             noise_variance=train_Yvar,

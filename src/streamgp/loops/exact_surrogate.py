@@ -19,7 +19,7 @@ from torch import Tensor
 from streamgp.loops.observations import Observations
 from streamgp.loops.settings import LoopSettings
 from streamgp.loops.surrogate import NO_NOISE, AbstractSurrogate
-from streamgp.loops.units import Units
+from streamgp.loops.units import OutcomeUnits
 from streamgp.seeds import derived_seed
 from streamgp.storage import register
 from streamgp.threads import few_threads
@@ -53,7 +53,7 @@ class ExactSurrogate(AbstractSurrogate):
 
     inputs: Float[Tensor, "n d"]
     targets: Float[Tensor, " n"]
-    units: tuple[Units, ...]
+    units: tuple[OutcomeUnits, ...]
     lengthscale: Float[Tensor, " d"]
     outputscale: Float[Tensor, ""]
     constant: Float[Tensor, ""]

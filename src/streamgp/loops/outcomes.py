@@ -14,7 +14,7 @@ from streamgp.errors import ArgumentTypeError, OptionError, UnsupportedError, Va
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.likelihoods.registry import names, read_likelihood
 from streamgp.loops.normal_scores import find_scores
-from streamgp.loops.units import Units
+from streamgp.loops.units import OutcomeUnits
 from streamgp.storage import register
 
 __all__ = ["Constraint", "Objective", "Outcome"]
@@ -76,7 +76,7 @@ class Outcome:
 
     def find_units(
         self, y: Float[Tensor, " n"], *, is_reversed: bool, has_knee: bool = False, is_ranked: bool = False
-    ) -> Units:
+    ) -> OutcomeUnits:
         """Standardize real outcomes; by median and median deviation where outliers are expected.
 
         Args:
@@ -86,12 +86,12 @@ class Outcome:
             is_ranked: Whether outcomes count by their ranks.
         """
         if not self.is_real:
-            return Units()
+            return OutcomeUnits()
         if is_ranked and (ranks := find_scores(y)) is not None:
-            return Units(scale=-1.0 if is_reversed else 1.0, ranks=ranks)
+            return OutcomeUnits(scale=-1.0 if is_reversed else 1.0, ranks=ranks)
         largest = y.abs().max().clamp_min(torch.finfo(y.dtype).tiny)
         z = y / largest  # whose squares have doubles, whatever the units
-        shape = self._find_knee(z, sign=-1.0 if is_reversed else 1.0) if has_knee else Units()
+        shape = self._find_knee(z, sign=-1.0 if is_reversed else 1.0) if has_knee else OutcomeUnits()
         z = shape.bent(z)
         offset, scale = z.mean(), z.std(correction=0)
         if self.likelihood.is_robust:
@@ -101,10 +101,10 @@ class Outcome:
         size = float(largest * scale) if float(scale) > 1e-12 else 1.0
         center, size = float(largest * offset), -size if is_reversed else size
         if shape.knee is None:
-            return Units(center, size)
-        return Units(center, size, float(largest) * shape.knee, float(largest) * shape.width)
+            return OutcomeUnits(center, size)
+        return OutcomeUnits(center, size, float(largest) * shape.knee, float(largest) * shape.width)
 
-    def _find_knee(self, z: Float[Tensor, " n"], *, sign: float) -> Units:
+    def _find_knee(self, z: Float[Tensor, " n"], *, sign: float) -> OutcomeUnits:
         """Bend where outcomes are worse than the median by more than the best one is better; not if numbers are known.
 
         Args:
@@ -115,10 +115,10 @@ class Outcome:
         middle, best, worst = (float(one) for one in (wanted.median(), wanted.max(), wanted.min()))
         width = best - middle
         if self.name is None or self.likelihood.is_robust or not worst < middle - width < middle:
-            return Units(scale=sign)
-        return Units(scale=sign, knee=sign * (middle - width), width=width)
+            return OutcomeUnits(scale=sign)
+        return OutcomeUnits(scale=sign, knee=sign * (middle - width), width=width)
 
-    def in_units(self, units: Units, likelihood: AbstractLikelihood | None = None) -> AbstractLikelihood:
+    def in_units(self, units: OutcomeUnits, likelihood: AbstractLikelihood | None = None) -> AbstractLikelihood:
         """The likelihood of what is modeled; of some outcomes, if theirs is given."""
         likelihood = self.likelihood if likelihood is None else likelihood
         if self.name is not None or not self.is_real:
@@ -145,7 +145,7 @@ class Outcome:
         is_same = len(constants) and bool((constants == constants[0]).all())
         return likelihood.with_row_data(constants[0] if is_same else constants)
 
-    def latent(self, response: float, units: Units) -> float:
+    def latent(self, response: float, units: OutcomeUnits) -> float:
         """The latent value whose expected response is given: linear, or by bisection as responses are monotone."""
         if self.is_real:
             return (response - units.offset) / units.scale
@@ -244,7 +244,7 @@ class Constraint:
                 f"{outcome.likelihood.num_inputs}. Use another likelihood."
             )
         for bound in given:
-            outcome.latent(bound, Units())
+            outcome.latent(bound, OutcomeUnits())
 
     @cached_property
     def outcome(self) -> Outcome:
@@ -257,7 +257,7 @@ class Constraint:
         kept = kept if self.upper is None else kept & (y <= self.upper)
         return kept if self.lower is None else kept & (y >= self.lower)
 
-    def limits(self, units: Units) -> tuple[float | None, float | None]:
+    def limits(self, units: OutcomeUnits) -> tuple[float | None, float | None]:
         """Lower and upper bound of the latent function, in the units in which it is modeled."""
         outcome = self.outcome
         lower, upper = (None if bound is None else outcome.latent(bound, units) for bound in (self.lower, self.upper))

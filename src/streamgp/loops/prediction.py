@@ -17,7 +17,7 @@ from streamgp.loops.pool_space import PoolSpace
 from streamgp.loops.settings import LoopSettings
 from streamgp.loops.state import LoopState
 from streamgp.loops.surrogate import SparseSurrogate
-from streamgp.loops.units import Units
+from streamgp.loops.units import OutcomeUnits
 
 __all__ = ["ResponsePrediction", "check_level", "predict_objective", "predict_response"]
 
@@ -104,7 +104,7 @@ def predict_response(
     v: Float[Tensor, " n"],
     likelihood: AbstractLikelihood | None,
     *,
-    units: Units | None = None,
+    units: OutcomeUnits | None = None,
     level: float = 0.95,
     threshold: float | None = None,
 ) -> ResponsePrediction:
@@ -120,7 +120,7 @@ def predict_response(
     """
     reach = float(torch.special.ndtri(torch.tensor(0.5 + 0.5 * level, dtype=torch.float64)))
     if likelihood is None:
-        units = units or Units()
+        units = units or OutcomeUnits()
         deviation = v.clamp_min(0.0).sqrt()
         mean, std = units.outside(m), units.slope(m) * deviation
         ends = torch.stack([units.outside(m - reach * deviation), units.outside(m + reach * deviation)])

@@ -16,7 +16,7 @@ from streamgp.likelihoods import AbstractLikelihood, Bernoulli, Gaussian
 from streamgp.loops.noise_free import Fitter, fit_with_or_without_noise
 from streamgp.loops.observations import Observations
 from streamgp.loops.settings import LoopSettings
-from streamgp.loops.units import Units
+from streamgp.loops.units import OutcomeUnits
 from streamgp.models import OnlineGP
 from streamgp.seeds import seeded
 from streamgp.storage import register
@@ -38,7 +38,7 @@ _FIT = 2
 class AbstractSurrogate(ABC):
     """A fitted model of what was told up to some time."""
 
-    units: tuple[Units, ...]
+    units: tuple[OutcomeUnits, ...]
     num_fitted: int
     knows_success: bool
 
@@ -67,7 +67,7 @@ class SparseSurrogate(AbstractSurrogate):
     """
 
     results: tuple[FitResult, ...]
-    units: tuple[Units, ...]
+    units: tuple[OutcomeUnits, ...]
     num_fitted: int
     num_cold: int
     num_points: int
@@ -116,7 +116,7 @@ def fit_sparse(data: Observations, settings: LoopSettings, start: SparseSurrogat
             is_ranked=is_ranked,
         )
         if settings.surrogate.is_standardized
-        else Units()
+        else OutcomeUnits()
         for j, (outcome, is_reversed) in enumerate(_reversals(settings))
     )
     has_success = settings.surrogate.learns_success and not bool(data.is_success.all())
@@ -227,7 +227,7 @@ def _reversals(settings: LoopSettings) -> list[tuple[Any, bool]]:
 
 
 def _rows(
-    data: Observations, settings: LoopSettings, units: tuple[Units, ...], *, has_success: bool
+    data: Observations, settings: LoopSettings, units: tuple[OutcomeUnits, ...], *, has_success: bool
 ) -> list[tuple[Tensor, Tensor]]:
     """Inputs and targets of each GP, in the units in which they are modeled."""
     space, is_known = settings.space, data.is_informative
@@ -244,7 +244,12 @@ def _rows(
 
 
 def _starting_likelihood(
-    data: Observations, settings: LoopSettings, units: tuple[Units, ...], output: int, *, before: FitResult | None
+    data: Observations,
+    settings: LoopSettings,
+    units: tuple[OutcomeUnits, ...],
+    output: int,
+    *,
+    before: FitResult | None,
 ) -> AbstractLikelihood | None:
     """The likelihood of the rows, with what was learned before; None for Gaussian noise in proportion to the data."""
     if output >= len(units):

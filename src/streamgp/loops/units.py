@@ -12,16 +12,16 @@ from streamgp.likelihoods import AbstractLikelihood
 from streamgp.loops.normal_scores import NormalScores
 from streamgp.storage import register
 
-__all__ = ["Units"]
+__all__ = ["OutcomeUnits"]
 
 # Beyond, a prediction would have no double.
 _MOST_EXCESS = 300.0
 
 
-@register
+@register(name="loops.Units")  # as in files of earlier versions
 @final
 @dataclass(frozen=True)
-class Units:
+class OutcomeUnits:
     """The map to what is modeled: $(y - a) / s$, where a negative scale turns minimization into maximization.
 
     Outcomes that are worse than a knee by much more than a width count by the logarithm of that: beside outcomes that

@@ -16,7 +16,7 @@ from streamgp.loops.exact_surrogate import ExactSurrogate
 from streamgp.loops.pool_space import PoolSpace
 from streamgp.loops.settings import LoopSettings
 from streamgp.loops.surrogate import AbstractSurrogate
-from streamgp.loops.units import Units
+from streamgp.loops.units import OutcomeUnits
 from streamgp.models import OnlineGP
 
 __all__ = ["make_user_model"]
@@ -66,7 +66,7 @@ class _Bent(OutcomeTransform):
 
     _is_linear = False
 
-    def __init__(self, units: tuple[Units, ...]) -> None:
+    def __init__(self, units: tuple[OutcomeUnits, ...]) -> None:
         super().__init__()
         self.units = units
 
@@ -91,11 +91,11 @@ class _Bent(OutcomeTransform):
         return torch.stack([getattr(one, name)(Y[..., j]) for j, one in enumerate(self.units)], dim=-1)
 
 
-def _outcome_transform(units: tuple[Units, ...], num_outputs: int) -> OutcomeTransform | None:
-    if all(one == Units() for one in units):
+def _outcome_transform(units: tuple[OutcomeUnits, ...], num_outputs: int) -> OutcomeTransform | None:
+    if all(one == OutcomeUnits() for one in units):
         return None
     if not all(one.is_linear for one in units):
-        return _Bent(units + (Units(),) * (num_outputs - len(units)))
+        return _Bent(units + (OutcomeUnits(),) * (num_outputs - len(units)))
     offset = [one.offset for one in units] + [0.0] * (num_outputs - len(units))
     scale = [one.scale for one in units] + [1.0] * (num_outputs - len(units))
     transform: Any = Standardize(num_outputs)

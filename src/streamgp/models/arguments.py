@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from streamgp.conditioning import ConditionedGP, SparseGP
-from streamgp.errors import DTypeError, OptionError, ShapeError
+from streamgp.errors import ArgumentTypeError, OptionError, ShapeError
 from streamgp.likelihoods import AbstractLikelihood, read_likelihood
 from streamgp.models.output import Output
 from streamgp.shapes import broadcast_shapes
@@ -31,7 +31,7 @@ def read_gps(gp: Any) -> tuple[GP, ...]:
     gps = tuple(gp) if isinstance(gp, Sequence) else (gp,)
     for one in gps:
         if not isinstance(one, SparseGP | ConditionedGP):
-            raise DTypeError(
+            raise ArgumentTypeError(
                 f"gp must be a SparseGP or ConditionedGP, or one for each output, but has a {type(one).__name__}. "
                 "Read a trained GPyTorch model with streamgp.from_gpytorch, or fit one with streamgp.fit."
             )
@@ -66,7 +66,7 @@ def read_likelihoods(
         )
     for one in likelihoods:
         if one is not None and not isinstance(one, AbstractLikelihood):
-            raise DTypeError(
+            raise ArgumentTypeError(
                 f"likelihood must be one of streamgp.likelihoods, but is a {type(one).__name__}. "
                 "Wrap one of GPyTorch's with streamgp.likelihoods.from_gpytorch."
             )

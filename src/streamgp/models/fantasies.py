@@ -11,7 +11,7 @@ from torch import Tensor
 from streamgp.conditioning import ConditionedGP, SparseGP
 from streamgp.conditioning.gaussian import JointPredictive, observe, predict_jointly
 from streamgp.conditioning.noise import Noise
-from streamgp.errors import DTypeError, OptionError, ShapeError
+from streamgp.errors import ArgumentTypeError, OptionError, ShapeError
 from streamgp.gp import Prediction
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.models.arguments import noise_column
@@ -161,7 +161,7 @@ def check_fantasy_noise(noise: object, *, observations: bool) -> None:
     if noise is None:
         return
     if not isinstance(noise, Tensor):
-        raise DTypeError(
+        raise ArgumentTypeError(
             f"observation_noise must be a tensor of variances or None in fantasize, but is {noise!r}. "
             "Leave it out to use the likelihood's own noise."
         )

@@ -17,7 +17,7 @@ from torch import Tensor
 from streamgp.checks import check_float
 from streamgp.conditioning import ConditionedMultiOutputGP, MultiOutputGP
 from streamgp.conditioning.absorb import AbsorbInfo
-from streamgp.errors import DTypeError, OptionError, ShapeError, UnsupportedError
+from streamgp.errors import ArgumentTypeError, OptionError, ShapeError, UnsupportedError
 from streamgp.likelihoods import AbstractLikelihood, Gaussian
 from streamgp.models.arguments import read_indices, read_likelihoods
 from streamgp.models.describing import describe_model, model_table
@@ -244,7 +244,7 @@ class OnlineMultiOutputGP(ModelList):
 def read_multi_output_gp(gp: Any) -> MultiOutputGP | ConditionedMultiOutputGP:
     """Check that a GP has several outputs."""
     if not isinstance(gp, MultiOutputGP | ConditionedMultiOutputGP):
-        raise DTypeError(
+        raise ArgumentTypeError(
             f"gp must be a MultiOutputGP, but is a {type(gp).__name__}. Fit one with streamgp.fit(outputs=...), "
             "or use OnlineGP for independent outputs."
         )

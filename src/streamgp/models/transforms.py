@@ -7,7 +7,7 @@ from botorch.models.transforms.input import AffineInputTransform, InputTransform
 from botorch.models.transforms.outcome import OutcomeTransform, Standardize, StratifiedStandardize
 from torch import Tensor
 
-from streamgp.errors import DTypeError, OptionError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, OptionError, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood
 
 __all__ = ["affine_map", "check_keeps_outcomes", "freeze_input_transform", "freeze_outcome_transform"]
@@ -16,7 +16,7 @@ __all__ = ["affine_map", "check_keeps_outcomes", "freeze_input_transform", "free
 def freeze_input_transform(transform: object, like: Tensor) -> InputTransform:
     """Copy a fitted input transform that will not change any more."""
     if not isinstance(transform, InputTransform):
-        raise DTypeError(
+        raise ArgumentTypeError(
             f"input_transform must be an InputTransform of BoTorch, but is a {type(transform).__name__}. "
             "Pass for example botorch.models.transforms.Normalize(d, bounds=bounds)."
         )
@@ -38,7 +38,7 @@ def freeze_input_transform(transform: object, like: Tensor) -> InputTransform:
 def freeze_outcome_transform(transform: object, like: Tensor) -> OutcomeTransform:
     """Copy a fitted outcome transform that will not change any more."""
     if not isinstance(transform, OutcomeTransform):
-        raise DTypeError(
+        raise ArgumentTypeError(
             f"outcome_transform must be an OutcomeTransform of BoTorch, but is a {type(transform).__name__}. "
             "Pass for example botorch.models.transforms.Standardize(m)."
         )

@@ -9,7 +9,7 @@ from streamgp.acquisition import AbstractRule, PartitionSettings, RegionRules, T
 from streamgp.acquisition.rules.tree_search_rule import TreeMemory
 from streamgp.acquisition.space_partition import PartitionNode
 from streamgp.acquisition.trust_region import Region
-from streamgp.errors import DTypeError
+from streamgp.errors import ArgumentTypeError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.loops import AbstractLoop
 from streamgp.loops.running import BatchRuns
@@ -79,7 +79,7 @@ class LaMCTSOptimizer(BatchRuns, AbstractLoop):
             seed: Of everything random.
         """
         if partition is not None and not isinstance(partition, PartitionSettings):
-            raise DTypeError(
+            raise ArgumentTypeError(
                 f"partition must be a streamgp.optimizers.PartitionSettings, but is a {type(partition).__name__}."
             )
         rule = TreeSearch(read_region(acquisition, rules), PartitionSettings() if partition is None else partition)

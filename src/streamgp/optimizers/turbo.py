@@ -10,7 +10,7 @@ from streamgp.acquisition.rules.names import REGION_RULES, read_rule
 from streamgp.acquisition.rules.trust_region_rule import RegionMemory
 from streamgp.acquisition.trust_region import Region
 from streamgp.checks import check_choice, check_count
-from streamgp.errors import DTypeError, OptionError, UnsupportedError
+from streamgp.errors import ArgumentTypeError, OptionError, UnsupportedError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.loops import AbstractLoop, Box, LoopSettings, Objective, SurrogateSettings, Training
 from streamgp.loops.plots import draw_region
@@ -152,7 +152,7 @@ def read_region(acquisition: str | AbstractRule, rules: RegionRules | None) -> T
         rules: How it changes.
     """
     if rules is not None and not isinstance(rules, RegionRules):
-        raise DTypeError(
+        raise ArgumentTypeError(
             f"rules must be a streamgp.acquisition.RegionRules, but is a {type(rules).__name__}. "
             "Write rules=RegionRules(success_tolerance=3)."
         )

@@ -38,8 +38,8 @@ class SingleSite(NamedTuple):
     is_negative: bool
 
 
-class _Step(NamedTuple):
-    """What one evaluation at (pull, precision) tells, as in `rules`."""
+class _ScalarStep(NamedTuple):
+    """What one evaluation at (pull, precision) tells, as `SiteStep` does of tensors."""
 
     pull: float
     precision: float
@@ -51,7 +51,7 @@ class _Step(NamedTuple):
     is_negative: bool
 
 
-class _Problem(NamedTuple):
+class _ScalarProblem(NamedTuple):
     """One latent value, one observation and a rule, in numbers of double precision."""
 
     mean: float
@@ -61,7 +61,7 @@ class _Problem(NamedTuple):
     y: float
     rule: str
 
-    def evaluate(self, pull: float, precision: float, least: float) -> _Step:
+    def evaluate(self, pull: float, precision: float, least: float) -> _ScalarStep:
         """One step of the fixed-point map."""
         factor = 1.0 + precision * self.variance
         gradient, variance = pull / factor, self.variance / factor
@@ -72,9 +72,9 @@ class _Problem(NamedTuple):
         residual = max(abs(first - gradient) * math.sqrt(variance), abs(new_precision - precision) * variance)
         residual = math.inf if math.isnan(residual) else residual
         new_pull = first + new_precision * shift
-        return _Step(pull, precision, shift, variance, new_pull, new_precision, residual, second > 0)
+        return _ScalarStep(pull, precision, shift, variance, new_pull, new_precision, residual, second > 0)
 
-    def objective(self, step: _Step) -> float:
+    def objective(self, step: _ScalarStep) -> float:
         """The variational bound, or the log posterior density; minus infinity where it overflows."""
         excess = step.precision * self.variance
         quadratic = self.variance * (step.pull / (1.0 + excess)) ** 2
@@ -110,7 +110,7 @@ def find_single_site(
         slack: What no observation reduces of it, besides.
         dtype: Of the belief, whose rounding bounds how little a site may say.
     """
-    problem = _Problem(mean, variance, slack, likelihood, y, rule.rule)
+    problem = _ScalarProblem(mean, variance, slack, likelihood, y, rule.rule)
     tolerance = rule.tolerance_in(torch.float64)
     least = LEAST_PRECISION[dtype] / max(variance, torch.finfo(dtype).eps)
     step = problem.evaluate(0.0, least, least)
@@ -142,7 +142,7 @@ def find_single_site(
     )
 
 
-def _is_better(problem: _Problem, step: _Step, new: _Step) -> bool:
+def _is_better(problem: _ScalarProblem, step: _ScalarStep, new: _ScalarStep) -> bool:
     """Whether to take a step, by the criteria of `rules`."""
     if new.residual < step.residual < 1.0:
         return True
@@ -150,7 +150,7 @@ def _is_better(problem: _Problem, step: _Step, new: _Step) -> bool:
     return after >= before - ROUNDING[torch.float64] * max(abs(before), 1.0)
 
 
-def _solve_between_bounds(problem: _Problem, step: _Step, *, least: float, tolerance: float) -> _Step:
+def _solve_between_bounds(problem: _ScalarProblem, step: _ScalarStep, *, least: float, tolerance: float) -> _ScalarStep:
     r"""The fixed point of a log-concave likelihood, by two nested searches that cannot fail.
 
     The variational bound is concave in mean and standard deviation. So for each precision $\tau$ one shift has the
@@ -204,7 +204,7 @@ def _solve_between_bounds(problem: _Problem, step: _Step, *, least: float, toler
     return best
 
 
-def _solve_shift(problem: _Problem, precision: float, start: float, tolerance: float) -> float:
+def _solve_shift(problem: _ScalarProblem, precision: float, start: float, tolerance: float) -> float:
     """The shift whose expected gradient is that of the belief, for a given precision, by Newton's method in bounds."""
     variance = problem.variance / (1.0 + precision * problem.variance)
     spread = variance + problem.slack if problem.rule == "variational" else 0.0

@@ -6,15 +6,21 @@ from typing import Any, Protocol, final, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import jaxtyped
 from torch import Tensor
 from torch.nn import Module
 
 from streamgp.errors import FileFormatError, StreamGPError, UnsupportedError
+from streamgp.storage.descriptions import (
+    check_fields,
+    read_dtype,
+    read_float,
+    read_numbers,
+    read_shape,
+    read_version,
+)
 from streamgp.storage.finite import is_finite
-from streamgp.storage.hints import matches
 from streamgp.storage.modules import describe_module, rebuild_module, restore_module, role_of, state_of
-from streamgp.storage.registry import StoredClass, find_class, find_name, is_registered
+from streamgp.storage.registry import find_class, find_name, is_registered
 
 __all__ = ["Decoder", "Encoder"]
 
@@ -167,13 +173,13 @@ class Decoder:
         self._modules = dict(modules or {})
         self._device = device
         self._builders: dict[str, Callable[[dict[str, Any], int], Any]] = {
-            "float": lambda node, _: _special_float(node["value"]),
-            "size": lambda node, _: torch.Size(_whole_numbers(node["items"])),
+            "float": lambda node, _: read_float(node["value"]),
+            "size": lambda node, _: torch.Size(read_shape(node["items"])),
             "list": lambda node, depth: self._items(node["items"], depth),
             "dict": self._decode_dict,
-            "dtype": lambda node, _: _dtype(node["value"]),
+            "dtype": lambda node, _: read_dtype(node["value"]),
             "tensor": lambda node, _: self._tensor(node["at"]),
-            "numbers": lambda node, _: self._place(_numbers(node["numbers"], node["dtype"])),
+            "numbers": lambda node, _: self._place(read_numbers(node["numbers"], node["dtype"])),
             "array": lambda node, _: reader.take_array(node["at"]),
             "number": lambda node, _: reader.take_array(node["at"])[()],
             "floats": lambda node, _: tuple(reader.take_array(node["at"]).tolist()),
@@ -216,7 +222,7 @@ class Decoder:
         items = self._items(node["items"], depth)
         values = np.empty(len(items), object)
         values[:] = items
-        return values.reshape(_whole_numbers(node["shape"]))
+        return values.reshape(read_shape(node["shape"]))
 
     def _tensor(self, name: Any) -> Tensor:
         return self._place(self._reader.take(name))
@@ -253,10 +259,10 @@ class Decoder:
     def _decode_object(self, node: dict[str, Any], depth: int) -> Any:
         stored = find_name(node["class"])
         fields = {str(name): self.decode(item, depth=depth + 1) for name, item in node["fields"].items()}
-        for version in range(_version(node, stored), stored.version):
+        for version in range(read_version(node, stored), stored.version):
             if version in stored.migrations:
                 fields = stored.migrations[version](fields)
-        _check_fields(stored, fields)
+        check_fields(stored, fields)
         try:
             value = stored.from_fields(**fields)
             if stored.check is not None:
@@ -266,52 +272,3 @@ class Decoder:
         except StreamGPError as error:
             raise FileFormatError(f"{self._reader.path} holds a {stored.name} that makes no sense: {error}") from error
         return value
-
-
-def _version(node: dict[str, Any], stored: StoredClass) -> int:
-    version = node["version"]
-    if type(version) is not int or not 0 < version <= stored.version:
-        raise FileFormatError(
-            f"The file holds version {version!r} of a {stored.name}, but this version of streamgp reads up to "
-            f"{stored.version}. Load it with the version that wrote it, or upgrade streamgp."
-        )
-    return version
-
-
-def _check_fields(stored: StoredClass, fields: Mapping[str, Any]) -> None:
-    missing, unknown = sorted(stored.required - fields.keys()), sorted(fields.keys() - stored.allowed)
-    if missing or unknown:
-        what = f"lacks {missing}" if missing else f"has {unknown}, which are not known"
-        raise FileFormatError(f"The file's {stored.name} {what}. The file is damaged, or of a newer streamgp.")
-    with jaxtyped("context"):  # within which axes of the same letter must have the same size
-        for name, value in fields.items():
-            if name in stored.hints and not matches(value, stored.hints[name]):
-                shape = f" of shape {tuple(value.shape)}" if isinstance(value, Tensor) else ""
-                raise FileFormatError(
-                    f"The field {name} of the file's {stored.name} is a {type(value).__name__}{shape}, which is not "
-                    "what it should be, or does not fit the others. The file is damaged; save it again."
-                )
-
-
-def _special_float(text: Any) -> float:
-    if text not in ("inf", "-inf", "nan"):
-        raise ValueError(f"{text!r} is not a number")
-    return float(text)
-
-
-def _whole_numbers(values: Any) -> list[int]:
-    if type(values) is not list or not all(type(value) is int and value >= 0 for value in values):
-        raise ValueError(f"{values!r} is not a shape")
-    return values
-
-
-def _dtype(name: Any) -> torch.dtype:
-    dtype = getattr(torch, str(name))
-    if not isinstance(dtype, torch.dtype):
-        raise TypeError(f"{name!r} is not a type of tensors")
-    return dtype
-
-
-def _numbers(values: Any, dtype: Any) -> Tensor:
-    """A small tensor within a description of format version 1."""
-    return torch.tensor(values, dtype={"float32": torch.float32, "float64": torch.float64}[dtype])

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import torch
-from gpytorch import constraints, kernels, means, priors
+from gpytorch import kernels, means
 from torch import Tensor
 from torch.nn import Module
 
 from streamgp.errors import FileFormatError, UnsupportedError
+from streamgp.storage.constraints import describe_constraints, rebuild_constraint
+from streamgp.storage.priors import describe_priors, rebuild_prior
 
 __all__ = [
     "describe_module",
@@ -55,18 +57,6 @@ class _ModuleFormat:
 
 
 _FORMATS: dict[str, _ModuleFormat] = {}
-_CONSTRAINTS = {
-    cls.__name__: cls
-    for cls in (constraints.Positive, constraints.GreaterThan, constraints.LessThan, constraints.Interval)
-}
-_PRIORS: dict[str, tuple[type, tuple[str, ...]]] = {
-    "GammaPrior": (priors.GammaPrior, ("concentration", "rate")),
-    "HalfCauchyPrior": (priors.HalfCauchyPrior, ("scale",)),
-    "HalfNormalPrior": (priors.HalfNormalPrior, ("scale",)),
-    "LogNormalPrior": (priors.LogNormalPrior, ("loc", "scale")),
-    "NormalPrior": (priors.NormalPrior, ("loc", "scale")),
-}
-_DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
 def register_module(
@@ -127,8 +117,8 @@ def describe_module(module: Module) -> Structure | None:
         options["active_dims"] = module.active_dims.tolist()
     structure["options"] = {name: value for name, value in options.items() if value is not None}
     described = {
-        "constraints": {name: _describe_constraint(each) for name, each in _own_constraints(module).items()},
-        "priors": _describe_priors(module),
+        "constraints": describe_constraints(module),
+        "priors": describe_priors(module),
         "parts": {name: describe_module(part) for name, part in _parts(module, format).items()},
     }
     if any(None in each.values() for each in described.values()):
@@ -180,9 +170,9 @@ def _rebuild(structure: Structure, shapes: Shapes, *, depth: int, budget: list[i
     if list(_parts(module, format)) != list(parts):
         raise FileFormatError(f"The parts of a {structure['class']} are not {sorted(parts)}. The file is damaged.")
     for name, described in structure["constraints"].items():
-        module.register_constraint(name, _rebuild_constraint(described))
+        module.register_constraint(name, rebuild_constraint(described))
     for name, described in structure["priors"].items():
-        module.register_prior(f"{name}_prior", _rebuild_prior(described), name)
+        module.register_prior(f"{name}_prior", rebuild_prior(described), name)
     return module
 
 
@@ -222,82 +212,6 @@ def _parts(module: Any, format: _ModuleFormat) -> dict[str, Module]:
         else:
             parts[name] = value
     return parts
-
-
-def _own_constraints(module: Module) -> dict[str, Any]:
-    names = [name for name, value in module.named_parameters(recurse=False) if value is not None]
-    found = {name: getattr(module, f"{name}_constraint", None) for name in names}
-    return {name: constraint for name, constraint in found.items() if constraint is not None}
-
-
-def _describe_constraint(constraint: constraints.Interval) -> Structure | None:
-    if type(constraint) is not _CONSTRAINTS.get(type(constraint).__name__):
-        return None
-    described = {
-        "class": type(constraint).__name__,
-        "bounds": [_bound(constraint.lower_bound), _bound(constraint.upper_bound)],
-        "dtype": str(constraint.lower_bound.dtype).removeprefix("torch."),
-        "is_transformed": constraint._transform is not None,
-    }
-    # Transforms are functions or modules without values: their text tells them apart.
-    return described if repr(_rebuild_constraint(described)._transform) == repr(constraint._transform) else None
-
-
-def _rebuild_constraint(described: Structure) -> constraints.Interval:
-    given = dict(zip(("lower_bound", "upper_bound"), described["bounds"], strict=True))
-    bounds = {name: torch.tensor(bound) for name, bound in given.items() if bound is not None}
-    if described["class"] == "Positive":
-        bounds = {}
-    untransformed = {} if described["is_transformed"] else {"transform": None, "inv_transform": None}
-    constraint = _CONSTRAINTS[described["class"]](**bounds, **untransformed)
-    if described.get("dtype") is None:
-        return constraint
-    dtype = _DTYPES[described["dtype"]]
-    constraint.to(dtype)
-    for name in bounds:  # to the last bit, which the constructor rounds to single precision
-        constraint.register_buffer(name, torch.tensor(given[name], dtype=dtype))
-    return constraint
-
-
-def _bound(bound: Tensor) -> Any:
-    """A bound as numbers; None for none."""
-    return bound.tolist() if bool(torch.isfinite(bound).all()) else None
-
-
-def _describe_priors(module: Any) -> dict[str, Structure | None]:
-    """Priors by the name of what they are about."""
-    names = [name.removesuffix("_prior") for name in getattr(module, "_priors", {})]
-    described = {name: _describe_prior(module, name) for name in names}
-    if any(parameter.requires_grad for parameter in module.parameters()):
-        return described
-    return {name: prior for name, prior in described.items() if prior is not None}
-
-
-def _describe_prior(module: Any, name: str) -> Structure | None:
-    prior = module._priors[f"{name}_prior"][0] if f"{name}_prior" in module._priors else None
-    cls, arguments = _PRIORS.get(type(prior).__name__, (None, ()))
-    if cls is not type(prior) or getattr(prior, "_transform", None) is not None or not _is_plain(module, name):
-        return None
-    values: list[Tensor] = [getattr(prior, argument) for argument in arguments]
-    if not all(bool(torch.isfinite(value).all()) for value in values):
-        return None
-    dtype = str(values[0].dtype).removeprefix("torch.")
-    return {"class": type(prior).__name__, "dtype": dtype, "arguments": [value.tolist() for value in values]}
-
-
-def _is_plain(module: Any, name: str) -> bool:
-    """Whether a prior's function of the module is that of the attribute with its name."""
-    value = getattr(module, name, None)
-    return isinstance(value, Tensor) and torch.equal(module._priors[f"{name}_prior"][1](module), value)
-
-
-def _rebuild_prior(described: Structure) -> Any:
-    cls, arguments = _PRIORS[described["class"]]
-    dtype = _DTYPES[described["dtype"]]
-    values = [torch.tensor(value, dtype=dtype) for value in described["arguments"]]
-    if len(values) != len(arguments) or not all(bool(torch.isfinite(value).all()) for value in values):
-        raise FileFormatError(f"The file describes a {described['class']} with other arguments. It is damaged.")
-    return cls(*values)
 
 
 def _attribute(name: str) -> Callable[[Any], Any]:

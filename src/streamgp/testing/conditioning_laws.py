@@ -14,8 +14,8 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from streamgp.conditioning import ConditionedGP, SparseGP
-from streamgp.testing.problems import AbstractGPProblem, Observations, random_observations, random_sparse_gp
-from streamgp.testing.reference import Moments, assert_predicts, assert_within, condition_dense
+from streamgp.testing.problems import AbstractGPProblem, NoisyObservations, random_observations, random_sparse_gp
+from streamgp.testing.reference import ReferenceMoments, assert_predicts, assert_within, condition_dense
 from streamgp.testing.tolerances import rounding
 
 __all__ = ["BATCH_SHAPES", "DTYPES", "ConditioningLaws"]
@@ -32,7 +32,7 @@ class ConditioningLaws(ABC):
     """Inherit, and say how the GP is made from a random sparse GP and which observations it holds already."""
 
     @abstractmethod
-    def make(self, problem: AbstractGPProblem, held: Observations) -> SparseGP | ConditionedGP:
+    def make(self, problem: AbstractGPProblem, held: NoisyObservations) -> SparseGP | ConditionedGP:
         """The GP under test: the sparse GP of `problem` after `held` was observed."""
 
     @abstractmethod
@@ -47,7 +47,7 @@ class ConditioningLaws(ABC):
 
     def draw(
         self, seed: int, num_observations: int, num_dims: int, batch_shape: tuple[int, ...], dtype: torch.dtype
-    ) -> tuple[AbstractGPProblem, Observations, Observations, Tensor]:
+    ) -> tuple[AbstractGPProblem, NoisyObservations, NoisyObservations, Tensor]:
         """A random sparse GP, observations held, new observations, and test inputs."""
         rng = torch.Generator().manual_seed(seed)
         problem = self.problem(rng, batch_shape=batch_shape, dtype=dtype, num_dims=num_dims)
@@ -126,10 +126,10 @@ class ConditioningLaws(ABC):
         y = torch.stack([new.targets, -new.targets, 3 * new.targets])
         fantasies = gp.condition(new.inputs, y, noise_variance=new.noise_variance)
         again = fantasies.condition(new.inputs, y, noise_variance=new.noise_variance)
-        largest = Observations(new.inputs, y[-1], new.noise_variance)
+        largest = NoisyObservations(new.inputs, y[-1], new.noise_variance)
         once, twice = (dense(problem, [held, *[largest] * times], W).limits(dtype) for times in (1, 2))
         for i in range(3):
-            told = Observations(new.inputs, y[i], new.noise_variance)
+            told = NoisyObservations(new.inputs, y[i], new.noise_variance)
             alone = condition(gp, told)
             first, second = fantasies.predict(W), again.predict(W)
             assert_within((first.mean[i] - alone.predict(W).mean).abs(), once.mean, "mean")
@@ -164,7 +164,7 @@ class ConditioningLaws(ABC):
         noises: dict[str, float | Tensor] = {"number": 0.3, "vector": full.diagonal(), "matrix": full}
         noise = noises[kind]
         observed = gp.condition(new.inputs, new.targets, noise_variance=noise)
-        expected = condition(gp, Observations(new.inputs, new.targets, full.diagonal()))
+        expected = condition(gp, NoisyObservations(new.inputs, new.targets, full.diagonal()))
         assert_same_prediction(observed, expected, W, **rounding(W.dtype))
 
     def test_correlated_noise_equals_the_dense_reference(self) -> None:
@@ -216,7 +216,7 @@ class ConditioningLaws(ABC):
         assert torch.equal(first, second)
 
 
-def condition(gp: SparseGP | ConditionedGP, observations: Observations) -> ConditionedGP:
+def condition(gp: SparseGP | ConditionedGP, observations: NoisyObservations) -> ConditionedGP:
     """Condition a GP on observations."""
     return gp.condition(observations.inputs, observations.targets, noise_variance=observations.noise_variance)
 
@@ -226,7 +226,7 @@ def assert_same_prediction(
     second: SparseGP | ConditionedGP,
     W: Tensor,
     *,
-    like: Moments | None = None,
+    like: ReferenceMoments | None = None,
     rtol: float = 0.0,
     atol: float = 0.0,
 ) -> None:
@@ -248,7 +248,7 @@ def assert_same_prediction(
             assert_within((one - other).abs(), 2 * getattr(like.limits(one.dtype), name), name)
 
 
-def dense(problem: AbstractGPProblem, blocks: list[Observations], W: Tensor) -> Moments:
+def dense(problem: AbstractGPProblem, blocks: list[NoisyObservations], W: Tensor) -> ReferenceMoments:
     """The reference for a random sparse GP that was conditioned on all blocks of observations."""
     inputs, targets, noise = (
         torch.cat([getattr(block, name) for block in blocks], dim=axis)

@@ -1,23 +1,42 @@
 """The laws that every figure of the report must obey."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from io import BytesIO
+from typing import Any, ClassVar
 
 from streamgp.experiments.registry import find_figure, find_study
-from streamgp.experiments.schema.figure import Figure, Judgement
+from streamgp.experiments.schema.figure import Figure, Judgement, Verdict
 from streamgp.experiments.schema.record import Records
 
 __all__ = ["FigureLaws"]
 
 
 class FigureLaws(ABC):
-    """Inherit, and say which figure it is and from which records it is made."""
+    """Inherit, and say which figure it is, from which records it is made, and what its verdict on some of them is.
+
+    Attributes:
+        figure: The figure.
+        verdicts: Verdicts on records of which something is changed.
+        evidence: Words that stand in the evidence of each.
+        num_trials: Trials that a verdict needs.
+    """
 
     figure: Figure
+    verdicts: ClassVar[Sequence[tuple[Mapping[str, Any], Verdict]]]
+    evidence: ClassVar[str] = ""
+    num_trials: ClassVar[int] = 5
 
     @abstractmethod
-    def records(self, num_trials: int) -> Records:
-        """Records of all problems and methods of the figure."""
+    def records(self, num_trials: int, **changes: Any) -> Records:
+        """Records of all problems and methods of the figure, as the paper claims but for what is changed."""
+
+    def test_the_verdict_follows_from_the_records(self) -> None:
+        assert {"reproduced", "not"} <= {verdict for _, verdict in self.verdicts}
+        for changes, verdict in self.verdicts:
+            judgement = self.figure.judge(self.records(self.num_trials, **changes))
+            assert judgement.verdict == verdict, f"{changes}: {judgement.evidence}"
+            assert self.evidence in judgement.evidence
 
     def test_it_is_registered_and_its_study_has_its_problems_and_methods(self) -> None:
         study = find_study(self.figure.study)

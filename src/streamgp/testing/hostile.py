@@ -21,7 +21,7 @@ from streamgp import likelihoods, load
 from streamgp.conditioning import ConditionedGP, SparseGP
 from streamgp.errors import StreamGPError
 from streamgp.likelihoods import AbstractLikelihood
-from streamgp.testing.reference import Moments, condition_precisely
+from streamgp.testing.reference import ReferenceMoments, condition_precisely
 
 __all__ = ["KERNELS", "LIKELIHOODS", "CaseResult", "run_case"]
 
@@ -291,7 +291,7 @@ class _Case:
         return options[self.integer(0, len(options) - 1)]
 
 
-def _usable(limits: Moments) -> Moments:
+def _usable(limits: ReferenceMoments) -> ReferenceMoments:
     """A limit that is not a number limits nothing."""
     return limits._replace(
         mean=limits.mean.nan_to_num(nan=math.inf, posinf=math.inf),

@@ -7,7 +7,7 @@ from streamgp.experiments.schema.figure import Figure
 from streamgp.experiments.schema.record import Records, UnitRecord
 from streamgp.experiments.schema.study import UnitOutcome
 
-__all__ = ["make_records", "records_of"]
+__all__ = ["make_records", "records_of", "records_with_ends"]
 
 
 def make_records(
@@ -33,6 +33,32 @@ def make_records(
             for seed in range(num_trials)
         )
     )
+
+
+def records_with_ends(
+    figure: Figure,
+    ends: Mapping[str, float],
+    outcome: Callable[[float], UnitOutcome],
+    *,
+    spread: float = 0.01,
+    num_trials: int = 5,
+    settings: Mapping[str, Any] | None = None,
+) -> Records:
+    """Records of runs that end at given values, with a little that differs from trial to trial and method to method.
+
+    Args:
+        figure: The figure.
+        ends: By method, where its runs end.
+        outcome: Makes the outcome of a run from where it ends.
+        spread: Size of what differs.
+        num_trials: Number of seeds.
+        settings: The settings that they share; none by default.
+    """
+
+    def differing(problem: str, method: str, seed: int) -> UnitOutcome:
+        return outcome(ends[method] + spread * ((seed * 7 + len(method)) % 5))
+
+    return make_records(figure, differing, num_trials=num_trials, settings=settings)
 
 
 def records_of(

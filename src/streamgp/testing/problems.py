@@ -18,7 +18,7 @@ from streamgp.gp import Prior, SparseProcess
 __all__ = [
     "AbstractGPProblem",
     "FeatureProblem",
-    "Observations",
+    "NoisyObservations",
     "SparseProblem",
     "random_feature_gp",
     "random_observations",
@@ -154,16 +154,16 @@ def _build(problem: SparseProblem) -> SparseGP:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Observations:
+class NoisyObservations:
     """Inputs, observed values and noise variances."""
 
     inputs: Tensor
     targets: Tensor
     noise_variance: Tensor
 
-    def part(self, selection: slice | Tensor) -> "Observations":
+    def part(self, selection: slice | Tensor) -> "NoisyObservations":
         """Some of the observations."""
-        return Observations(
+        return NoisyObservations(
             self.inputs[..., selection, :], self.targets[..., selection], self.noise_variance[..., selection]
         )
 
@@ -179,9 +179,9 @@ class Observations:
             sites="variational",
         )
 
-    def member(self, index: Index) -> "Observations":
+    def member(self, index: Index) -> "NoisyObservations":
         """The observations of one member of the batch."""
-        return Observations(self.inputs[index], self.targets[index], self.noise_variance[index])
+        return NoisyObservations(self.inputs[index], self.targets[index], self.noise_variance[index])
 
 
 def random_sparse_gp(
@@ -262,10 +262,10 @@ def random_observations(
     batch_shape: Index = (),
     sample_shape: Index = (),
     dtype: torch.dtype = torch.float64,
-) -> Observations:
+) -> NoisyObservations:
     """Draw inputs in the unit cube, standard normal targets and noise variances between 0.05 and 0.15."""
     n = num_observations
     X = torch.rand(*batch_shape, n, num_dims, generator=rng, dtype=torch.float64)
     y = torch.randn(*sample_shape, *batch_shape, n, generator=rng, dtype=torch.float64)
     noise = 0.05 + 0.1 * torch.rand(*batch_shape, n, generator=rng, dtype=torch.float64)
-    return Observations(X.to(dtype), y.to(dtype), noise.to(dtype))
+    return NoisyObservations(X.to(dtype), y.to(dtype), noise.to(dtype))

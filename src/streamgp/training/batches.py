@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from streamgp.errors import DTypeError, OptionError, ShapeError
+from streamgp.errors import ArgumentTypeError, OptionError, ShapeError
 from streamgp.likelihoods import AbstractLikelihood
-from streamgp.training.data import Rows, read_rows
+from streamgp.training.data import CheckedRows, read_rows
 from streamgp.training.options import Minibatches
 
 __all__ = ["AbstractSource", "read_source"]
@@ -31,11 +31,11 @@ class AbstractSource(ABC):
     """
 
     num_data: int
-    sample: Rows
+    sample: CheckedRows
     is_repeatable: bool
 
     @abstractmethod
-    def visit(self, generator: torch.Generator) -> Iterator[Rows]:
+    def visit(self, generator: torch.Generator) -> Iterator[CheckedRows]:
         """Pass over all observations once, in random order where that is possible."""
 
 
@@ -49,11 +49,11 @@ class ArraySource(AbstractSource):
     likelihood: AbstractLikelihood | None
     batch_size: int
     rows_of_block: int
-    sample: Rows
+    sample: CheckedRows
     num_data: int
     is_repeatable: bool = True
 
-    def visit(self, generator: torch.Generator) -> Iterator[Rows]:
+    def visit(self, generator: torch.Generator) -> Iterator[CheckedRows]:
         for indices in _shuffled(self.num_data, self.rows_of_block, self.batch_size, generator=generator):
             yield _take(self.inputs, self.targets, indices, likelihood=self.likelihood)
 
@@ -65,11 +65,11 @@ class IterableSource(AbstractSource):
 
     make: Callable[[], Iterable[Any]]
     likelihood: AbstractLikelihood | None
-    sample: Rows
+    sample: CheckedRows
     num_data: int
     is_repeatable: bool
 
-    def visit(self, generator: torch.Generator) -> Iterator[Rows]:
+    def visit(self, generator: torch.Generator) -> Iterator[CheckedRows]:
         yield from (_read_batch(batch, self.likelihood) for batch in self.make())
 
 
@@ -102,7 +102,7 @@ def read_source(
         sample = _take(X, y, first, likelihood=likelihood)
         return ArraySource(X, y, likelihood, options.batch_size, rows_of_block, sample, len(X))
     if y is not None or not (callable(X) or isinstance(X, Iterable)):
-        raise DTypeError(
+        raise ArgumentTypeError(
             f"X must be a tensor or NumPy array with targets y, or, without y, an iterable of batches (X, y) or a "
             f"function that returns one, but is a {type(X).__name__}."
         )
@@ -120,7 +120,7 @@ def _once(batches: Iterator[Any], likelihood: AbstractLikelihood | None, options
             "X is an iterator that can be read only once, so the number of its rows is not known before the end. Pass "
             "minibatches=Minibatches(num_data=...), or a function that returns a new iterator for each pass."
         )
-    first: list[Rows] = []
+    first: list[CheckedRows] = []
     while sum(len(rows.targets) for rows in first) < options.num_warm_rows:
         batch = next(batches, None)
         if batch is None:
@@ -132,7 +132,7 @@ def _once(batches: Iterator[Any], likelihood: AbstractLikelihood | None, options
 
 def _survey(
     batches: Iterable[Any], likelihood: AbstractLikelihood | None, options: Minibatches, *, generator: torch.Generator
-) -> tuple[Rows, int]:
+) -> tuple[CheckedRows, int]:
     """Count rows, and keep a random sample: of rows with random keys, those with the smallest ones."""
     kept, keys, num_data = None, torch.zeros(0), 0
     for batch in batches:
@@ -142,7 +142,7 @@ def _survey(
         kept = rows if kept is None else _join([kept, rows])
         if len(keys) > options.num_warm_rows:
             keys, order = keys.topk(options.num_warm_rows, largest=False)
-            kept = Rows(kept.inputs[order], kept.targets[order])
+            kept = CheckedRows(kept.inputs[order], kept.targets[order])
     if kept is None:
         raise ShapeError("X holds no batches. Pass at least one batch (X, y).")
     return kept, options.num_data or num_data
@@ -157,7 +157,7 @@ def _shuffled(n: int, rows_of_block: int, batch_size: int, *, generator: torch.G
         yield rows[rows < n]
 
 
-def _take(X: Any, y: Any, indices: Tensor, *, likelihood: AbstractLikelihood | None) -> Rows:
+def _take(X: Any, y: Any, indices: Tensor, *, likelihood: AbstractLikelihood | None) -> CheckedRows:
     if isinstance(X, Tensor):
         chosen = indices.to(X.device)
         return read_rows(X[chosen], y[chosen] if isinstance(y, Tensor) else y[indices.numpy()], likelihood)
@@ -165,15 +165,15 @@ def _take(X: Any, y: Any, indices: Tensor, *, likelihood: AbstractLikelihood | N
     return read_rows(np.ascontiguousarray(X[index]), y[index], likelihood)
 
 
-def _read_batch(batch: Any, likelihood: AbstractLikelihood | None) -> Rows:
-    if isinstance(batch, Rows):
+def _read_batch(batch: Any, likelihood: AbstractLikelihood | None) -> CheckedRows:
+    if isinstance(batch, CheckedRows):
         return batch
     if not isinstance(batch, tuple | list) or len(batch) != 2:
-        raise DTypeError(f"Each batch must be a pair (X, y), but one is a {type(batch).__name__}.")
+        raise ArgumentTypeError(f"Each batch must be a pair (X, y), but one is a {type(batch).__name__}.")
     return read_rows(batch[0], batch[1], likelihood)
 
 
-def _join(parts: list[Rows]) -> Rows:
+def _join(parts: list[CheckedRows]) -> CheckedRows:
     if not parts:
         raise ShapeError("X holds no batches. Pass at least one batch (X, y).")
-    return Rows(torch.cat([rows.inputs for rows in parts]), torch.cat([rows.targets for rows in parts]))
+    return CheckedRows(torch.cat([rows.inputs for rows in parts]), torch.cat([rows.targets for rows in parts]))

@@ -12,10 +12,10 @@ from streamgp.errors import DTypeError, ShapeError, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.training.features import Observed, relative_jitter
 
-__all__ = ["Rows", "check_points", "read_rows", "to_dense", "to_observed"]
+__all__ = ["CheckedRows", "check_points", "has_constants", "read_rows", "to_dense", "to_observed"]
 
 
-class Rows(NamedTuple):
+class CheckedRows(NamedTuple):
     """Checked observations in the user's dtype.
 
     Attributes:
@@ -54,7 +54,7 @@ def to_dense(values: Any, name: str) -> Tensor:
         ) from None
 
 
-def read_rows(X: object, y: object, likelihood: AbstractLikelihood | None) -> Rows:
+def read_rows(X: object, y: object, likelihood: AbstractLikelihood | None) -> CheckedRows:
     """Check inputs and targets; arrays, tables and lists are converted."""
     X = check_float(to_dense(X, "X"), "X")
     if y is None:
@@ -92,7 +92,7 @@ def read_rows(X: object, y: object, likelihood: AbstractLikelihood | None) -> Ro
             f"y has values up to {largest:.3g}, whose squares overflow in {str(y.dtype).removeprefix('torch.')}, and "
             f"so would variances. Divide the targets by a constant, so that all are below {most:.3g}."
         )
-    return Rows(X, y)
+    return CheckedRows(X, y)
 
 
 def check_points(points: Tensor, *, like: Tensor) -> None:
@@ -105,7 +105,12 @@ def check_points(points: Tensor, *, like: Tensor) -> None:
         )
 
 
-def to_observed(rows: Rows, *, dtype: torch.dtype) -> Observed:
+def has_constants(likelihood: AbstractLikelihood | None) -> bool:
+    """Whether a likelihood has numbers for each observation, so that observations cannot be taken apart."""
+    return likelihood is not None and any(isinstance(v, Tensor) and v.dim() for v in vars(likelihood).values())
+
+
+def to_observed(rows: CheckedRows, *, dtype: torch.dtype) -> Observed:
     """The same in double precision, for a model in some dtype."""
     X, y = rows.inputs.detach().double(), rows.targets.detach().double()
     if X.dim() == 3:

@@ -8,8 +8,9 @@ from torch import Tensor
 from streamgp.conditioning import SparseGP
 from streamgp.gp import Prior, SparseProcess
 from streamgp.training.features import Observed
-from streamgp.training.full_batch import Task, Trained, hyper_prior, likelihood_bounds
+from streamgp.training.full_batch import Task, Trained
 from streamgp.training.lbfgs import maximize
+from streamgp.training.objective import hyper_prior, likelihood_bounds
 from streamgp.training.parameters import Hyperparameters, hyperparameter_space
 from streamgp.training.sites_bound import FixedSites
 from streamgp.training.uncollapsed import BELIEF_MEAN, BELIEF_ROOT, belief_of, pack_belief, uncollapsed_bound

@@ -15,11 +15,11 @@ from torch import Tensor
 
 from streamgp.checks import check_count
 from streamgp.conditioning import SparseGP
-from streamgp.errors import DTypeError, OptionError, StreamGPWarning, UnsupportedError
+from streamgp.errors import ArgumentTypeError, OptionError, StreamGPWarning, UnsupportedError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.threads import few_threads
 from streamgp.training.batches import AbstractSource, read_source
-from streamgp.training.data import Rows, read_rows, to_dense
+from streamgp.training.data import CheckedRows, has_constants, read_rows, to_dense
 from streamgp.training.minibatch import train_in_minibatches
 from streamgp.training.options import Minibatches, Options
 from streamgp.training.outputs import MultiOutputFit, fit_outputs
@@ -222,14 +222,13 @@ def fit(  # type: ignore[misc] # the options of both are named here
 def _minibatches(X: Any, likelihood: AbstractLikelihood | None, asked: Minibatches | None) -> Minibatches | None:
     """Whether to visit the data in parts, and how."""
     if asked is not None and not isinstance(asked, Minibatches):
-        raise DTypeError(f"minibatches must be a streamgp.training.Minibatches, but is a {type(asked).__name__}.")
+        raise ArgumentTypeError(
+            f"minibatches must be a streamgp.training.Minibatches, but is a {type(asked).__name__}."
+        )
     is_array = isinstance(X, Tensor | np.ndarray)
-    constants = (
-        [] if likelihood is None else [v for v in vars(likelihood).values() if isinstance(v, Tensor) and v.dim()]
-    )
-    if asked is None and is_array and (X.ndim == 0 or len(X) <= _MOST_ROWS_AT_ONCE or constants):
+    if asked is None and is_array and (X.ndim == 0 or len(X) <= _MOST_ROWS_AT_ONCE or has_constants(likelihood)):
         return None
-    if constants:
+    if has_constants(likelihood):
         raise UnsupportedError(
             f"The {type(likelihood).__name__} likelihood has constants for each observation, which minibatches cannot "
             "take apart. Pass all rows at once, without minibatches."
@@ -266,15 +265,15 @@ def _shards(X: Any, y: Any, map: Any, request: Request, options: Options) -> Abs
             )
         return None
     if y is not None or not isinstance(X, AbstractShards | Iterable) or isinstance(X, Tensor | np.ndarray | str):
-        raise DTypeError(
+        raise ArgumentTypeError(
             "With map, X must be an iterable of shards, pairs (X, y) or functions that load one, and y is left out, "
             f"but X is a {type(X).__name__} and y a {type(y).__name__}."
         )
     if not isinstance(X, AbstractShards) and not callable(map):
-        raise DTypeError(f"map must be a function such as the built-in map, but is a {type(map).__name__}.")
+        raise ArgumentTypeError(f"map must be a function such as the built-in map, but is a {type(map).__name__}.")
     likelihood = request.likelihood
     is_plain = options.objective == "elbo" and (options.beta == 1.0 or request.is_gaussian)
-    if request.carried is not None or not is_plain or _has_constants(likelihood):
+    if request.carried is not None or not is_plain or has_constants(likelihood):
         raise UnsupportedError(
             "Shards are fitted by the bound of all observations, without a carried belief, objective='pll', a beta of "
             "observations that are not Gaussian, or constants of the likelihood for each observation. Leave these out."
@@ -282,12 +281,7 @@ def _shards(X: Any, y: Any, map: Any, request: Request, options: Options) -> Abs
     return X if isinstance(X, AbstractShards) else MappedShards(list(X), map)
 
 
-def _has_constants(likelihood: AbstractLikelihood | None) -> bool:
-    """Whether a likelihood has numbers for each observation."""
-    return likelihood is not None and any(isinstance(v, Tensor) and v.dim() for v in vars(likelihood).values())
-
-
-def _fit_at_once(rows: Rows, request: Request, options: Options) -> FitResult:
+def _fit_at_once(rows: CheckedRows, request: Request, options: Options) -> FitResult:
     task, scaling, first = prepare(rows, request, options)
     dtype = rows.inputs.dtype
     trained, process = best_start(first, task, num_starts=request.num_starts, dtype=dtype)

@@ -1,6 +1,5 @@
 """Training that sees all observations in every step."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import final
@@ -8,26 +7,23 @@ from typing import final
 import torch
 from torch import Tensor
 
-from streamgp.training.collapsed import collapsed_bound
-from streamgp.training.features import Observed, observed_features
+from streamgp.training.data import has_constants
+from streamgp.training.features import Observed
 from streamgp.training.inducing import extend_points, kmeans_points, pivoted_points
 from streamgp.training.lbfgs import Ascent, maximize
+from streamgp.training.objective import (
+    FINAL_SITE_TOLERANCE,
+    SITE_TOLERANCE,
+    bound_of,
+    hyper_prior,
+    likelihood_bounds,
+    trace_slack,
+)
 from streamgp.training.options import Options
 from streamgp.training.parameters import Hyperparameters, hyperparameter_space
-from streamgp.training.priors import HyperPrior, read_priors
-from streamgp.training.sites_bound import FixedSites, optimal_sites, sites_bound
+from streamgp.training.sites_bound import FixedSites, optimal_sites
 
-__all__ = [
-    "Log",
-    "Task",
-    "Trained",
-    "alternate",
-    "evaluate",
-    "hyper_prior",
-    "likelihood_bounds",
-    "target_variance",
-    "train",
-]
+__all__ = ["Log", "Task", "Trained", "alternate", "evaluate", "train"]
 
 # Rounds of hyperparameters at points chosen under the kernel of the round before, and iterations of each. Points that
 # are learned afterwards need to be chosen less well.
@@ -36,11 +32,6 @@ _NUM_ROUNDS, _NUM_ROUNDS_BEFORE_LEARNING, _ROUND_ITERATIONS = 3, 1, 15
 SITE_ITERATIONS = 40
 # Between two searches for sites each iteration gains less than it would without them, so less is asked of it.
 SITE_GAIN = 0.1
-# The residual at which sites are good enough while hyperparameters still move, and at the end, in posterior standard
-# deviations.
-SITE_TOLERANCE, FINAL_SITE_TOLERANCE = 1e-3, 1e-5
-# The least noise variance that is learned, relative to the variance of the targets.
-_LEAST_NOISE = 1e-6
 _SMALLEST_AUTO = 32
 # Of twice as many rows or more, a random part of so many is fitted first: its steps are cheap, and end near the end.
 _ROWS_OF_PART = 4096
@@ -129,7 +120,12 @@ def train(setting: Hyperparameters, task: Task) -> Hyperparameters:
         )
         setting = replace(setting, inducing_points=Z)
     is_moving = options.learn_inducing and len(setting.inducing_points) < len(data.candidates)
-    if is_moving and not options.is_warm and data.num_data >= 2 * _ROWS_OF_PART and not _has_constants(setting):
+    if (
+        is_moving
+        and not options.is_warm
+        and data.num_data >= 2 * _ROWS_OF_PART
+        and not has_constants(setting.likelihood)
+    ):
         part = Task(_random_part(data, options.generator), options, Log())
         setting = climb(setting, part, max_iterations=options.most_iterations, learn_inducing=True)
         task.log.count(part.log)
@@ -140,11 +136,6 @@ def _random_part(data: Observed, generator: torch.Generator) -> Observed:
     chosen = torch.randperm(data.num_data, generator=generator)[:_ROWS_OF_PART].to(data.inputs.device)
     others = None if data.others is None else data.others[chosen]
     return replace(data, inputs=data.inputs[chosen], others=others, targets=data.targets[chosen])
-
-
-def _has_constants(setting: Hyperparameters) -> bool:
-    """Whether the likelihood has numbers for each observation, so that these cannot be taken apart."""
-    return any(isinstance(value, Tensor) and value.dim() > 0 for value in vars(setting.likelihood).values())
 
 
 def _train_auto(setting: Hyperparameters, task: Task) -> Hyperparameters:
@@ -240,7 +231,7 @@ def _ascend(
     )
 
     def objective(x: Tensor) -> Tensor:
-        return space.evaluate(x, lambda s: _bound(s, data, sites, beta=options.beta) + prior.log_density(s))
+        return space.evaluate(x, lambda s: bound_of(s, data, sites, beta=options.beta) + prior.log_density(s))
 
     ascent = maximize(
         objective,
@@ -261,62 +252,6 @@ def evaluate(setting: Hyperparameters, data: Observed, options: Options) -> Trai
         sites = None
         if not setting.likelihood.is_gaussian:
             sites, _ = optimal_sites(setting, data, tolerance=FINAL_SITE_TOLERANCE)
-        bound = float(_bound(setting, data, sites, beta=options.beta))
+        bound = float(bound_of(setting, data, sites, beta=options.beta))
         log_prior = float(hyper_prior(setting, data, options).log_density(setting))
         return Trained(setting, bound, log_prior, trace_slack(setting, data, sites), sites)
-
-
-def trace_slack(setting: Hyperparameters, data: Observed, sites: FixedSites | None = None) -> float:
-    """What the inducing points leave unexplained of an observation, in units of its noise, and of a carried belief."""
-    with torch.no_grad():
-        features = observed_features(setting, data)
-        slack, lost = features.slack, 0.0 if features.carried is None else float(features.carried.lost_trace)
-        noise = setting.likelihood.gaussian_noise_variance
-        if noise is not None:
-            return float((slack / noise.to(slack)).mean()) + lost / data.num_data
-        if sites is None:
-            sites, _ = optimal_sites(setting, data, tolerance=SITE_TOLERANCE)
-        return float((slack * sites.precision).mean()) + lost / data.num_data
-
-
-def hyper_prior(setting: Hyperparameters, data: Observed, options: Options) -> HyperPrior:
-    """The priors of a setting's hyperparameters."""
-    return read_priors(
-        options.priors,
-        setting.kernel,
-        setting.mean,
-        likelihood=setting.likelihood,
-        target_variance=target_variance(data, is_gaussian=setting.likelihood.is_gaussian),
-    )
-
-
-def target_variance(data: Observed, *, is_gaussian: bool) -> float:
-    """The variance of the targets; 1 for constant ones and for those that are not Gaussian.
-
-    Where new targets vary less than the values of a carried belief, as in a sorted stream, that of the belief counts.
-    """
-    if not is_gaussian:
-        return 1.0
-    variance = float(data.targets.var(correction=0)) if data.whole_variance is None else data.whole_variance
-    if data.carried is not None:
-        variance = max(variance, data.carried.value_variance)
-    return variance if variance > 1e-12 * (1.0 + float(data.targets.square().mean())) else 1.0
-
-
-def likelihood_bounds(setting: Hyperparameters, data: Observed) -> dict[str, tuple[float, float]]:
-    """Bounds of the logarithm of a learned noise variance."""
-    likelihood = setting.likelihood
-    noise = likelihood.gaussian_noise_variance
-    if noise is None or not likelihood.learnable():
-        return {}
-    start = float(noise)
-    least = min(_LEAST_NOISE * target_variance(data, is_gaussian=True), start)
-    return {"noise_variance": (math.log(least), float("inf"))}
-
-
-def _bound(setting: Hyperparameters, data: Observed, sites: FixedSites | None, *, beta: float) -> Tensor:
-    noise = setting.likelihood.gaussian_noise_variance
-    if noise is not None:
-        return collapsed_bound(setting, data, noise, beta=beta)
-    assert sites is not None
-    return sites_bound(setting, data, sites)

@@ -70,7 +70,7 @@ def maximize(
     Raises:
         NumericalError: If the objective has no value at the start.
     """
-    run = _Run(objective, start, scale, tolerance, on_iteration)
+    run = _Maximization(objective, start, scale, tolerance, on_iteration)
     if not start.numel():
         return run.finish(is_converged=True, reason="there is nothing to learn")
     reason, is_converged = "the largest number of iterations was reached", False
@@ -104,7 +104,7 @@ class _Converged(Exception):  # noqa: N818 a signal, not an error
     """Enough iterations have gained too little."""
 
 
-class _Run:
+class _Maximization:
     """The state of one maximization: the best point, and what has been spent."""
 
     def __init__(

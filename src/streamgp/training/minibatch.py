@@ -14,10 +14,11 @@ from streamgp.gp import SparseProcess, inducing_variables, read_kernel
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.linalg import apply, cholesky, solve_lower, solve_vector
 from streamgp.training.batches import AbstractSource
-from streamgp.training.data import Rows, to_observed
+from streamgp.training.data import CheckedRows, to_observed
 from streamgp.training.features import Features, Observed, observed_features
 from streamgp.training.finishing import optimal_process, prior_process
-from streamgp.training.full_batch import Task, Trained, hyper_prior, likelihood_bounds
+from streamgp.training.full_batch import Task, Trained
+from streamgp.training.objective import hyper_prior, likelihood_bounds
 from streamgp.training.options import Minibatches
 from streamgp.training.parameters import Hyperparameters, hyperparameter_space
 from streamgp.training.scaling import Scaling
@@ -112,7 +113,7 @@ def train_in_minibatches(
     for `"elbo"`, and Adam as all else for `"pll"`, whose terms are not concave.
     """
     sample, options, log = task.data, task.options, task.log
-    run = _Run(setting, task, num_data=source.num_data, sizes=sizes)
+    run = _StochasticTraining(setting, task, num_data=source.num_data, sizes=sizes)
     num_epochs = _num_epochs(source, sizes)
     for epoch in range(num_epochs):
         seen = 0
@@ -140,7 +141,7 @@ def train_in_minibatches(
     return Trained(setting, run.bound, log_prior, run.slack), process
 
 
-class _Run:
+class _StochasticTraining:
     """The state of stochastic training; bound and slack are smoothed over batches."""
 
     def __init__(self, setting: Hyperparameters, task: Task, *, num_data: int, sizes: Minibatches) -> None:
@@ -282,6 +283,6 @@ def _scaled_belief(process: SparseProcess, factor: float) -> NaturalBelief:
     return NaturalBelief(eye + factor * (precision - eye), factor * apply(precision, process.whitened_mean.double()))
 
 
-def _observed(rows: Rows, scaling: Scaling | None) -> Observed:
+def _observed(rows: CheckedRows, scaling: Scaling | None) -> Observed:
     data = to_observed(rows, dtype=rows.inputs.dtype)
     return data if scaling is None else scaling.observed(data)

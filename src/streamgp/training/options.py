@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from streamgp.checks import check_choice, check_count, check_positive, check_share
-from streamgp.errors import DTypeError, OptionError
+from streamgp.errors import ArgumentTypeError, OptionError
 from streamgp.training.priors import PRIORS
 
 __all__ = ["Minibatches", "Options"]
@@ -80,7 +80,7 @@ class Options:
         if isinstance(self.inducing, str):
             check_choice(self.inducing, ("pivoted", "kmeans", "distributed_kmeans", "features"), "inducing")
         elif not isinstance(self.inducing, Tensor):
-            raise DTypeError(
+            raise ArgumentTypeError(
                 f"inducing must be 'pivoted', 'kmeans', 'features' or a tensor of points, but is a "
                 f"{type(self.inducing).__name__}."
             )
@@ -90,11 +90,11 @@ class Options:
         for name in ("beta", "tolerance", "slack_tolerance"):
             check_positive(getattr(self, name), name)
         if self.on_iteration is not None and not callable(self.on_iteration):
-            raise DTypeError(
+            raise ArgumentTypeError(
                 f"callback must be a function of the objective, but is a {type(self.on_iteration).__name__}."
             )
         if not isinstance(self.generator, torch.Generator):
-            raise DTypeError(
+            raise ArgumentTypeError(
                 f"generator must be a torch.Generator, but is a {type(self.generator).__name__}. "
                 "Pass torch.Generator().manual_seed(seed)."
             )

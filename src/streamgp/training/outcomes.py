@@ -13,8 +13,9 @@ from streamgp.checks import check_finite, check_float
 from streamgp.errors import OptionError, ShapeError, UnsupportedError, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood, Gaussian
 from streamgp.likelihoods.registry import read_likelihood
+from streamgp.training.data import has_constants
 
-__all__ = ["Units", "fill_gaps", "read_likelihoods", "read_outcomes"]
+__all__ = ["OutputUnits", "fill_gaps", "read_likelihoods", "read_outcomes"]
 
 # Noise to start with, relative to the variance of an output.
 _START_NOISE = 0.1
@@ -53,7 +54,7 @@ def read_likelihoods(likelihood: Any, Y: Tensor) -> list[AbstractLikelihood]:
     read = []
     for index, each in enumerate(given):
         one = Gaussian(_START_NOISE * float(_variance(Y[:, index]))) if each is None else read_likelihood(each)
-        if one.num_inputs != 1 or any(v.dim() for v in vars(one).values() if isinstance(v, Tensor)):
+        if one.num_inputs != 1 or has_constants(one):
             raise UnsupportedError(
                 f"Each output has a likelihood of single inputs without constants for each observation, but "
                 f"output {index} has a {type(one).__name__} with them."
@@ -70,7 +71,7 @@ def _variance(y: Tensor) -> Tensor:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Units:
+class OutputUnits:
     """Units in which outputs are trained, and where their means start.
 
     Attributes:
@@ -86,7 +87,7 @@ class Units:
     spread: tuple[Tensor, Tensor]
 
     @classmethod
-    def of(cls, Y: Tensor, likelihoods: Sequence[AbstractLikelihood]) -> "Units":
+    def of(cls, Y: Tensor, likelihoods: Sequence[AbstractLikelihood]) -> "OutputUnits":
         """Units that suit outcomes."""
         center = Y.nanmean(0)
         scale = (Y - center).square().nanmean(0).sqrt()

@@ -18,16 +18,17 @@ from streamgp.checks import ArrayLike, check_choice, check_count, check_float, c
 from streamgp.conditioning import MultiOutputGP
 from streamgp.conditioning.multi_output.prediction import MultiOutputPrediction
 from streamgp.display import html_table
-from streamgp.errors import DTypeError, OptionError, UnsupportedError
+from streamgp.errors import ArgumentTypeError, OptionError, UnsupportedError
 from streamgp.gp import read_kernel
 from streamgp.gp.kernel_dims import check_num_dims
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.linalg import pivoted_cholesky
 from streamgp.storage import register, save
 from streamgp.threads import few_threads
-from streamgp.training.full_batch import FINAL_SITE_TOLERANCE, SITE_GAIN, SITE_ITERATIONS, SITE_TOLERANCE
+from streamgp.training.full_batch import SITE_GAIN, SITE_ITERATIONS
 from streamgp.training.lbfgs import Ascent, maximize
-from streamgp.training.outcomes import Units, fill_gaps, read_likelihoods, read_outcomes
+from streamgp.training.objective import FINAL_SITE_TOLERANCE, SITE_TOLERANCE
+from streamgp.training.outcomes import OutputUnits, fill_gaps, read_likelihoods, read_outcomes
 from streamgp.training.output_model import OutputModel, OutputProblem, spread_of
 from streamgp.training.result import FitInfo
 
@@ -145,20 +146,22 @@ def fit_outputs(
     o = outcomes.shape[-1]
     given = read_likelihoods(likelihood, outcomes)
     num_latents = _num_latents(outputs, rank, o)
-    units = Units.of(outcomes, given)
+    units = OutputUnits.of(outcomes, given)
     prototype = _prototype(kernel, inputs)
     problem = _problem(inputs, units.scaled(outcomes), prototype, check_count(num_inducing, "num_inducing"))
     model = OutputModel(
         prototype, problem, outputs=outputs, num_latents=num_latents, likelihoods=units.scaled_likelihoods(given)
     )
-    search = _Search(check_count(max_iterations, "max_iterations"), check_positive(tolerance, "tolerance"), callback)
+    search = _ClimbOptions(
+        check_count(max_iterations, "max_iterations"), check_positive(tolerance, "tolerance"), callback
+    )
     with few_threads():
         filled = fill_gaps(inputs / spread_of(inputs), units.standard(outcomes))
         ascent = _climb(model, model.start(filled, units.mean), units.mean, search)
         return _finish(model, ascent, X=X, units=units, outcomes=outcomes, began=began)
 
 
-class _Search(NamedTuple):
+class _ClimbOptions(NamedTuple):
     """Options of training."""
 
     max_iterations: int
@@ -166,7 +169,7 @@ class _Search(NamedTuple):
     callback: Callable[[float], None] | None
 
 
-def _climb(model: OutputModel, x: Tensor, mean: Tensor, search: _Search) -> Ascent:
+def _climb(model: OutputModel, x: Tensor, mean: Tensor, search: _ClimbOptions) -> Ascent:
     """Maximize the bound; where an output is not Gaussian, with sites that are found anew after some iterations."""
     options: dict[str, Any] = {
         "bounds": model.bounds(mean),
@@ -207,7 +210,7 @@ def _noise_variances(likelihoods: Sequence[AbstractLikelihood]) -> Float[Tensor,
 
 
 def _finish(
-    model: OutputModel, ascent: Ascent, *, X: Any, units: Units, outcomes: Tensor, began: float
+    model: OutputModel, ascent: Ascent, *, X: Any, units: OutputUnits, outcomes: Tensor, began: float
 ) -> MultiOutputFit:
     """The belief at the learned hyperparameters, in the user's units."""
     problem = model.problem
@@ -266,7 +269,7 @@ def _prototype(kernel: Kernel | None, X: Tensor) -> Kernel:
     if kernel is None:
         return MaternKernel(2.5, ard_num_dims=X.shape[-1]).double()
     if type(kernel) not in (RBFKernel, MaternKernel, RQKernel):
-        raise DTypeError(
+        raise ArgumentTypeError(
             f"The kernel of several outputs must be an RBFKernel, MaternKernel or RQKernel, but is a "
             f"{type(kernel).__name__}. Its variance is learned with the mixing, so it needs no ScaleKernel."
         )

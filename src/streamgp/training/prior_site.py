@@ -9,7 +9,7 @@ from torch import Tensor
 
 from streamgp.conditioning import SparseGP
 from streamgp.conditioning.transport import transport
-from streamgp.errors import DTypeError, NumericalError, ShapeError, UnsupportedError
+from streamgp.errors import ArgumentTypeError, DTypeError, NumericalError, ShapeError, UnsupportedError
 from streamgp.gp import Prior, SparseProcess, inducing_variables, read_kernel
 from streamgp.linalg import apply, solve_lower, solve_vector, symmetric_eigenvalues
 from streamgp.training.parameters import Hyperparameters
@@ -141,7 +141,7 @@ _TOO_WIDE = (
 def read_prior_site(carried: object, *, like: Tensor) -> PriorSite:
     """Check a belief against inputs, and read its site in double precision."""
     if not isinstance(carried, SparseGP):
-        raise DTypeError(
+        raise ArgumentTypeError(
             f"carried must be a SparseGP, a belief about earlier observations, but is a {type(carried).__name__}. "
             "Pass the gp of a result, or what absorb returned."
         )

@@ -12,15 +12,16 @@ from streamgp.conditioning import SparseGP
 from streamgp.errors import NumericalError
 from streamgp.gp import SparseProcess
 from streamgp.likelihoods import AbstractLikelihood
-from streamgp.training.data import Rows, check_points, to_observed
+from streamgp.training.data import CheckedRows, check_points, to_observed
 from streamgp.training.finishing import cast_process, learn_belief, optimal_process, rounded_points
-from streamgp.training.full_batch import Log, Task, Trained, evaluate, target_variance, train
+from streamgp.training.full_batch import Log, Task, Trained, evaluate, train
+from streamgp.training.objective import target_variance
 from streamgp.training.options import Options
 from streamgp.training.parameters import Hyperparameters
 from streamgp.training.prior_site import read_prior_site
 from streamgp.training.result import FitInfo, FitResult
 from streamgp.training.scaling import Scaling, describe_unscaled_inputs, find_scaling
-from streamgp.training.sharding.shards import Overview
+from streamgp.training.sharding.overview import Overview
 from streamgp.training.starting import frozen_names, perturbed, starting_hyperparameters
 
 __all__ = ["Request", "best_start", "make_result", "prepare"]
@@ -46,7 +47,7 @@ class Request:
 
 
 def prepare(
-    rows: Rows, request: Request, options: Options, *, overview: Overview | None = None
+    rows: CheckedRows, request: Request, options: Options, *, overview: Overview | None = None
 ) -> tuple[Task, Scaling | None, Hyperparameters]:
     """Observations as training sees them, their scaling, and where to start.
 

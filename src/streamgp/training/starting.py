@@ -9,7 +9,7 @@ from gpytorch.kernels import Kernel, MaternKernel, ScaleKernel
 from gpytorch.means import ConstantMean, Mean
 
 from streamgp.conditioning import SparseGP
-from streamgp.errors import DTypeError, ShapeError, UnsupportedError
+from streamgp.errors import ArgumentTypeError, ShapeError, UnsupportedError
 from streamgp.gp.named_kernels import check_kernel_name, make_kernel
 from streamgp.likelihoods import AbstractLikelihood, Gaussian, registry
 from streamgp.training.features import Observed
@@ -45,12 +45,12 @@ def check_modules(kernel: object, mean: object, start: object) -> None:
         kernel = None
     for module, kind, name in ((kernel, Kernel, "kernel"), (mean, Mean, "mean")):
         if module is not None and not isinstance(module, kind):
-            raise DTypeError(
+            raise ArgumentTypeError(
                 f"{name} must be one of gpytorch.{name}s, an object and not its class, but is "
                 f"{f'the class {module.__name__}' if isinstance(module, type) else f'a {type(module).__name__}'}."
             )
     if start is not None and not isinstance(start, FitResult | SparseGP):
-        raise DTypeError(
+        raise ArgumentTypeError(
             f"start must be what fit returned or a SparseGP, but is a {type(start).__name__}. "
             "Give a starting kernel as kernel."
         )

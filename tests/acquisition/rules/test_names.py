@@ -18,7 +18,7 @@ from streamgp.acquisition import (
 )
 from streamgp.acquisition.feasible_objective import FeasibleObjective
 from streamgp.acquisition.rules.names import OPTIMIZER_RULES, POOL_RULES, read_rule
-from streamgp.errors import DTypeError, OptionError
+from streamgp.errors import ArgumentTypeError, OptionError
 from streamgp.loops import Box
 
 SMALL = Search(num_restarts=2, raw_samples=16, max_iterations=15)
@@ -123,5 +123,5 @@ def test_other_names_are_refused_and_former_ones_are_named():
         read_rule("ei", OPTIMIZER_RULES)
     with pytest.raises(OptionError, match="Its name is 'lookahead_thompson' now"):
         read_rule("lts", OPTIMIZER_RULES)
-    with pytest.raises(DTypeError, match=r"acquisition must be a name or a rule"):
+    with pytest.raises(ArgumentTypeError, match=r"acquisition must be a name or a rule"):
         read_rule(3, OPTIMIZER_RULES)

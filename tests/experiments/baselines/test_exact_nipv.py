@@ -4,7 +4,7 @@ from botorch.acquisition.active_learning import qNegIntegratedPosteriorVariance
 from torch.testing import assert_close
 
 from streamgp.errors import ValueRangeError
-from streamgp.experiments.baselines.exact_nipv import ExactGP
+from streamgp.experiments.baselines.exact_nipv import FixedNoiseGP
 
 # The inducing points of the twin carry a jitter, and BoTorch's solves one of their own.
 CLOSE = {"rtol": 1e-6, "atol": 1e-7}
@@ -18,7 +18,7 @@ def data(rng):
 
 @pytest.mark.slow
 def test_the_twin_predicts_and_integrates_as_botorch_does(rng, data):
-    gp = ExactGP.fit(*data)
+    gp = FixedNoiseGP.fit(*data)
     X = torch.rand(12, 2, generator=rng, dtype=torch.float64)
     posterior = gp.model.posterior(X)
     mean, variance = gp.predict(X)
@@ -29,7 +29,7 @@ def test_the_twin_predicts_and_integrates_as_botorch_does(rng, data):
 
 
 def test_the_chosen_candidates_lower_the_integrated_variance_most(rng, data):
-    gp = ExactGP.fit(*data, is_refitted=False)
+    gp = FixedNoiseGP.fit(*data, is_refitted=False)
     candidates, targets = torch.rand(7, 2, generator=rng, dtype=torch.float64), data[0] + 0.1
     joint = gp.twin.gps[0].predict(torch.cat([candidates, targets]), covariance=True).covariance
     chosen = gp.choose(candidates, targets, num_chosen=3)
@@ -44,12 +44,12 @@ def test_the_chosen_candidates_lower_the_integrated_variance_most(rng, data):
 
 
 def test_hyperparameters_stay_unless_they_are_learned(data):
-    first = ExactGP.fit(*data)
-    second = ExactGP.fit(*data, start=first, is_refitted=False)
+    first = FixedNoiseGP.fit(*data)
+    second = FixedNoiseGP.fit(*data, start=first, is_refitted=False)
     assert_close(first.predict(data[0]), second.predict(data[0]))
 
 
 def test_choosing_more_than_there_are_is_refused(data):
-    gp = ExactGP.fit(*data, is_refitted=False)
+    gp = FixedNoiseGP.fit(*data, is_refitted=False)
     with pytest.raises(ValueRangeError, match="3 candidates cannot be chosen of 2"):
         gp.choose(data[0][:2], data[0], num_chosen=3)

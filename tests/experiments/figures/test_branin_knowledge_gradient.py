@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 
 from streamgp.experiments.figures.branin_knowledge_gradient import FIGURE
 from streamgp.testing.figure_laws import FigureLaws
@@ -24,20 +23,8 @@ def outcomes(weights):
 
 class TestFigure(FigureLaws):
     figure = FIGURE
+    verdicts = (({}, "reproduced"), ({"absorbed": 1.0}, "partly"), ({"conditioned": 1.0, "absorbed": 1.0}, "not"))
+    evidence = "over 4 trials"
 
-    def records(self, num_trials):
-        return records_of(FIGURE, outcomes({"conditioned": 0.1, "absorbed": 0.2}), num_trials=num_trials)
-
-
-@pytest.mark.parametrize(
-    ("weights", "verdict"),
-    [
-        ({"conditioned": 0.05, "absorbed": 0.05}, "reproduced"),
-        ({"conditioned": 0.05, "absorbed": 1.0}, "partly"),
-        ({"conditioned": 1.0, "absorbed": 1.0}, "not"),
-    ],
-)
-def test_the_verdict_follows_the_numbers(weights, verdict):
-    judgement = FIGURE.judge(records_of(FIGURE, outcomes(weights)))
-    assert judgement.verdict == verdict
-    assert "over 4 trials" in judgement.evidence
+    def records(self, num_trials, **changes):
+        return records_of(FIGURE, outcomes({"conditioned": 0.05, "absorbed": 0.05} | changes), num_trials=num_trials)

@@ -1,30 +1,20 @@
 """Fig. 10 a on made records."""
 
-import pytest
-
 from streamgp.experiments.figures.fig10a_depths import FIGURE
 from streamgp.testing.figure_laws import FigureLaws
-from streamgp.testing.made_records import make_records
+from streamgp.testing.made_records import records_with_ends
+
+SETTINGS = {"num_inducing_large": 400, "num_inducing_small": 200, "depth": 4}
 
 
-def records_of(num_trials=5, **ends):
-    def outcome(problem, method, seed):
-        end = ends.get(method.rpartition("-")[2], 2.0) + 0.1 * ((seed * 7 + len(method)) % 5)
-        return {"num_evaluations": [100, 200], "best": [-8.0, end], "seconds": [1.0]}
-
-    settings = {"num_inducing_large": 400, "num_inducing_small": 200, "depth": 4}
-    return make_records(FIGURE, outcome, num_trials=num_trials, settings=settings)
+def outcome(end):
+    return {"num_evaluations": [100, 200], "best": [-8.0, end], "seconds": [1.0]}
 
 
 class TestFigure(FigureLaws):
     figure = FIGURE
+    verdicts = (({}, "reproduced"), ({"depth8": 4.0}, "partly"), ({"depth1": 0.0, "depth2": 0.0}, "not"))
 
-    def records(self, num_trials):
-        return records_of(num_trials)
-
-
-@pytest.mark.parametrize(
-    ("ends", "verdict"), [({}, "reproduced"), ({"depth8": 4.0}, "partly"), ({"depth1": 0.0, "depth2": 0.0}, "not")]
-)
-def test_the_verdict_follows_from_the_records(ends, verdict):
-    assert FIGURE.judge(records_of(**ends)).verdict == verdict
+    def records(self, num_trials, **changes):
+        ends = {method: changes.get(method.rpartition("-")[2], 2.0) for method in FIGURE.methods}
+        return records_with_ends(FIGURE, ends, outcome, spread=0.1, num_trials=num_trials, settings=SETTINGS)

@@ -21,17 +21,10 @@ def records_of(ends, num_trials=5):
 
 class TestFigure(FigureLaws):
     figure = FIGURE
+    verdicts = (({}, "reproduced"), ({"exact-shared": 3.5}, "partly"), ({"exact": 3.5}, "not"))
 
-    def records(self, num_trials):
-        return records_of(AS_CLAIMED, num_trials)
-
-
-@pytest.mark.parametrize(
-    ("changed", "verdict"),
-    [({}, "reproduced"), ({"exact-shared": 3.5}, "partly"), ({"exact": 3.5}, "not")],
-)
-def test_the_verdict_follows_from_the_records(changed, verdict):
-    assert FIGURE.judge(records_of(AS_CLAIMED | changed)).verdict == verdict
+    def records(self, num_trials, **changes):
+        return records_of(AS_CLAIMED | changes, num_trials)
 
 
 def test_parts_of_the_difference_add_up_to_it():

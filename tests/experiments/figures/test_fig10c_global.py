@@ -1,7 +1,5 @@
 """Fig. 10 c on made records."""
 
-import pytest
-
 from streamgp.experiments.figures.fig10c_global import FIGURE
 from streamgp.testing.figure_laws import FigureLaws
 from streamgp.testing.made_records import make_records
@@ -20,15 +18,7 @@ def records_of(ends, num_trials=5):
 
 class TestFigure(FigureLaws):
     figure = FIGURE
+    verdicts = (({}, "reproduced"), ({"svgp": (-2.1, 39.0)}, "partly"), ({"svgp": (-6.0, 18.0)}, "not"))
 
-    def records(self, num_trials):
-        return records_of(AS_CLAIMED, num_trials)
-
-
-@pytest.mark.parametrize(
-    ("changed", "verdict"),
-    [({}, "reproduced"), ({"svgp": (-2.1, 39.0)}, "partly"), ({"svgp": (-6.0, 18.0)}, "not")],
-)
-def test_the_verdict_follows_from_the_records(changed, verdict):
-    judgement = FIGURE.judge(records_of(AS_CLAIMED | changed))
-    assert judgement.verdict == verdict, judgement.evidence
+    def records(self, num_trials, **changes):
+        return records_of(AS_CLAIMED | changes, num_trials)

@@ -1,7 +1,5 @@
 """Fig. 11 on made records."""
 
-import pytest
-
 from streamgp.experiments.figures.fig11_inducing_points import FIGURE
 from streamgp.testing.figure_laws import FigureLaws
 from streamgp.testing.made_records import make_records
@@ -22,17 +20,10 @@ def records_of(num_trials=5, *, gain_of_pll=0.5, gain_of_large=0.0, time_of_pll=
 
 class TestFigure(FigureLaws):
     figure = FIGURE
+    verdicts = (({}, "reproduced"), ({"time_of_pll": 3.0}, "partly"), ({"gain_of_large": 3.0}, "not"))
 
-    def records(self, num_trials):
-        return records_of(num_trials)
-
-
-@pytest.mark.parametrize(
-    ("changed", "verdict"),
-    [({}, "reproduced"), ({"time_of_pll": 3.0}, "partly"), ({"gain_of_large": 3.0}, "not")],
-)
-def test_the_verdict_follows_from_the_records(changed, verdict):
-    assert FIGURE.judge(records_of(**changed)).verdict == verdict
+    def records(self, num_trials, **changes):
+        return records_of(num_trials, **changes)
 
 
 def test_each_column_has_the_four_models_of_its_sampling():

@@ -21,17 +21,10 @@ def records_of(num_trials=5, *, gain=1.0, slowness=1.1):
 
 class TestFigure(FigureLaws):
     figure = FIGURE
+    verdicts = (({}, "reproduced"), ({"slowness": 2.0}, "partly"), ({"gain": 0.0}, "partly"), ({"gain": -1.0}, "not"))
 
-    def records(self, num_trials):
-        return records_of(num_trials)
-
-
-@pytest.mark.parametrize(
-    ("changed", "verdict"),
-    [({}, "reproduced"), ({"slowness": 2.0}, "partly"), ({"gain": 0.0}, "partly"), ({"gain": -1.0}, "not")],
-)
-def test_the_verdict_follows_from_the_records(changed, verdict):
-    assert FIGURE.judge(records_of(**changed)).verdict == verdict
+    def records(self, num_trials, **changes):
+        return records_of(num_trials, **changes)
 
 
 def test_labels_have_the_numbers_of_inducing_points():

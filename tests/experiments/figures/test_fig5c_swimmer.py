@@ -26,17 +26,12 @@ def records_of(ends, num_trials=5):
 
 class TestFigure(FigureLaws):
     figure = FIGURE
+    verdicts = (({}, "reproduced"), ({"svgp-ts": 300}, "not"))
+    evidence = "(352)"  # of the published curve
+    num_trials = 8
 
-    def records(self, num_trials):
-        return records_of(AS_CLAIMED, num_trials)
-
-
-def test_what_is_claimed_is_reproduced_and_the_published_curve_is_held_against_it():
-    judgement = FIGURE.judge(records_of(AS_CLAIMED, 8))
-    assert judgement.verdict == "reproduced", judgement.evidence
-    assert "(352)" in judgement.evidence
-    worse = FIGURE.judge(records_of(AS_CLAIMED | {"svgp-ts": 300}, 8))
-    assert worse.verdict == "not"
+    def records(self, num_trials, **changes):
+        return records_of(AS_CLAIMED | changes, num_trials)
 
 
 def test_lines_that_have_not_run_are_said_to_be_missing():

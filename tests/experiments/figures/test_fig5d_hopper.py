@@ -2,27 +2,25 @@
 
 from streamgp.experiments.figures.fig5d_hopper import FIGURE
 from streamgp.testing.figure_laws import FigureLaws
-from streamgp.testing.made_records import make_records
+from streamgp.testing.made_records import records_with_ends
 
-ENDS = {"svgp-ts": 2010, "svgp-lts": 2300, "exact-ts": 1900, "exact-lts": 1950, "cma": 1400, "ars": 400, "random": 980}
+ENDS = {"svgp-ts": 1990, "svgp-lts": 2280, "exact-ts": 1880, "exact-lts": 1930, "cma": 1380, "ars": 380, "random": 960}
+
+
+def outcome(end):
+    return {
+        "num_evaluations": [100, 400],
+        "best": [400.0, end],
+        "seconds": [2.0, 3.0],
+        "replayed": end - 50.0,
+        "failures": [],
+    }
 
 
 class TestFigure(FigureLaws):
     figure = FIGURE
+    verdicts = (({}, "reproduced"), ({"svgp-ts": 1500}, "not"))
+    num_trials = 8
 
-    def records(self, num_trials):
-        def outcome(problem, method, seed):
-            end = ENDS[method] + 10 * ((seed * 7 + len(method)) % 5) - 20
-            return {
-                "num_evaluations": [100, 400],
-                "best": [400.0, end],
-                "seconds": [2.0, 3.0],
-                "replayed": end - 50.0,
-                "failures": [],
-            }
-
-        return make_records(FIGURE, outcome, num_trials=num_trials)
-
-    def test_what_is_claimed_is_reproduced(self):
-        judgement = FIGURE.judge(self.records(8))
-        assert judgement.verdict == "reproduced", judgement.evidence
+    def records(self, num_trials, **changes):
+        return records_with_ends(FIGURE, ENDS | changes, outcome, spread=10.0, num_trials=num_trials)

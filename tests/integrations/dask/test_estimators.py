@@ -8,7 +8,7 @@ dask_array = pytest.importorskip("dask.array", reason="needs the extra streamgp[
 dask_dataframe = pytest.importorskip("dask.dataframe")
 
 import streamgp as sg  # noqa: E402
-from streamgp.errors import ClusterError, DTypeError, ShapeError, ValueRangeError  # noqa: E402
+from streamgp.errors import ArgumentTypeError, ClusterError, DTypeError, ShapeError, ValueRangeError  # noqa: E402
 from streamgp.integrations.dask import DaskGPClassifier, DaskGPRegressor  # noqa: E402
 from streamgp.testing.tolerances import approximation, judgement, within  # noqa: E402
 
@@ -57,7 +57,7 @@ def test_predictions_are_lazy_and_those_of_the_local_estimator(regressor, data):
     for ours, local in zip((mean, std, quantiles), expected, strict=True):
         np.testing.assert_allclose(ours.compute(), local)
     assert regressor.score(X, y) == pytest.approx(regressor.to_local().score(*data))
-    with pytest.raises(DTypeError, match=r"to_local\(\)\.predict"):
+    with pytest.raises(ArgumentTypeError, match=r"to_local\(\)\.predict"):
         regressor.predict(data[0])
 
 
@@ -114,7 +114,7 @@ def test_what_cannot_be_fitted_is_refused_and_changes_nothing(client, regressor,
         regressor.fit(dask_array.from_array(bad, chunks=(50, 2)), dask_array.from_array(y, chunks=50))
     with pytest.raises(ShapeError, match="y must have 120 values"):
         regressor.fit(dask_array.from_array(X, chunks=(50, 2)), dask_array.from_array(y[:7], chunks=7))
-    with pytest.raises(DTypeError, match=r"dask\.array\.from_array"):
+    with pytest.raises(ArgumentTypeError, match=r"dask\.array\.from_array"):
         regressor.fit(X, y)
     table = pd.DataFrame({"place": ["a", "b"] * 60, "x": X[:, 0]})
     frame = dask_dataframe.from_pandas(table, npartitions=2)
@@ -131,5 +131,5 @@ def test_a_client_is_asked_for_where_there_is_none(data):
     if distributed.client._get_global_client() is None:
         with pytest.raises(ClusterError, match="There is no Dask client"):
             read_client(None)
-    with pytest.raises(DTypeError, match="client must be"):
+    with pytest.raises(ArgumentTypeError, match="client must be"):
         read_client("tcp://nowhere:1")

@@ -6,7 +6,7 @@ import torch
 dask_dataframe = pytest.importorskip("dask.dataframe", reason="needs the extra streamgp[dask]")
 
 import streamgp as sg  # noqa: E402
-from streamgp.errors import DTypeError, OptionError  # noqa: E402
+from streamgp.errors import ArgumentTypeError, OptionError  # noqa: E402
 from streamgp.integrations.dask import DaskKeyedLearner  # noqa: E402
 from streamgp.streaming.keyed import KeyedLearner  # noqa: E402
 from streamgp.testing.tolerances import rounding  # noqa: E402
@@ -41,9 +41,9 @@ def test_partitions_know_what_one_learner_of_all_keys_knows(client, table, empty
 
 def test_what_cannot_be_learned_is_refused(client, table, empty):
     learner = DaskKeyedLearner(empty, num_partitions=2, client=client)
-    with pytest.raises(DTypeError, match=r"dask\.dataframe, but is a DataFrame"):
+    with pytest.raises(ArgumentTypeError, match=r"dask\.dataframe, but is a DataFrame"):
         learner.learn(table, key="sensor", target="y")
     with pytest.raises(OptionError, match="no column 'z'"):
         learner.learn(dask_dataframe.from_pandas(table, npartitions=1), key="sensor", target="z")
-    with pytest.raises(DTypeError, match="without keys"):
+    with pytest.raises(ArgumentTypeError, match="without keys"):
         DaskKeyedLearner(empty.learn(["a"], [[0.0]], [1.0]), client=client)

@@ -5,7 +5,7 @@ import torch
 dask_array = pytest.importorskip("dask.array", reason="needs the extra streamgp[dask]")
 
 import streamgp as sg  # noqa: E402
-from streamgp.errors import DTypeError  # noqa: E402
+from streamgp.errors import ArgumentTypeError  # noqa: E402
 from streamgp.integrations.dask import DaskStream  # noqa: E402
 from streamgp.testing.tolerances import rounding  # noqa: E402
 
@@ -50,5 +50,5 @@ def test_hyperparameters_of_a_refit_are_those_of_chunks_to_come(client, data, st
 
 
 def test_what_is_not_a_fit_is_refused(start):
-    with pytest.raises(DTypeError, match="what fit returned"):
+    with pytest.raises(ArgumentTypeError, match="what fit returned"):
         DaskStream(start.gp)

@@ -12,7 +12,7 @@ import warnings
 
 import pytest
 
-from streamgp.errors import DTypeError, NumericalError, OptionError, StreamGPWarning, ValueRangeError
+from streamgp.errors import ArgumentTypeError, NumericalError, OptionError, StreamGPWarning, ValueRangeError
 from streamgp.likelihoods import Poisson
 from streamgp.optimizers import Search
 
@@ -349,7 +349,7 @@ def test_wrong_options_are_refused_at_once(options, error, message):
 @pytest.mark.parametrize(
     ("value", "error", "message"),
     [
-        (0.5, DTypeError, "must return a sequence of numbers, but returned a float"),
+        (0.5, ArgumentTypeError, "must return a sequence of numbers, but returned a float"),
         ([1.0, math.nan], ValueRangeError, r"must return numbers, but returned \[1.0, nan\]"),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 import torch
 from gpytorch.kernels import RBFKernel, ScaleKernel
 
-from streamgp.errors import DTypeError, OptionError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, DTypeError, OptionError, ValueRangeError
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("river")
@@ -104,7 +104,7 @@ def test_several_targets_are_predicted_by_name():
 @pytest.mark.parametrize(
     ("y", "error", "message"),
     [
-        (1.0, DTypeError, "y must be a dictionary with a number for each target, but is 1.0"),
+        (1.0, ArgumentTypeError, "y must be a dictionary with a number for each target, but is 1.0"),
         ({}, ValueRangeError, "but has \\[\\]"),
         ({"low": float("nan"), "high": 1.0}, ValueRangeError, "The target 'low' must be a finite number, but is nan"),
         ({"low": 0.0, "high": None}, ValueRangeError, "The target 'high' must be a finite number, but is None"),
@@ -287,5 +287,5 @@ def test_bad_blocks_and_options_are_refused():
         regressor().learn_one({}, 1.0)
     with pytest.raises(OptionError, match="refit must be 'auto', 'doubling', 'never'"):
         regressor(refit="sometimes")
-    with pytest.raises(DTypeError, match="takes a row and nothing else"):
+    with pytest.raises(ArgumentTypeError, match="takes a row and nothing else"):
         classifier().predict_proba_one({"a": 1.0}, depth=3)

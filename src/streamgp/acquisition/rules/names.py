@@ -21,7 +21,7 @@ from streamgp.acquisition.rules.pool_rules import (
     ResponseVariance,
 )
 from streamgp.acquisition.rules.sampling import LookaheadThompson, Random, Thompson
-from streamgp.errors import DTypeError, OptionError
+from streamgp.errors import ArgumentTypeError, OptionError
 
 __all__ = ["OPTIMIZER_RULES", "POOL_RULES", "REGION_RULES", "read_rule"]
 
@@ -61,7 +61,7 @@ def read_rule(acquisition: Any, names: Mapping[str, type[AbstractRule]]) -> Abst
     if isinstance(acquisition, AbstractRule):
         return acquisition
     if not isinstance(acquisition, str):
-        raise DTypeError(
+        raise ArgumentTypeError(
             f"acquisition must be a name or a rule, an object of a class that derives from "
             f"streamgp.acquisition.AbstractRule, but is a {type(acquisition).__name__}."
         )

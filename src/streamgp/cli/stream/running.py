@@ -39,7 +39,7 @@ __all__ = ["run_stream"]
 _MEANINGS = {"gaussian": "a real number", "binomial": "a number of successes", "classes": "a class"}
 
 
-class _Plan(NamedTuple):
+class _StreamPlan(NamedTuple):
     """What is known before the first row is read: where the stream stands, and what its fields are."""
 
     columns: Columns
@@ -114,7 +114,7 @@ def _check_start(options: StreamOptions) -> None:
         )
 
 
-def _make_plan(options: StreamOptions, lines: Lines) -> _Plan:
+def _make_plan(options: StreamOptions, lines: Lines) -> _StreamPlan:
     loaded = load_checkpoint(options.checkpoint) if options.checkpoint is not None and options.is_resumed else None
     reader = open_reader(lines, options.format)
     columns = choose_columns(
@@ -135,10 +135,10 @@ def _make_plan(options: StreamOptions, lines: Lines) -> _Plan:
     reader.skip_to(progress.position)
     notes = [] if damage is None else [damage]
     notes.append(f"Going on after row {progress.num_rows}, line {progress.position.num_lines}.")
-    return _Plan(columns, likelihood, identity, reader.records(), progress, tuple(notes))
+    return _StreamPlan(columns, likelihood, identity, reader.records(), progress, tuple(notes))
 
 
-def _first_plan(options: StreamOptions, reader: AbstractReader, columns: Columns) -> _Plan:
+def _first_plan(options: StreamOptions, reader: AbstractReader, columns: Columns) -> _StreamPlan:
     """Start at the first row; look at the first rows for what columns and target are, if nobody says it."""
     records = reader.records()
     first = list(itertools.islice(records, options.first_rows))
@@ -156,7 +156,7 @@ def _first_plan(options: StreamOptions, reader: AbstractReader, columns: Columns
         preprocessing=preprocessing,
     )
     identity = options.identity(likelihood, columns.features)
-    return _Plan(columns, likelihood, identity, itertools.chain(first, records), progress, tuple(notes))
+    return _StreamPlan(columns, likelihood, identity, itertools.chain(first, records), progress, tuple(notes))
 
 
 def _preprocessing(options: StreamOptions, columns: Columns, first: Sequence[Record]) -> Preprocessing:
@@ -187,7 +187,7 @@ def _notes(preprocessing: Preprocessing) -> list[str]:
     return notes
 
 
-def _run(plan: _Plan, options: StreamOptions, *, predictions: PredictionFile, report: StreamReport) -> Progress:
+def _run(plan: _StreamPlan, options: StreamOptions, *, predictions: PredictionFile, report: StreamReport) -> Progress:
     progress = saved = plan.progress
     drift = None
     if options.drift_detector is not None:
@@ -208,7 +208,7 @@ def _run(plan: _Plan, options: StreamOptions, *, predictions: PredictionFile, re
     return progress
 
 
-def _blocks(plan: _Plan, options: StreamOptions) -> Iterator[_Block]:
+def _blocks(plan: _StreamPlan, options: StreamOptions) -> Iterator[_Block]:
     num_rows, limit = plan.progress.num_rows, math.inf if options.limit is None else options.limit
     block = _Block([], [], plan.progress.position)
     while num_rows < limit and (record := next(plan.records, None)) is not None:

@@ -31,7 +31,7 @@ Likelihoods = AbstractLikelihood | str | Sequence[Any] | None
 
 
 class AbstractMultiOutputGP(ABC):
-    """What GPs of several outputs can do: predict and be sampled."""
+    """What GPs of several outputs can do: predict, be sampled, be conditioned and be saved."""
 
     @property
     @abstractmethod
@@ -95,9 +95,29 @@ class AbstractMultiOutputGP(ABC):
         samples = self.row_gp.sample(output_rows(self._checked(X), outputs), num_samples, generator=generator)
         return to_form(columns(samples, len(outputs)), is_numpy=isinstance(X, np.ndarray))
 
-    def _condition(
-        self, X: ArrayLike, Y: ArrayLike, noise_variance: Any, likelihood: Likelihoods, sites: str | SiteRule
+    def condition(
+        self,
+        X: ArrayLike,
+        Y: ArrayLike,
+        *,
+        noise_variance: ArrayLike | None = None,
+        likelihood: Likelihoods = None,
+        sites: str | SiteRule = "variational",
     ) -> "ConditionedMultiOutputGP":
+        """Condition on outcomes: exactly if they are Gaussian, through Gaussian sites if not.
+
+        Args:
+            X: Inputs `(*b, n, d)`.
+            Y: Outcomes `(*s, *b, n, o)`, NaN where an output was not observed. Leading axes that the inputs lack are
+                fantasies, which share one factor.
+            noise_variance: Variance of Gaussian noise: a number, one for each output `(o,)`, or one for each outcome
+                `(*b, n, o)`.
+            likelihood: The likelihood of other outcomes, or a list with one for each output.
+            sites: How those become Gaussian, as in `SparseGP.condition`.
+
+        Returns:
+            The conditioned GP, differentiable in inputs, outcomes and noise.
+        """
         outcomes = Outcomes.read(self._checked(X), Y, self.num_outputs)
         conditioned = self.row_gp.condition(
             outcomes.inputs,
@@ -107,6 +127,14 @@ class AbstractMultiOutputGP(ABC):
             sites=sites,
         )
         return ConditionedMultiOutputGP(conditioned, self.num_outputs)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to a file that `streamgp.load` reads.
+
+        Args:
+            path: The file.
+        """
+        save(self, path)
 
     def _read_outputs(self, output: ArrayLike | None) -> list[int]:
         o = self.num_outputs
@@ -172,22 +200,6 @@ class ConditionedMultiOutputGP(AbstractMultiOutputGP):
     def num_outputs(self) -> int:
         """Number of outputs."""
         return self.output_count
-
-    def condition(
-        self,
-        X: ArrayLike,
-        Y: ArrayLike,
-        *,
-        noise_variance: ArrayLike | None = None,
-        likelihood: Likelihoods = None,
-        sites: str | SiteRule = "variational",
-    ) -> "ConditionedMultiOutputGP":
-        """Condition again; see `MultiOutputGP.condition`."""
-        return self._condition(X, Y, noise_variance, likelihood, sites)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to a file that `load` reads."""
-        save(self, path)
 
     def __repr__(self) -> str:
         return f"ConditionedMultiOutputGP(num_observations={self.conditioned_gp.num_observations}, {self._describe()})"

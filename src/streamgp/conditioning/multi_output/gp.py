@@ -1,6 +1,5 @@
 """Several correlated outputs as one sparse GP of inputs and outputs."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
@@ -13,11 +12,7 @@ from torch import Tensor
 
 from streamgp.checks import ArrayLike, check_float
 from streamgp.conditioning.absorb import AbsorbInfo
-from streamgp.conditioning.multi_output.conditioned_gp import (
-    AbstractMultiOutputGP,
-    ConditionedMultiOutputGP,
-    Likelihoods,
-)
+from streamgp.conditioning.multi_output.conditioned_gp import AbstractMultiOutputGP, Likelihoods
 from streamgp.conditioning.multi_output.outcomes import Outcomes
 from streamgp.conditioning.multi_output.paths import MultiOutputPaths
 from streamgp.conditioning.multi_output.prediction import columns
@@ -28,7 +23,7 @@ from streamgp.errors import ShapeError
 from streamgp.gp.coregionalization import CoregionalizationKernel, OutputMean, latent_column
 from streamgp.gp.exporting import write_gpytorch
 from streamgp.sites import SiteRule
-from streamgp.storage import register, register_module, save
+from streamgp.storage import register, register_module
 
 __all__ = ["MultiOutputGP"]
 
@@ -117,31 +112,6 @@ class MultiOutputGP(AbstractMultiOutputGP):
         """The matrix $a$ `(o, l)`."""
         kernel: Any = self.sparse_gp.kernel
         return kernel.mixing
-
-    def condition(
-        self,
-        X: ArrayLike,
-        Y: ArrayLike,
-        *,
-        noise_variance: ArrayLike | None = None,
-        likelihood: Likelihoods = None,
-        sites: str | SiteRule = "variational",
-    ) -> ConditionedMultiOutputGP:
-        """Condition on outcomes: exactly if they are Gaussian, through Gaussian sites if not.
-
-        Args:
-            X: Inputs `(*b, n, d)`.
-            Y: Outcomes `(*s, *b, n, o)`, NaN where an output was not observed. Leading axes that the inputs lack are
-                fantasies, which share one factor.
-            noise_variance: Variance of Gaussian noise: a number, one for each output `(o,)`, or one for each outcome
-                `(*b, n, o)`.
-            likelihood: The likelihood of other outcomes, or a list with one for each output.
-            sites: How those become Gaussian, as in `SparseGP.condition`.
-
-        Returns:
-            The conditioned GP, differentiable in inputs, outcomes and noise.
-        """
-        return self._condition(X, Y, noise_variance, likelihood, sites)
 
     def absorb(
         self,
@@ -267,10 +237,6 @@ class MultiOutputGP(AbstractMultiOutputGP):
         stay correlated, as those of GPyTorch's `LMCVariationalStrategy` cannot be.
         """
         return write_gpytorch(self.sparse_gp.process, num_outputs=self.num_outputs)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to a file that `load` reads."""
-        save(self, path)
 
     def __repr__(self) -> str:
         return f"MultiOutputGP({self._describe()})"

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from streamgp.experiments.baselines.exact_nipv import ExactGP, paper_kernel
+from streamgp.experiments.baselines.exact_nipv import FixedNoiseGP, paper_kernel
 from streamgp.experiments.baselines.grid_evidence import GridKernel
 from streamgp.experiments.baselines.wiski import Wiski
 from streamgp.likelihoods import Gaussian
@@ -121,19 +121,19 @@ class ExactSurveyor(AbstractSurveyor):
     measured: Int[Tensor, " k"]
     num_fitted: int
     num_candidates: int
-    gp: ExactGP
+    gp: FixedNoiseGP
 
     @classmethod
     def start(cls, pool: PixelPool, first: Int[Tensor, " k"], *, num_candidates: int) -> "ExactSurveyor":
         """Measure the first pixels."""
-        gp = ExactGP.fit(pool.X[first], pool.y[first], pool.noise_variance[first])
+        gp = FixedNoiseGP.fit(pool.X[first], pool.y[first], pool.noise_variance[first])
         return cls(pool, first, len(first), num_candidates, gp)
 
     def measure(self, pixels: Int[Tensor, " q"]) -> "ExactSurveyor":
         measured, pool = torch.cat([self.measured, pixels]), self.pool
         is_due = len(measured) - self.num_fitted >= pool.refit_every
         X, y, noise_variance = pool.X[measured], pool.y[measured], pool.noise_variance[measured]
-        gp = ExactGP.fit(X, y, noise_variance, start=self.gp, is_refitted=is_due)
+        gp = FixedNoiseGP.fit(X, y, noise_variance, start=self.gp, is_refitted=is_due)
         return replace(self, measured=measured, num_fitted=len(measured) if is_due else self.num_fitted, gp=gp)
 
     def predict(self, X: Float[Tensor, "n 2"]) -> tuple[Tensor, Tensor]:

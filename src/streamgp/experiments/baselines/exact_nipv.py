@@ -17,7 +17,7 @@ from streamgp.errors import ValueRangeError
 from streamgp.likelihoods import Gaussian
 from streamgp.models import OnlineGP
 
-__all__ = ["ExactGP", "paper_kernel"]
+__all__ = ["FixedNoiseGP", "paper_kernel"]
 
 # Candidates that are conditioned on at a time.
 _BLOCK = 64
@@ -31,7 +31,7 @@ def paper_kernel(num_dims: int) -> ScaleKernel:
 
 @final
 @dataclass(frozen=True, eq=False)
-class ExactGP:
+class FixedNoiseGP:
     """BoTorch's `SingleTaskGP` with fixed noise, a Matérn-1/2 kernel and a constant mean.
 
     Hyperparameters are learned by BoTorch. Fantasies of `SingleTaskGP` take most of a run, so predictions and choices
@@ -52,10 +52,10 @@ class ExactGP:
         y: Tensor,
         noise_variance: Tensor,
         *,
-        start: "ExactGP | None" = None,
+        start: "FixedNoiseGP | None" = None,
         is_refitted: bool = True,
         max_iterations: int = 50,
-    ) -> "ExactGP":
+    ) -> "FixedNoiseGP":
         """Condition an exact GP on all observations.
 
         Args:

@@ -1,15 +1,8 @@
 """Depths of the look-ahead on rover: Fig. 10 a."""
 
 from streamgp.experiments.analysis.claims import is_similar, weigh
-from streamgp.experiments.plots.rover_progress import (
-    MARGIN,
-    NOTES,
-    compare_rewards,
-    describe_rewards,
-    draw_columns,
-    final_table,
-)
-from streamgp.experiments.schema.figure import Figure, Judgement
+from streamgp.experiments.plots.rover_progress import MARGIN, compare_rewards, rover_figure
+from streamgp.experiments.schema.figure import Judgement
 from streamgp.experiments.schema.record import Records
 
 __all__ = ["FIGURE"]
@@ -32,20 +25,15 @@ def _judge(records: Records) -> Judgement:
     )
 
 
-FIGURE = Figure(
-    name="fig10a",
-    title="Fig. 10 a: depths of the look-ahead",
-    study="rover",
-    problems=("rover",),
+FIGURE = rover_figure(
+    "fig10a",
+    "Fig. 10 a: depths of the look-ahead",
+    _labels,
     methods=(_BASE, *_OTHERS),
     claim="Rewards are similar for all depths of the look-ahead; depth 4 is enough.",
     notes=(
         "Which depths the paper draws is not stated. SVGPs are trained for the evidence bound here, which is cheaper "
         "than the paper's predictive log likelihood.",
-        *NOTES,
     ),
-    draw=lambda records: draw_columns(records, [("", _labels(records))]),
-    describe=lambda records: describe_rewards(records, _labels(records)),
     judge=_judge,
-    tables=lambda records: (final_table(records, _labels(records)),),
 )

@@ -3,15 +3,12 @@
 from streamgp.experiments.analysis.claims import is_larger, is_similar, weigh
 from streamgp.experiments.plots.rover_progress import (
     MARGIN,
-    NOTES,
     compare_rewards,
     compare_times,
-    describe_rewards,
-    draw_columns,
-    final_table,
     name_methods,
+    rover_figure,
 )
-from streamgp.experiments.schema.figure import Figure, Judgement
+from streamgp.experiments.schema.figure import Judgement
 from streamgp.experiments.schema.record import Records
 
 __all__ = ["FIGURE"]
@@ -53,11 +50,10 @@ def _columns(records: Records) -> list[tuple[str, dict[str, str]]]:
     return [(word.upper(), name_methods(records, _with(word))) for word in ("ts", "lts")]
 
 
-FIGURE = Figure(
-    name="fig11",
-    title="Fig. 11: inducing points and losses on rover",
-    study="rover",
-    problems=("rover",),
+FIGURE = rover_figure(
+    "fig11",
+    "Fig. 11: inducing points and losses on rover",
+    lambda records: name_methods(records, _METHODS),
     methods=_METHODS,
     claim="Neither the number of inducing points nor the loss makes a large difference; the predictive log likelihood "
     "(PLL) is somewhat faster to train than the evidence bound (ELBO), slightly better with look-ahead, and equal "
@@ -66,10 +62,7 @@ FIGURE = Figure(
         "The evidence bound is maximized in its collapsed form, with the belief in closed form, and the predictive log "
         "likelihood from there on with the belief learned too; so that the latter takes longer here.",
         "At the quick scale the numbers of inducing points are scaled with the evaluations.",
-        *NOTES,
     ),
-    draw=lambda records: draw_columns(records, _columns(records)),
-    describe=lambda records: describe_rewards(records, name_methods(records, _METHODS)),
     judge=_judge,
-    tables=lambda records: (final_table(records, name_methods(records, _METHODS)),),
+    columns=_columns,
 )

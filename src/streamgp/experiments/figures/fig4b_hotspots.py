@@ -4,23 +4,19 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
-from streamgp.experiments.analysis.claims import is_larger, weigh
 from streamgp.experiments.analysis.drawing import PALETTE, new_picture
 from streamgp.experiments.plots.maps import draw_places, mark_places
 from streamgp.experiments.plots.village_survey import (
-    METHODS,
-    NOTES,
     PROBLEM,
-    compare,
     draw_curves,
     draw_gains,
+    judge_differences,
+    list_ends,
     marks_of,
-    mean_at_end,
-    survey_table,
+    survey_figure,
 )
-from streamgp.experiments.schema.figure import Figure, Judgement, NumberTable
+from streamgp.experiments.schema.figure import Judgement
 from streamgp.experiments.schema.record import Records
-from streamgp.experiments.studies.hotspots import STUDY
 
 __all__ = ["FIGURE"]
 
@@ -55,53 +51,33 @@ def _draw_maps(prevalence: Axes, exceedance: Axes, records: Records) -> None:
 
 
 def describe(records: Records) -> str:
-    ends = ", ".join(f"{STUDY.methods[method]} {mean_at_end(records, 'accuracy', method):.3f}" for method in METHODS)
-    number = records.outcome(PROBLEM, METHODS[0])["num_villages"][marks_of(records)[-1]]
     return (
         "Accuracy of hotspots against visited villages for five methods, what choosing gains over random choice, and "
         "two maps of Côte d'Ivoire with the SVGP's predicted prevalence, its probability of a hotspot and the visited "
-        f"villages. Mean accuracies after {number} villages: {ends}."
+        f"villages. Mean accuracies {list_ends(records, 'accuracy', digits=3)}"
     )
 
 
 def judge(records: Records) -> Judgement:
     start, _, end = marks_of(records)
-    return weigh(
-        [
-            is_larger(
-                "accuracy of the SVGP, entropy less random",
-                compare(records, "accuracy", "svgp-entropy", "svgp-random", mark=end),
-            ),
-            is_larger(
-                "accuracy at the end, SVGP with entropy less forest with random choice",
-                compare(records, "accuracy", "svgp-entropy", "forest-random", mark=end),
-            ),
-            is_larger(
-                "accuracy at the start, forest less SVGP",
-                compare(records, "accuracy", "forest-adaptive", "svgp-entropy", mark=start),
-            ),
-        ]
-    )
+    claims = {
+        "accuracy of the SVGP, entropy less random": ("svgp-entropy", "svgp-random", end),
+        "accuracy at the end, SVGP with entropy less forest with random choice": ("svgp-entropy", "forest-random", end),
+        "accuracy at the start, forest less SVGP": ("forest-adaptive", "svgp-entropy", start),
+    }
+    return judge_differences(records, "accuracy", claims)
 
 
-def tables(records: Records) -> tuple[NumberTable, ...]:
-    caption = "Accuracy on villages that were not visited, mean and half a 95 % interval, and mean seconds of a step."
-    return (survey_table(records, "accuracy", caption=caption),)
-
-
-FIGURE = Figure(
-    name="fig4b",
-    title="Fig. 4b: finding hotspots, accuracy",
-    study="hotspots",
-    problems=(PROBLEM,),
-    methods=METHODS,
+FIGURE = survey_figure(
+    "fig4b",
+    "Fig. 4b: finding hotspots, accuracy",
+    "accuracy",
     claim=(
         "Choosing villages by hotspot entropy clearly beats random choice. Forests with kriging start more accurate, "
         "and the SVGP ends above forests with random choice."
     ),
-    notes=NOTES,
+    caption="Accuracy on villages that were not visited, mean and half a 95 % interval, and mean seconds of a step.",
     draw=draw,
     describe=describe,
     judge=judge,
-    tables=tables,
 )

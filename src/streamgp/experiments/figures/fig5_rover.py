@@ -3,16 +3,8 @@
 import math
 
 from streamgp.experiments.analysis.claims import is_larger, is_no_worse, weigh
-from streamgp.experiments.plots.rover_progress import (
-    NOTES,
-    compare_rewards,
-    compare_times,
-    describe_rewards,
-    draw_columns,
-    final_table,
-    name_methods,
-)
-from streamgp.experiments.schema.figure import Figure, Judgement
+from streamgp.experiments.plots.rover_progress import compare_rewards, compare_times, name_methods, rover_figure
+from streamgp.experiments.schema.figure import Judgement
 from streamgp.experiments.schema.record import Records
 
 __all__ = ["FIGURE"]
@@ -33,21 +25,16 @@ def _judge(records: Records) -> Judgement:
     return weigh(checks)
 
 
-FIGURE = Figure(
-    name="fig5",
-    title="Fig. 5 a and b: look-ahead Thompson sampling on rover",
-    study="rover",
-    problems=("rover",),
+FIGURE = rover_figure(
+    "fig5",
+    "Fig. 5 a and b: look-ahead Thompson sampling on rover",
+    lambda records: name_methods(records, _METHODS),
     methods=_METHODS,
     claim="Thompson sampling with look-ahead (LTS) takes about as long as without (TS), and finds larger rewards with "
     "the same evaluations, with exact GPs and with SVGPs.",
     notes=(
         "SVGPs are trained for the predictive log likelihood, as in the paper. At the quick scale the number of their "
         "inducing points and of candidates, and the evaluations, are smaller.",
-        *NOTES,
     ),
-    draw=lambda records: draw_columns(records, [("", name_methods(records, _METHODS))]),
-    describe=lambda records: describe_rewards(records, name_methods(records, _METHODS)),
     judge=_judge,
-    tables=lambda records: (final_table(records, name_methods(records, _METHODS)),),
 )

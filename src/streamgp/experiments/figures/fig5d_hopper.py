@@ -1,11 +1,10 @@
 """Linear policies of a hopper: Fig. 5 d."""
 
-from streamgp.experiments.plots.robot_rewards import METHODS, NOTES, RobotRewards
-from streamgp.experiments.schema.figure import Figure
+from streamgp.experiments.plots.robot_rewards import RobotRewards
 
 __all__ = ["FIGURE"]
 
-_REWARDS = RobotRewards(
+FIGURE = RobotRewards(
     problem="hopper",
     other="hopper-running",
     published={
@@ -15,26 +14,14 @@ _REWARDS = RobotRewards(
     },
     reading=40.0,
     threshold=3800.0,
-)
-
-FIGURE = Figure(
-    name="fig5d",
-    title="Fig. 5 d: policies of a hopper",
-    study="robots",
-    problems=("hopper", "hopper-running"),
-    methods=METHODS,
+).figure(
+    "fig5d",
+    "Fig. 5 d: policies of a hopper",
     claim="In trust regions that LA-MCTS places, an SVGP finds good policies of a hopper; with look-ahead it tends to "
     "need the fewest episodes.",
     notes=(
-        *NOTES,
         "Published runs scale the hopper's observations by the mean and deviation that a trained policy saw, which "
         "leaks knowledge of good policies; the second problem scales them by a running filter of the same evaluation.",
         "SVGPs have half-Cauchy priors of inverse lengthscales, as in the paper; exact GPs have those of BoTorch.",
     ),
-    draw=_REWARDS.draw,
-    describe=_REWARDS.describe,
-    judge=_REWARDS.judge,
-    tables=_REWARDS.tables,
-    needs_all=False,
-    has_published_values=True,
 )

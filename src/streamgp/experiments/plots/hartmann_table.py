@@ -1,12 +1,13 @@
 """Best values on Hartmann6 at two noise levels, beside those of the paper, for the tables that show them."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from matplotlib.figure import Figure as Picture
 from numpy.typing import NDArray
 
-from streamgp.experiments.analysis.claims import Check, is_larger, is_missing
+from streamgp.experiments.analysis.claims import Check, is_larger, is_missing, weigh
 from streamgp.experiments.analysis.drawing import PALETTE, new_picture
 from streamgp.experiments.analysis.statistics import (
     format_mean,
@@ -16,12 +17,12 @@ from streamgp.experiments.analysis.statistics import (
     standard_error,
 )
 from streamgp.experiments.plots.best_values import RECOMMENDED, has_recommended
-from streamgp.experiments.plots.hartmann_progress import VALUES
-from streamgp.experiments.schema.figure import NumberTable
+from streamgp.experiments.plots.hartmann_progress import NOTES, VALUES
+from streamgp.experiments.schema.figure import Figure, NumberTable
 from streamgp.experiments.schema.record import Records
 from streamgp.experiments.studies.hartmann import STUDY
 
-__all__ = ["METHODS", "check_table", "check_variation", "describe_table", "draw_table", "number_table", "problems_of"]
+__all__ = ["check_table", "check_variation", "problems_of", "table_figure"]
 
 METHODS = ("exact-qnei", "svgp-qnei", "exact-qkg", "svgp-qkg")
 _NOISES = ("0.1", "0.5")
@@ -38,6 +39,41 @@ _PAPER = {
 def problems_of(batch: str) -> tuple[str, ...]:
     """The problems of a batch size, `"q1"` or `"q3"`."""
     return tuple(f"noise{noise}-{batch}" for noise in _NOISES)
+
+
+def table_figure(
+    batch: str,
+    title: str,
+    check: Callable[[Records], list[Check]],
+    *,
+    problems: tuple[str, ...],
+    claim: str,
+    note: str,
+) -> Figure:
+    """The table of a batch size as a figure.
+
+    Args:
+        batch: `"q1"` or `"q3"`.
+        title: Its heading.
+        check: What is held against the claim.
+        problems: The problems that it needs.
+        claim: What the paper says, in our words.
+        note: What is to be known of this table, besides what is of all figures of Hartmann6.
+    """
+    return Figure(
+        name=f"table_{batch}",
+        title=title,
+        study="hartmann",
+        problems=problems,
+        methods=METHODS,
+        claim=claim,
+        notes=(note, *NOTES),
+        draw=lambda records: _draw_table(records, batch),
+        describe=lambda records: _describe_table(records, batch),
+        judge=lambda records: weigh(check(records)),
+        needs_all=False,
+        tables=lambda records: (_number_table(records, batch),),
+    )
 
 
 def check_table(records: Records, batch: str) -> list[Check]:
@@ -83,7 +119,7 @@ def check_variation(records: Records) -> Check:
     return is_larger(what, jackknife(ratio, num_trials))
 
 
-def draw_table(records: Records, batch: str) -> Picture:
+def _draw_table(records: Records, batch: str) -> Picture:
     """Draw each cell with a 95 % interval, and the paper's number beside it as an open circle."""
     picture = new_picture(height=3.6)
     axes = picture.axes[0]
@@ -106,7 +142,7 @@ def draw_table(records: Records, batch: str) -> Picture:
     return picture
 
 
-def describe_table(records: Records, batch: str) -> str:
+def _describe_table(records: Records, batch: str) -> str:
     """Say what the picture shows."""
     cells = [
         f"{STUDY.methods[method]} at noise {noise} {format_mean(values)}"
@@ -117,7 +153,7 @@ def describe_table(records: Records, batch: str) -> str:
     return f"Best values after {_num_evaluations(records)} evaluations: {'; '.join(cells)}."
 
 
-def number_table(records: Records, batch: str) -> NumberTable:
+def _number_table(records: Records, batch: str) -> NumberTable:
     """Our numbers beside the paper's, their difference, and its standard error as far as ours goes."""
     has_both = has_recommended(records)
     rows = []

@@ -12,11 +12,11 @@ from streamgp.experiments.analysis.claims import Check, is_missing, is_no_worse,
 from streamgp.experiments.analysis.drawing import LINES, PALETTE, new_picture
 from streamgp.experiments.analysis.statistics import Difference, median_and_interval, paired_difference
 from streamgp.experiments.plots.best_values import BestValues
-from streamgp.experiments.schema.figure import Judgement, NumberTable
+from streamgp.experiments.schema.figure import Figure, Judgement, NumberTable
 from streamgp.experiments.schema.record import Records
 from streamgp.experiments.studies.robots import STUDY
 
-__all__ = ["METHODS", "NOTES", "RobotRewards"]
+__all__ = ["METHODS", "RobotRewards"]
 
 METHODS = tuple(STUDY.methods)
 NOTES = (
@@ -57,6 +57,31 @@ class RobotRewards:
     published: Mapping[str, Mapping[int, float]]
     reading: float
     threshold: float
+
+    def figure(self, name: str, title: str, *, claim: str, notes: tuple[str, ...]) -> Figure:
+        """The figure of the robot.
+
+        Args:
+            name: Its name on the command line.
+            title: Its heading.
+            claim: What the paper says, in our words.
+            notes: What differs for this robot, besides what differs for all.
+        """
+        return Figure(
+            name=name,
+            title=title,
+            study="robots",
+            problems=(self.problem, self.other),
+            methods=METHODS,
+            claim=claim,
+            notes=(*NOTES, *notes),
+            draw=self.draw,
+            describe=self.describe,
+            judge=self.judge,
+            tables=self.tables,
+            needs_all=False,
+            has_published_values=True,
+        )
 
     @property
     def values(self) -> BestValues:

@@ -1,6 +1,6 @@
 """Rewards and times on rover against evaluations, for the figures that show them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,7 +14,7 @@ from streamgp.experiments.analysis.statistics import (
     median_and_interval,
     paired_difference,
 )
-from streamgp.experiments.schema.figure import NumberTable
+from streamgp.experiments.schema.figure import Figure, Judgement, NumberTable
 from streamgp.experiments.schema.record import Records
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "draw_columns",
     "final_table",
     "name_methods",
+    "rover_figure",
 ]
 
 PROBLEM = "rover"
@@ -55,6 +56,44 @@ def name_methods(records: Records, methods: Sequence[str]) -> dict[str, str]:
             count = settings[f"num_inducing_{size}"]
             labels[method] = f"SVGP {count}, {objective.upper()}, {acquisition.upper()}"
     return labels
+
+
+def rover_figure(
+    name: str,
+    title: str,
+    labels: Callable[[Records], Mapping[str, str]],
+    *,
+    methods: Sequence[str],
+    claim: str,
+    notes: Sequence[str],
+    judge: Callable[[Records], Judgement],
+    columns: Callable[[Records], Sequence[tuple[str, Mapping[str, str]]]] | None = None,
+) -> Figure:
+    """A figure of rewards and times, with a table of the last ones.
+
+    Args:
+        name: Its name on the command line.
+        title: Its heading.
+        labels: The methods of some results with their labels.
+        methods: The methods that it needs.
+        claim: What the paper says, in our words.
+        notes: What differs in this figure, besides what differs in all of rover.
+        judge: Says whether the claim held.
+        columns: Title and methods of each column; all methods in one by default.
+    """
+    return Figure(
+        name=name,
+        title=title,
+        study="rover",
+        problems=(PROBLEM,),
+        methods=tuple(methods),
+        claim=claim,
+        notes=(*notes, *NOTES),
+        draw=lambda records: draw_columns(records, [("", labels(records))] if columns is None else columns(records)),
+        describe=lambda records: describe_rewards(records, labels(records)),
+        judge=judge,
+        tables=lambda records: (final_table(records, labels(records)),),
+    )
 
 
 def compare_rewards(records: Records, first: Sequence[str], second: Sequence[str]) -> Difference:

@@ -1,11 +1,15 @@
 """Accuracy and error against visited villages, for the figures that show them."""
 
+from collections.abc import Callable, Mapping
+
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Picture
 
+from streamgp.experiments.analysis.claims import is_larger, weigh
 from streamgp.experiments.analysis.drawing import draw_trials
-from streamgp.experiments.analysis.statistics import Difference, format_mean, paired_difference
-from streamgp.experiments.schema.figure import NumberTable
+from streamgp.experiments.analysis.statistics import format_mean, paired_difference
+from streamgp.experiments.schema.figure import Figure, Judgement, NumberTable
 from streamgp.experiments.schema.record import Records
 from streamgp.experiments.studies.hotspots import STUDY
 
@@ -14,11 +18,12 @@ __all__ = [
     "NOTES",
     "PROBLEM",
     "PUBLISHED",
-    "compare",
     "draw_curves",
     "draw_gains",
+    "judge_differences",
+    "list_ends",
     "marks_of",
-    "mean_at_end",
+    "survey_figure",
     "survey_table",
 ]
 
@@ -46,6 +51,44 @@ NOTES = (
     "place of ranger and spaMM; the logit of the forest is its only covariate.",
     "A village is called a hotspot where that is more probable than not.",
 )
+
+
+def survey_figure(
+    name: str,
+    title: str,
+    entry: str,
+    *,
+    claim: str,
+    caption: str,
+    draw: Callable[[Records], Picture],
+    describe: Callable[[Records], str],
+    judge: Callable[[Records], Judgement],
+) -> Figure:
+    """A figure of one entry of the outcomes, with a table of it.
+
+    Args:
+        name: Its name on the command line.
+        title: Its heading.
+        entry: The entry.
+        claim: What the paper says, in our words.
+        caption: What the table shows.
+        draw: Makes the picture.
+        describe: Says what it shows.
+        judge: Says whether the claim held.
+    """
+    return Figure(
+        name=name,
+        title=title,
+        study="hotspots",
+        problems=(PROBLEM,),
+        methods=METHODS,
+        claim=claim,
+        notes=NOTES,
+        draw=draw,
+        describe=describe,
+        judge=judge,
+        tables=lambda records: (survey_table(records, entry, caption=caption),),
+    )
 
 
 def marks_of(records: Records) -> list[int]:
@@ -93,16 +136,27 @@ def draw_gains(axes: Axes, records: Records, name: str, *, label: str, sign: flo
     axes.legend(fontsize=7)
 
 
-def compare(records: Records, name: str, first: str, second: str, *, mark: int) -> Difference:
-    """Difference first − second of an entry of the outcomes at a place of the curves, trial by trial."""
-    values = ([curve[mark] for curve in records.outcomes(PROBLEM, method, name)] for method in (first, second))
-    return paired_difference(*values)
+def judge_differences(records: Records, name: str, claims: Mapping[str, tuple[str, str, int]]) -> Judgement:
+    """Weigh claims that one method has larger values than another, trial by trial.
+
+    Args:
+        records: Results.
+        name: Entry of the outcomes.
+        claims: By what is claimed, the method that should have larger values, the other one, and a place of the curves.
+    """
+    checks = []
+    for claim, (first, second, mark) in claims.items():
+        values = ([curve[mark] for curve in records.outcomes(PROBLEM, method, name)] for method in (first, second))
+        checks.append(is_larger(claim, paired_difference(*values)))
+    return weigh(checks)
 
 
-def mean_at_end(records: Records, name: str, method: str) -> float:
-    """Mean over trials at the last mark."""
+def list_ends(records: Records, name: str, *, digits: int) -> str:
+    """Say the means over trials at the last mark, and after how many villages that is."""
     mark = marks_of(records)[-1]
-    return float(np.mean([curve[mark] for curve in records.outcomes(PROBLEM, method, name)]))
+    means = {method: np.mean([curve[mark] for curve in records.outcomes(PROBLEM, method, name)]) for method in METHODS}
+    ends = ", ".join(f"{STUDY.methods[method]} {mean:.{digits}f}" for method, mean in means.items())
+    return f"after {_numbers(records)[mark]} villages: {ends}."
 
 
 def survey_table(records: Records, name: str, *, caption: str, methods: tuple[str, ...] = METHODS) -> NumberTable:

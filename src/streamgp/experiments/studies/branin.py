@@ -48,7 +48,7 @@ class BraninSettings:
     num_candidates: int
 
 
-class _Belief(NamedTuple):
+class _GridBelief(NamedTuple):
     """Moments on the grid, means at the candidates, and how to look ahead."""
 
     mean: Tensor
@@ -101,14 +101,14 @@ def _fit_sparse(X: Tensor, y: Tensor, *, num_inducing: int) -> SparseGP:
     return fit(X, y, likelihood=likelihood, kernel=_kernel(X), mean=ConstantMean(), num_inducing=num_inducing).gp
 
 
-def _knowledge_gradient(belief: _Belief, *, num_fantasies: int, seed: int) -> Tensor:
+def _knowledge_gradient(belief: _GridBelief, *, num_fantasies: int, seed: int) -> Tensor:
     """Expected rise of the best posterior mean among the candidates, by quasi-random normal numbers."""
     normal = draw_sobol_normal_samples(1, num_fantasies, dtype=torch.float64, seed=seed)
     fantasies = belief.mean + (belief.variance + _NOISE**2).sqrt() * normal
     return belief.look_ahead(fantasies).amax(-1).mean(0) - belief.candidate_mean.max()
 
 
-def _exact_belief(gp: ExactGP, grid: Tensor, candidates: Tensor) -> _Belief:
+def _exact_belief(gp: ExactGP, grid: Tensor, candidates: Tensor) -> _GridBelief:
     mean, covariance = gp.predict(torch.cat([grid, candidates]))
     g = len(grid)
     variance = covariance.diagonal()[:g]
@@ -117,10 +117,10 @@ def _exact_belief(gp: ExactGP, grid: Tensor, candidates: Tensor) -> _Belief:
     def look_ahead(fantasies: Tensor) -> Tensor:
         return mean[g:] + (fantasies - mean[:g]).unsqueeze(-1) * slopes
 
-    return _Belief(mean[:g], variance, mean[g:], look_ahead)
+    return _GridBelief(mean[:g], variance, mean[g:], look_ahead)
 
 
-def _sparse_belief(gp: SparseGP, grid: Tensor, candidates: Tensor, *, is_absorbed: bool) -> _Belief:
+def _sparse_belief(gp: SparseGP, grid: Tensor, candidates: Tensor, *, is_absorbed: bool) -> _GridBelief:
     def condition(fantasies: Tensor) -> Tensor:
         conditioned = gp.condition(grid.unsqueeze(-2), fantasies.unsqueeze(-1), noise_variance=_NOISE**2)
         return conditioned.predict(candidates).mean
@@ -130,7 +130,7 @@ def _sparse_belief(gp: SparseGP, grid: Tensor, candidates: Tensor, *, is_absorbe
         return torch.stack(means, 1)
 
     prediction = gp.predict(grid)
-    return _Belief(
+    return _GridBelief(
         prediction.mean, prediction.variance, gp.predict(candidates).mean, absorb if is_absorbed else condition
     )
 

@@ -53,7 +53,7 @@ class ConditionSettings:
 
 @final
 @dataclass(frozen=True, eq=False)
-class _Fitted:
+class _FittedModel:
     """A model of either kind, with what its matrices are made from."""
 
     model: Any
@@ -92,7 +92,7 @@ def _evaluations(seed: int, settings: ConditionSettings) -> tuple[Tensor, Tensor
     return X, rover.observe(X, generator)
 
 
-def _fit(kind: str, X: Tensor, y: Tensor, *, seed: int, settings: ConditionSettings) -> _Fitted:
+def _fit(kind: str, X: Tensor, y: Tensor, *, seed: int, settings: ConditionSettings) -> _FittedModel:
     optimizer = TurboOptimizer(
         Rover().bounds, model=kind, num_inducing=settings.num_inducing, num_initial=len(X), seed=seed
     )
@@ -104,12 +104,12 @@ def _fit(kind: str, X: Tensor, y: Tensor, *, seed: int, settings: ConditionSetti
         assert likelihood is not None
         noise = likelihood.gaussian_noise_variance
         assert noise is not None
-        return _Fitted(model, gp.kernel, noise.detach().to(X))
-    return _Fitted(model, model.covar_module, model.likelihood.noise.detach().reshape(()))
+        return _FittedModel(model, gp.kernel, noise.detach().to(X))
+    return _FittedModel(model, model.covar_module, model.likelihood.noise.detach().reshape(()))
 
 
 def _paths(
-    fitted: _Fitted, X: Tensor, y: Tensor, *, seed: int, settings: ConditionSettings
+    fitted: _FittedModel, X: Tensor, y: Tensor, *, seed: int, settings: ConditionSettings
 ) -> list[Float[Tensor, "t d"]]:
     """The points of each path, in order; all depths choose from one set."""
     generator = torch.Generator().manual_seed(seed)
@@ -125,11 +125,11 @@ def _paths(
     return [paths.points[index] for index in paths.index]
 
 
-def _exact_matrix(fitted: _Fitted, X: Tensor) -> Matrix:
+def _exact_matrix(fitted: _FittedModel, X: Tensor) -> Matrix:
     return lambda P: _with_noise(_kernel_matrix(fitted.kernel, torch.cat([X, P])), fitted.noise_variance)
 
 
-def _pseudo_matrix(fitted: _Fitted, pseudo_noise: Float[Tensor, "m m"]) -> Matrix:
+def _pseudo_matrix(fitted: _FittedModel, pseudo_noise: Float[Tensor, "m m"]) -> Matrix:
     Z = fitted.gp.inducing_points
 
     def matrix(P: Tensor) -> Tensor:
@@ -139,7 +139,7 @@ def _pseudo_matrix(fitted: _Fitted, pseudo_noise: Float[Tensor, "m m"]) -> Matri
     return matrix
 
 
-def _conditioned_matrix(fitted: _Fitted) -> Matrix:
+def _conditioned_matrix(fitted: _FittedModel) -> Matrix:
     process = fitted.gp.process
     return lambda P: _with_noise(process.covariance(P), fitted.noise_variance)
 
@@ -164,7 +164,7 @@ def log10_condition(matrix: Float[Tensor, "k k"]) -> float:
     return float(rounded(min(math.log10(ratio), _LARGEST) if math.isfinite(ratio) else _LARGEST))
 
 
-_MATRICES: dict[str, Callable[[_Fitted, Tensor], Matrix]] = {
+_MATRICES: dict[str, Callable[[_FittedModel, Tensor], Matrix]] = {
     "exact": _exact_matrix,
     "exact-shared": _exact_matrix,
     "pseudo-data": lambda fitted, X: _pseudo_matrix(fitted, torch.linalg.inv(fitted.gp.pseudo_data().precision)),

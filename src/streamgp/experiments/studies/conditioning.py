@@ -59,7 +59,7 @@ class ConditioningSettings:
     volatility_of_volatility: float
 
 
-class _Observations(NamedTuple):
+class _FunctionData(NamedTuple):
     """The function's observations, first and new, and the grid."""
 
     X: Tensor
@@ -93,7 +93,7 @@ def _run_function(method: str, generator: torch.Generator, settings: Conditionin
     width = _NEW_RANGE[1] - _NEW_RANGE[0]
     X_new = _NEW_RANGE[0] + width * torch.rand(settings.num_new, 1, generator=generator, dtype=torch.float64)
     grid = torch.linspace(*_RANGE, settings.grid_size, dtype=torch.float64).unsqueeze(-1)
-    data = _Observations(X, true_function(X), X_new, true_function(X_new), grid)
+    data = _FunctionData(X, true_function(X), X_new, true_function(X_new), grid)
     before, after = _exact(data) if method == "reference" else _sparse(data, method, settings.num_inducing)
     return {
         "x": rounded(grid.squeeze(-1)),
@@ -107,13 +107,13 @@ def _run_function(method: str, generator: torch.Generator, settings: Conditionin
     }
 
 
-def _exact(data: _Observations) -> tuple[ExactPrediction, ExactPrediction]:
+def _exact(data: _FunctionData) -> tuple[ExactPrediction, ExactPrediction]:
     kernel = ScaleKernel(RBFKernel()).to(data.X)
     gp = fit_exact(data.X, data.y, kernel, mean=ZeroMean(), noise_variance=_NOISE_VARIANCE)
     return gp.predict(data.grid), gp.condition(data.X_new, data.y_new).predict(data.grid)
 
 
-def _sparse(data: _Observations, method: str, num_inducing: int) -> tuple[ExactPrediction, ExactPrediction]:
+def _sparse(data: _FunctionData, method: str, num_inducing: int) -> tuple[ExactPrediction, ExactPrediction]:
     gp = fit(
         data.X,
         data.y,

@@ -54,7 +54,7 @@ class RobotSettings:
 
 @final
 @dataclass(frozen=True)
-class _Task:
+class _RobotOptions:
     """What LA-MCTS and ARS set by robot.
 
     Attributes:
@@ -80,8 +80,8 @@ class _Task:
 
 # The rewards of a hopper that stands are a plateau among cliffs, of which a model of their ranks sees the slope.
 _TASKS = {
-    "swimmer": _Task(40, 10, 20.0, "scale", "dim_scaled", 0.0, "standardize", "always"),
-    "hopper": _Task(150, 100, 10.0, "auto", "half_cauchy", 1.0, "rank", 5),
+    "swimmer": _RobotOptions(40, 10, 20.0, "scale", "dim_scaled", 0.0, "standardize", "always"),
+    "hopper": _RobotOptions(150, 100, 10.0, "auto", "half_cauchy", 1.0, "rank", 5),
 }
 
 
@@ -211,7 +211,9 @@ def _make_search(
     )
 
 
-def _run_ars(robot: Swimmer | Hopper, task: _Task, total: int, seed: int, *, settings: RobotSettings) -> UnitOutcome:
+def _run_ars(
+    robot: Swimmer | Hopper, task: _RobotOptions, total: int, seed: int, *, settings: RobotSettings
+) -> UnitOutcome:
     """Augmented random search; each policy on its way is played three times, which counts as a call."""
     curve, random = _Curve(total), np.random.default_rng([seed, 1])
     best, found = -math.inf, None

@@ -11,7 +11,7 @@ import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from streamgp.errors import DTypeError
+from streamgp.errors import ArgumentTypeError
 from streamgp.integrations.dask.shards import DaskShards, from_collections, read_client
 from streamgp.streaming.classifier import StreamingGPClassifier
 from streamgp.streaming.from_fit import classifier_from_fit, regressor_from_fit
@@ -89,7 +89,7 @@ class _AbstractDaskEstimator(BaseEstimator):
                 allow_unknown_chunksizes=True,
             )
         if not isinstance(X, dask.array.Array):
-            raise DTypeError(
+            raise ArgumentTypeError(
                 f"X must be a dask.array or a dask.dataframe, but is a {type(X).__name__}. Predict in memory with "
                 "to_local().predict(X)."
             )
@@ -104,6 +104,13 @@ class _AbstractDaskEstimator(BaseEstimator):
             chunks=(whole.chunks[0], (num_columns,)),
             meta=np.empty((0, num_columns)),
         )
+
+
+def _read_scored(y: Any, sample_weight: Any) -> Any:
+    """Targets of a score as an array."""
+    if sample_weight is not None:
+        raise ArgumentTypeError("sample_weight is not supported over chunks. Score to_local() in memory.")
+    return y.to_dask_array() if isinstance(y, dask.dataframe.Series) else y
 
 
 def _apply(model: Any, part: Any, method: str, options: dict[str, Any]) -> np.ndarray:
@@ -203,9 +210,7 @@ class DaskGPRegressor(RegressorMixin, _AbstractDaskEstimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Coefficient of determination R² of the predicted means."""
-        if sample_weight is not None:
-            raise DTypeError("sample_weight is not supported over chunks. Score to_local() in memory.")
-        y = y.to_dask_array() if isinstance(y, dask.dataframe.Series) else y
+        y = _read_scored(y, sample_weight)
         error, total = dask.compute(((y - self.predict(X)) ** 2).sum(), ((y - y.mean()) ** 2).sum())
         return float(1.0 - error / total)
 
@@ -260,9 +265,7 @@ class DaskGPClassifier(ClassifierMixin, _AbstractDaskEstimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of labels that are predicted rightly."""
-        if sample_weight is not None:
-            raise DTypeError("sample_weight is not supported over chunks. Score to_local() in memory.")
-        y = y.to_dask_array() if isinstance(y, dask.dataframe.Series) else y
+        y = _read_scored(y, sample_weight)
         return float((self.predict(X) == y).mean().compute())
 
     def to_local(self) -> StreamingGPClassifier:

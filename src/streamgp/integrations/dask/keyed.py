@@ -9,7 +9,7 @@ import dask
 import dask.dataframe
 import numpy as np
 
-from streamgp.errors import DTypeError, OptionError
+from streamgp.errors import ArgumentTypeError, OptionError
 from streamgp.integrations.dask.shards import gather_within, read_client, send
 from streamgp.storage import save
 from streamgp.streaming.keyed import KeyedLearner
@@ -38,7 +38,7 @@ class DaskKeyedLearner:
             time_limit: Seconds after which a step that has not ended is given up.
         """
         if not isinstance(learner, KeyedLearner) or learner.keys:
-            raise DTypeError("learner must be a KeyedLearner without keys, from KeyedLearner.from_fit.")
+            raise ArgumentTypeError("learner must be a KeyedLearner without keys, from KeyedLearner.from_fit.")
         self.client, self.time_limit = read_client(client), time_limit
         empty = send(self.client, learner)
         self._parts: list[Any] = [empty] * num_partitions
@@ -111,7 +111,7 @@ class DaskKeyedLearner:
     def _divided(self, table: Any, key: str, target: str) -> list[list[Any]]:
         """Futures of the rows of each chunk for each partition."""
         if not isinstance(table, dask.dataframe.DataFrame):
-            raise DTypeError(f"table must be a dask.dataframe, but is a {type(table).__name__}.")
+            raise ArgumentTypeError(f"table must be a dask.dataframe, but is a {type(table).__name__}.")
         missing = [name for name in (key, target) if name not in table.columns]
         if missing:
             raise OptionError(f"table has no column {missing[0]!r}; it has {', '.join(map(repr, table.columns))}.")

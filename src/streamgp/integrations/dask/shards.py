@@ -14,7 +14,7 @@ import dask.dataframe
 import distributed
 import numpy as np
 
-from streamgp.errors import ClusterError, DTypeError, ShapeError, StreamGPError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, ClusterError, DTypeError, ShapeError, StreamGPError, ValueRangeError
 from streamgp.training.sharding import AbstractShards
 from streamgp.training.sharding.shards import Plus, Question, Step, own_copy, viewed
 
@@ -192,7 +192,7 @@ def read_client(client: Any) -> Any:
                 "There is no Dask client. Make one, client = distributed.Client(address), or pass client."
             ) from error
     if not isinstance(client, distributed.Client):
-        raise DTypeError(f"client must be a distributed.Client or None, but is a {type(client).__name__}.")
+        raise ArgumentTypeError(f"client must be a distributed.Client or None, but is a {type(client).__name__}.")
     return client
 
 
@@ -231,7 +231,7 @@ def _blocks(values: Any, name: str) -> list[Any]:
     if isinstance(values, dask.dataframe.DataFrame | dask.dataframe.Series):
         _check_columns(values, name)
         return list(values.to_delayed())  # type: ignore[no-untyped-call]
-    raise DTypeError(
+    raise ArgumentTypeError(
         f"{name} must be a dask.array or a dask.dataframe, but is a {type(values).__name__}. Make one with "
         f"dask.array.from_array({name}, chunks=...), or use streamgp.fit."
     )

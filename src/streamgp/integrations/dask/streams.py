@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from streamgp.conditioning import SparseGP, merge
-from streamgp.errors import DTypeError
+from streamgp.errors import ArgumentTypeError
 from streamgp.gp import SparseProcess
 from streamgp.integrations.dask.shards import from_collections, gather_within, read_client, send
 from streamgp.training import FitResult, fit
@@ -41,7 +41,7 @@ class DaskStream:
     def __post_init__(self) -> None:
         """Check what was given."""
         if not isinstance(self.result, FitResult):
-            raise DTypeError(f"result must be what fit returned, but is a {type(self.result).__name__}.")
+            raise ArgumentTypeError(f"result must be what fit returned, but is a {type(self.result).__name__}.")
 
     @property
     def gp(self) -> SparseGP:

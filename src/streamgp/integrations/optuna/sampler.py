@@ -20,7 +20,7 @@ from torch import Tensor
 from streamgp.acquisition import AbstractRule, NoisyHypervolumeImprovement, Search
 from streamgp.acquisition.rules.names import OPTIMIZER_RULES, read_rule
 from streamgp.checks import check_count
-from streamgp.errors import DTypeError, NumericalError, OptionError, StreamGPWarning, ValueRangeError
+from streamgp.errors import ArgumentTypeError, NumericalError, OptionError, StreamGPWarning, ValueRangeError
 from streamgp.integrations.optuna.space import read_space
 from streamgp.integrations.optuna.trials import announce, read_state
 from streamgp.likelihoods import AbstractLikelihood, Gaussian
@@ -212,7 +212,7 @@ class StreamGPSampler(BaseSampler):
 
 def _read_constraints(values: object) -> list[float]:
     if not isinstance(values, Sequence) or isinstance(values, str):
-        raise DTypeError(
+        raise ArgumentTypeError(
             f"constraints_func must return a sequence of numbers, but returned a {type(values).__name__}. "
             "Return [value] for a single constraint."
         )

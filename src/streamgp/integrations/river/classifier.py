@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from river import base
 
-from streamgp.errors import DTypeError
+from streamgp.errors import ArgumentTypeError
 from streamgp.integrations.river.estimator import AbstractRiverEstimator
 from streamgp.integrations.river.features import read_block, read_row
 from streamgp.likelihoods import Bernoulli
@@ -64,7 +64,9 @@ class StreamingGPClassifier(AbstractRiverEstimator[OneVsRest], base.MiniBatchCla
     def predict_proba_one(self, x: dict[Hashable, Any], **kwargs: Any) -> dict[Any, float]:
         """Probabilities of the labels so far, which add up to one; none before the first row was learned."""
         if kwargs:
-            raise DTypeError(f"predict_proba_one takes a row and nothing else, but got {sorted(kwargs)} as well.")
+            raise ArgumentTypeError(
+                f"predict_proba_one takes a row and nothing else, but got {sorted(kwargs)} as well."
+            )
         return dict(zip(self._stream.learner.classes, self._predict(list(x), read_row(x))[0].tolist(), strict=True))
 
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:

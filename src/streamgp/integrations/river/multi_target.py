@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from river import base
 
-from streamgp.errors import DTypeError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, ValueRangeError
 from streamgp.integrations.river.estimator import AbstractRiverEstimator
 from streamgp.integrations.river.features import read_row
 from streamgp.streaming import StreamLearner
@@ -53,7 +53,7 @@ class StreamingGPMultiTargetRegressor(AbstractRiverEstimator[StreamLearner], bas
     def learn_one(self, x: dict[Hashable, Any], y: Any, **kwargs: Any) -> None:
         """Learn one row, `y` with a number for each target."""
         if kwargs:
-            raise DTypeError(f"learn_one takes a row and its targets, but got {sorted(kwargs)} as well.")
+            raise ArgumentTypeError(f"learn_one takes a row and its targets, but got {sorted(kwargs)} as well.")
         with lock_of(self):
             targets = _read_targets(y, self._targets)
             self._learn(list(x), read_row(x), torch.tensor([list(targets.values())], dtype=torch.float64))
@@ -73,7 +73,7 @@ class StreamingGPMultiTargetRegressor(AbstractRiverEstimator[StreamLearner], bas
 def _read_targets(y: Any, names: tuple[Hashable, ...]) -> dict[Hashable, float]:
     """Targets in the order in which they first came, all of them numbers."""
     if not isinstance(y, Mapping):
-        raise DTypeError(f"y must be a dictionary with a number for each target, but is {y!r}.")
+        raise ArgumentTypeError(f"y must be a dictionary with a number for each target, but is {y!r}.")
     names = names or tuple(y)
     if not y or set(names) != set(y):
         raise ValueRangeError(

@@ -2,7 +2,9 @@
 
 from streamgp.training.sharding.climbing import climb_over_shards, evaluate_over_shards
 from streamgp.training.sharding.clustering import Clusters, kmeans_over_shards
-from streamgp.training.sharding.shards import AbstractShards, MappedShards, Overview, overview_of, sample_of
+from streamgp.training.sharding.overview import Overview, overview_of
+from streamgp.training.sharding.rows import sample_of
+from streamgp.training.sharding.shards import AbstractShards, MappedShards
 
 __all__ = [
     "AbstractShards",

@@ -9,23 +9,16 @@ from torch import Tensor
 from streamgp.gp import SparseProcess
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.training.finishing import prior_process
-from streamgp.training.full_batch import (
-    FINAL_SITE_TOLERANCE,
-    SITE_GAIN,
-    SITE_TOLERANCE,
-    Task,
-    Trained,
-    alternate,
-    hyper_prior,
-    likelihood_bounds,
-)
+from streamgp.training.full_batch import SITE_GAIN, Task, Trained, alternate
 from streamgp.training.lbfgs import Ascent, maximize
+from streamgp.training.objective import FINAL_SITE_TOLERANCE, SITE_TOLERANCE, hyper_prior, likelihood_bounds
 from streamgp.training.parameters import Hyperparameters
 from streamgp.training.scaling import Scaling
 from streamgp.training.sharding.gaussian import belief_of, bound_of, gaussian_objective, gaussian_totals, slack_of
 from streamgp.training.sharding.place import Layout, Place
 from streamgp.training.sharding.shards import AbstractShards
-from streamgp.training.sharding.sites import find_sites_over_shards, sites_objective
+from streamgp.training.sharding.sites import find_sites_over_shards
+from streamgp.training.sharding.sites_bound import sites_objective
 
 __all__ = ["climb_over_shards", "evaluate_over_shards"]
 

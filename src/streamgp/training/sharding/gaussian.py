@@ -15,7 +15,8 @@ from streamgp.training.features import inducing_covariance, prior_moments
 from streamgp.training.minibatch import NaturalBelief
 from streamgp.training.parameters import Hyperparameters
 from streamgp.training.sharding.place import Layout, Place
-from streamgp.training.sharding.shards import AbstractShards, blocks_of
+from streamgp.training.sharding.rows import blocks_of
+from streamgp.training.sharding.shards import AbstractShards
 
 __all__ = ["GaussianTotals", "gaussian_objective", "gaussian_totals"]
 

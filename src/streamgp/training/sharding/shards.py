@@ -6,35 +6,23 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
-import numpy as np
-import torch
-from torch import Tensor
-
-from streamgp.errors import DatasetError, DTypeError, ShapeError, StreamGPError
+from streamgp.errors import ArgumentTypeError, DatasetError, StreamGPError
 from streamgp.likelihoods import AbstractLikelihood
-from streamgp.training.data import Rows, read_rows, to_observed
-from streamgp.training.features import Observed
-from streamgp.training.scaling import Scaling
+from streamgp.training.data import CheckedRows, read_rows
 
 __all__ = [
     "AbstractShards",
     "MappedShards",
-    "Overview",
     "Plus",
     "Question",
     "Step",
-    "blocks_of",
     "load_shard",
-    "overview_of",
     "own_copy",
-    "sample_of",
+    "read_shard",
     "viewed",
 ]
-
-# Rows of a shard that are in work together: their features at 256 inducing points take 32 MB.
-_ROWS_OF_BLOCK = 16_384
 
 # A function of a shard's index, its rows and what it keeps from step to step. A question returns what to send back, a
 # step what to keep, too: first what to keep, then what to send back.
@@ -174,174 +162,11 @@ def load_shard(index: int, shard: Any) -> Any:
         raise DatasetError(f"Shard {index} cannot be loaded: {error}") from error
 
 
-def read_shard(index: int, shard: Any, likelihood: AbstractLikelihood | None) -> Rows:
+def read_shard(index: int, shard: Any, likelihood: AbstractLikelihood | None) -> CheckedRows:
     """Check the rows of a shard; an error says which shard it was."""
     try:
         if not isinstance(shard, tuple | list) or len(shard) != 2:
-            raise DTypeError(f"A shard must be a pair (X, y), but is a {type(shard).__name__}.")
+            raise ArgumentTypeError(f"A shard must be a pair (X, y), but is a {type(shard).__name__}.")
         return read_rows(shard[0], shard[1], likelihood)
     except StreamGPError as error:
         raise type(error)(f"Shard {index}: {error}") from error
-
-
-class Overview(NamedTuple):
-    """Moments of all rows.
-
-    Attributes:
-        counts: Rows of each shard.
-        input_mean: Mean of each column.
-        input_squares: Squared deviations from it, summed.
-        target_mean: Of the targets.
-        target_squares: Squared deviations, summed.
-        dtype: Of the rows.
-        inputs_of_row: Two for comparisons.
-    """
-
-    counts: tuple[int, ...]
-    input_mean: Tensor
-    input_squares: Tensor
-    target_mean: Tensor
-    target_squares: Tensor
-    dtype: torch.dtype
-    inputs_of_row: int = 1
-
-    @property
-    def num_data(self) -> int:
-        """Number of all rows."""
-        return sum(self.counts)
-
-    @property
-    def target_variance(self) -> float:
-        """Variance of all targets."""
-        return float(self.target_squares) / self.num_data
-
-    def scaling(self, *, like: Scaling) -> Scaling:
-        """The standardization of all rows, of the columns that one of some rows standardizes."""
-        changed = like.input_shift.abs().sum() + (like.input_scale - 1.0).abs().sum() > 0
-        shift, scale = like.input_shift, like.input_scale
-        if bool(changed):
-            shift, scale = self.input_mean, _root_or_one(self.input_squares / self.num_inputs, self.input_mean)
-        target_shift, target_scale = like.target_shift, like.target_scale
-        if float(target_shift) != 0.0 or float(target_scale) != 1.0:
-            target_shift = self.target_mean
-            target_scale = _root_or_one(self.target_squares / self.num_data, self.target_mean)
-        return Scaling(shift, scale, target_shift, target_scale)
-
-    @property
-    def num_inputs(self) -> int:
-        """Number of all inputs, two for each comparison."""
-        return self.num_data * self.inputs_of_row
-
-    def rounded(self) -> "Overview":
-        """To twelve digits, so that the order of the sums, which shards decide, makes no difference."""
-        moments = [
-            torch.tensor([float(f"{each:.12g}") for each in value.reshape(-1).tolist()], dtype=value.dtype).reshape(
-                value.shape
-            )
-            for value in (self.input_mean, self.input_squares, self.target_mean, self.target_squares)
-        ]
-        input_mean, input_squares, target_mean, target_squares = moments
-        return self._replace(
-            input_mean=input_mean,
-            input_squares=input_squares,
-            target_mean=target_mean,
-            target_squares=target_squares,
-        )
-
-    def joined(self, other: "Overview") -> "Overview":
-        """The moments of both, by the formula of Chan, Golub and LeVeque."""
-        if self.dtype != other.dtype or self.input_mean.shape != other.input_mean.shape:
-            raise ShapeError(
-                f"All shards must have as many columns and one dtype, but shard {len(self.counts)} has "
-                f"{len(other.input_mean)} columns of {other.dtype}, and those before {len(self.input_mean)} of "
-                f"{self.dtype}."
-            )
-        n, k = self.num_data, other.num_data
-        moments = []
-        for mean, squares, mean_, squares_ in (
-            (self.input_mean, self.input_squares, other.input_mean, other.input_squares),
-            (self.target_mean, self.target_squares, other.target_mean, other.target_squares),
-        ):
-            change = mean_ - mean
-            moments += [mean + change * (k / (n + k)), squares + squares_ + change.square() * (n * k / (n + k))]
-        input_mean, input_squares, target_mean, target_squares = moments
-        return self._replace(
-            counts=self.counts + other.counts,
-            input_mean=input_mean,
-            input_squares=input_squares,
-            target_mean=target_mean,
-            target_squares=target_squares,
-        )
-
-
-def overview_of(shards: AbstractShards, likelihood: AbstractLikelihood | None) -> Overview:
-    """Look over all rows once: check and count them."""
-    parts = shards.ask(_Survey(likelihood))
-    if not parts:
-        raise ShapeError("There are no shards. Pass at least one shard (X, y).")
-    whole = parts[0]
-    for part in parts[1:]:
-        whole = whole.joined(part)
-    return whole.rounded()
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class _Survey:
-    likelihood: AbstractLikelihood | None
-
-    def __call__(self, index: int, shard: Any, kept: Any) -> Overview:
-        rows = read_shard(index, shard, self.likelihood)
-        X, y = rows.inputs.double().reshape(-1, rows.inputs.shape[-1]), rows.targets.double()
-        x_mean, y_mean = X.mean(0), y.mean()
-        return Overview(
-            (len(y),),
-            x_mean,
-            (X - x_mean).square().sum(0),
-            y_mean,
-            (y - y_mean).square().sum(),
-            rows.inputs.dtype,
-            len(X) // len(y),
-        )
-
-
-def _root_or_one(variance: Tensor, mean: Tensor) -> Tensor:
-    """Standard deviations, one for columns that are constant up to rounding."""
-    deviation = variance.sqrt()
-    return torch.where(deviation > 1e-12 * (1.0 + mean.abs()), deviation, 1.0)
-
-
-def sample_of(
-    shards: AbstractShards, overview: Overview, num_rows: int, *, likelihood: Any, generator: torch.Generator
-) -> Rows:
-    """Random rows of all shards; which ones does not depend on how the rows are divided."""
-    n, seed = overview.num_data, int(torch.randint(2**31, (), generator=generator))
-    # Without a list of all rows, which may be billions.
-    drawn = np.random.default_rng(seed).choice(n, min(num_rows, n), replace=False, shuffle=False)
-    chosen = torch.from_numpy(drawn).sort().values
-    ends = torch.tensor(overview.counts).cumsum(0)
-    rows: list[Tensor] = []
-    for end, count in zip(ends.tolist(), overview.counts, strict=True):
-        rows.append(chosen[(chosen >= end - count) & (chosen < end)] - (end - count))
-    parts = shards.ask(_Take(likelihood, tuple(rows)))
-    return Rows(torch.cat([part.inputs for part in parts]), torch.cat([part.targets for part in parts]))
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class _Take:
-    likelihood: AbstractLikelihood | None
-    rows: tuple[Tensor, ...]
-
-    def __call__(self, index: int, shard: Any, kept: Any) -> Rows:
-        rows = read_shard(index, shard, self.likelihood)
-        return Rows(rows.inputs[self.rows[index]].clone(), rows.targets[self.rows[index]].clone())
-
-
-def blocks_of(index: int, shard: Any, *, likelihood: Any, scaling: Scaling | None) -> Iterable[Observed]:
-    """The rows of a shard in blocks, as training sees them."""
-    rows = read_shard(index, shard, likelihood)
-    for start in range(0, len(rows.targets), _ROWS_OF_BLOCK):
-        part = Rows(rows.inputs[start : start + _ROWS_OF_BLOCK], rows.targets[start : start + _ROWS_OF_BLOCK])
-        data = to_observed(part, dtype=rows.inputs.dtype)
-        yield data if scaling is None else scaling.observed(data)

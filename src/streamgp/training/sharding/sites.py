@@ -1,22 +1,22 @@
-"""The bound of observations of any likelihood over shards: Gaussian sites stay where their observations are."""
+"""Gaussian sites of observations over shards, found where the observations are; only sums of them travel."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from streamgp.errors import ConvergenceError
-from streamgp.linalg import apply, cholesky, solve_lower, solve_vector
+from streamgp.linalg import apply
 from streamgp.training.features import Features, Observed, observed_features
 from streamgp.training.minibatch import NaturalBelief
-from streamgp.training.parameters import Hyperparameters
-from streamgp.training.sharding.place import Layout, Place
-from streamgp.training.sharding.shards import AbstractShards, blocks_of
+from streamgp.training.sharding.place import Place
+from streamgp.training.sharding.rows import blocks_of
+from streamgp.training.sharding.shards import AbstractShards
 
-__all__ = ["SiteTotals", "find_sites_over_shards", "site_totals", "sites_objective"]
+__all__ = ["KeptSites", "SiteTotals", "added", "find_sites_over_shards", "site_blocks", "site_totals"]
 
 # As in `streamgp.sites.rules`: precision of sites that say nothing, relative to the prior; the most that precision
 # times variance may gain in one step; what rounding may lower the objective by; and when a result is worthless.
@@ -54,7 +54,7 @@ class SiteTotals(NamedTuple):
         return NaturalBelief(eye + self.precision, self.pull)
 
 
-class _Kept(NamedTuple):
+class KeptSites(NamedTuple):
     """Sites on a shard: where they are, and where the fixed-point map leads from there."""
 
     sites: Tensor
@@ -63,7 +63,7 @@ class _Kept(NamedTuple):
     tried_goal: Tensor
 
 
-class _Report(NamedTuple):
+class _SiteReport(NamedTuple):
     """What a shard tells of the sites that were tried."""
 
     fit: Tensor
@@ -71,8 +71,8 @@ class _Report(NamedTuple):
     gain: float
     goal: SiteTotals
 
-    def plus(self, other: "_Report") -> "_Report":
-        return _Report(
+    def plus(self, other: "_SiteReport") -> "_SiteReport":
+        return _SiteReport(
             self.fit + other.fit,
             max(self.residual, other.residual),
             max(self.gain, other.gain),
@@ -80,7 +80,8 @@ class _Report(NamedTuple):
         )
 
 
-def _added(parts: list[Any]) -> Any:
+def added(parts: list[Any]) -> Any:
+    """The sum of what blocks of rows tell, by their `plus`."""
     total = parts[0]
     for part in parts[1:]:
         total = total.plus(part)
@@ -128,15 +129,16 @@ class _Move(NamedTuple):
     share: float
 
 
-def _look(shards: AbstractShards, place: Place, totals: SiteTotals, move: _Move) -> tuple[float, _Report]:
+def _look(shards: AbstractShards, place: Place, totals: SiteTotals, move: _Move) -> tuple[float, _SiteReport]:
     """The bound at sites of given totals, after shards have moved theirs there."""
     m, R, divergence = totals.belief().moments()
-    (report,) = shards.run(_Improve(place, m, R, move), plus=_Report.plus)
+    (report,) = shards.run(_Improve(place, m, R, move), plus=_SiteReport.plus)
     value = float(report.fit - divergence)
     return (value if torch.isfinite(report.fit) else -torch.inf), report
 
 
-def _blocks(place: Place, index: int, shard: Any) -> Any:
+def site_blocks(place: Place, index: int, shard: Any) -> Iterator[tuple[slice, Observed]]:
+    """The rows of a shard in blocks, each with its place among the sites that the shard keeps."""
     layout, start = place.layout, 0
     for data in blocks_of(index, shard, likelihood=layout.likelihood, scaling=layout.scaling):
         yield slice(start, start + data.num_data), data
@@ -153,14 +155,14 @@ class _Begin:
     def __call__(self, index: int, shard: Any, kept: Any) -> tuple[Any, SiteTotals]:
         parts, totals = [], []
         with torch.no_grad():
-            for _, data in _blocks(self.place, index, shard):
+            for _, data in site_blocks(self.place, index, shard):
                 features = observed_features(self.place.setting, data)
                 variance = features.phi.square().sum(-2)
                 least = _LEAST_PRECISION / variance.clamp_min(torch.finfo(variance.dtype).eps)
                 parts.append(torch.stack([least * features.mean, least]))
                 totals.append(_totals(features, parts[-1]))
         sites = torch.cat(parts, -1)
-        return _Kept(sites, sites, sites, sites), _added(totals)
+        return KeptSites(sites, sites, sites, sites), added(totals)
 
 
 @final
@@ -173,13 +175,13 @@ class _Improve:
     root: Tensor
     move: _Move
 
-    def __call__(self, index: int, shard: Any, kept: _Kept) -> tuple[_Kept, _Report]:
+    def __call__(self, index: int, shard: Any, kept: KeptSites) -> tuple[KeptSites, _SiteReport]:
         kept = _settled(kept, self.move.is_taken)
         sites, goal = kept.sites, kept.goal
         tried = sites if self.move.is_taken is None else sites + self.move.share * (goal - sites)
         likelihood, reports, goals = self.place.setting.likelihood, [], []
         with torch.no_grad():
-            for rows, data in _blocks(self.place, index, shard):
+            for rows, data in site_blocks(self.place, index, shard):
                 features = observed_features(self.place.setting, data)
                 phi, y, tau = features.phi, data.targets, tried[1, rows]
                 shift, variance = phi.mT @ self.mean, (self.root.mT @ phi).square().sum(-2)
@@ -192,14 +194,14 @@ class _Improve:
                 force = tried[0, rows] - tau * latent[0]
                 residual = torch.maximum((first - force).abs() * variance.sqrt(), (precision - tau).abs() * variance)
                 reports.append(
-                    _Report(
+                    _SiteReport(
                         likelihood.expected_log_density(*latent, y).sum(),
                         float(residual.nan_to_num(nan=torch.inf).max()),
                         float((precision * variance).max()),
                         _totals(features, goals[-1]),
                     )
                 )
-        return _Kept(sites, goal, tried, torch.cat(goals, -1)), _added(reports)
+        return KeptSites(sites, goal, tried, torch.cat(goals, -1)), added(reports)
 
 
 @final
@@ -209,12 +211,12 @@ class _Settle:
 
     is_taken: bool | None
 
-    def __call__(self, index: int, shard: Any, kept: _Kept) -> tuple[_Kept, None]:
+    def __call__(self, index: int, shard: Any, kept: KeptSites) -> tuple[KeptSites, None]:
         return _settled(kept, self.is_taken), None
 
 
-def _settled(kept: _Kept, is_taken: bool | None) -> _Kept:
-    return _Kept(kept.tried, kept.tried_goal, kept.tried, kept.tried_goal) if is_taken else kept
+def _settled(kept: KeptSites, is_taken: bool | None) -> KeptSites:
+    return KeptSites(kept.tried, kept.tried_goal, kept.tried, kept.tried_goal) if is_taken else kept
 
 
 def _totals(features: Features, sites: Tensor) -> SiteTotals:
@@ -235,115 +237,10 @@ def site_totals(shards: AbstractShards, place: Place) -> SiteTotals:
 class _SumSites:
     place: Place
 
-    def __call__(self, index: int, shard: Any, kept: _Kept) -> SiteTotals:
+    def __call__(self, index: int, shard: Any, kept: KeptSites) -> SiteTotals:
         with torch.no_grad():
             parts = [
                 _totals(observed_features(self.place.setting, data), kept.sites[:, rows])
-                for rows, data in _blocks(self.place, index, shard)
+                for rows, data in site_blocks(self.place, index, shard)
             ]
-        return _added(parts)
-
-
-def sites_objective(shards: AbstractShards, layout: Layout) -> Any:
-    """The bound at fixed sites as a differentiable function of the coordinates that a layout has."""
-    summed: Any = _SummedSitesBound
-    return lambda x: summed.apply(x, shards, layout)
-
-
-class _SummedSitesBound(torch.autograd.Function):
-    r"""Three passes: sums over sites, the expected log density at the belief they lead to, and the gradient.
-
-    With $A = I + \phi \operatorname{diag}(\tau) \phi^\top$, $b = \phi (\lambda - \tau \mu)$ and $c = A^{-1} b$ the
-    bound is $\sum_i \ell_i(\mu_i + \phi_i^\top c, s_i + \phi_i^\top A^{-1} \phi_i) - \frac12 (c^\top c +
-    \operatorname{tr} A^{-1} - m + \log \lvert A \rvert)$. The second pass brings the derivatives of the sum in $c$ and
-    $A^{-1}$, with which those in $A$ and $b$ follow here.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, shards: AbstractShards, layout: Layout) -> Tensor:
-        place = Place(layout, x.detach())
-        totals = site_totals(shards, place)
-        m, R, divergence = totals.belief().moments()
-        (look,) = shards.ask(_Slope(place, m, R), plus=_Slopes.plus)
-        ctx.shards, ctx.place, ctx.totals, ctx.look, ctx.moments = shards, place, totals, look, (m, R)
-        return look.fit - divergence
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
-        belief, look = ctx.totals.belief(), ctx.look
-        A, b = belief.precision.clone().requires_grad_(True), belief.pull.clone().requires_grad_(True)
-        with torch.enable_grad():
-            L, _ = cholesky(A, name="the precision of the belief")
-            c = solve_vector(L, solve_vector(L, b), is_transposed=True)
-            R = solve_lower(L, torch.eye(len(b), dtype=b.dtype, device=b.device)).mT
-            log_determinant = 2.0 * L.diagonal().log().sum()
-            divergence = 0.5 * (c @ c + R.square().sum() - len(b) + log_determinant)
-            value = look.by_mean @ c + (look.by_covariance * (R @ R.mT)).sum() - divergence
-            by_A, by_b = torch.autograd.grad(value, (A, b))
-        mean, root = ctx.moments
-        question = _DifferentiateSites(ctx.place, mean, root, 0.5 * (by_A + by_A.mT), by_b)
-        (gradient,) = ctx.shards.ask(question, plus=torch.add)
-        return g * gradient, None, None
-
-
-class _Slopes(NamedTuple):
-    """The sum of expected log densities, and its derivatives in the belief's mean and covariance."""
-
-    fit: Tensor
-    by_mean: Tensor
-    by_covariance: Tensor
-
-    def plus(self, other: "_Slopes") -> "_Slopes":
-        return _Slopes(*(a + b for a, b in zip(self, other, strict=True)))
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class _Slope:
-    place: Place
-    mean: Tensor
-    root: Tensor
-
-    def __call__(self, index: int, shard: Any, kept: _Kept) -> _Slopes:
-        likelihood, parts = self.place.setting.likelihood, []
-        for _, data in _blocks(self.place, index, shard):
-            with torch.no_grad():
-                features = observed_features(self.place.setting, data)
-            phi = features.phi
-            mean = (features.mean + phi.mT @ self.mean).requires_grad_(True)
-            variance = (features.slack + (self.root.mT @ phi).square().sum(-2)).requires_grad_(True)
-            with torch.enable_grad():
-                fit = likelihood.expected_log_density(mean, variance, data.targets).sum()
-                by_mean, by_variance = torch.autograd.grad(fit, (mean, variance))
-            parts.append(_Slopes(fit.detach(), apply(phi, by_mean), (phi * by_variance) @ phi.mT))
-        return _added(parts)
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class _DifferentiateSites:
-    place: Place
-    mean: Tensor
-    root: Tensor
-    by_precision: Tensor
-    by_pull: Tensor
-
-    def __call__(self, index: int, shard: Any, kept: _Kept) -> Tensor:
-        gradient = torch.zeros_like(self.place.x)
-        for rows, data in _blocks(self.place, index, shard):
-
-            def product(s: Hyperparameters, data: Observed = data, rows: slice = rows) -> Tensor:
-                features = observed_features(s, data)
-                phi, (pull, tau) = features.phi, kept.sites[:, rows]
-                mean = features.mean + phi.mT @ self.mean
-                variance = features.slack + (self.root.mT @ phi).square().sum(-2)
-                fit = s.likelihood.expected_log_density(mean, variance, data.targets).sum()
-                by_precision = (tau * ((self.by_precision @ phi) * phi).sum(-2)).sum()
-                return fit + by_precision + self.by_pull @ apply(phi, pull - tau * features.mean)
-
-            leaf = self.place.x.clone().requires_grad_(True)
-            with torch.enable_grad():
-                (part,) = torch.autograd.grad(self.place.space.evaluate(leaf, product), leaf)
-            gradient += part
-        return gradient
+        return added(parts)

@@ -1,0 +1,79 @@
+import math
+from dataclasses import dataclass
+
+import pytest
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from streamgp.errors import FileFormatError
+from streamgp.storage.descriptions import (
+    check_fields,
+    read_dtype,
+    read_float,
+    read_numbers,
+    read_shape,
+    read_version,
+)
+from streamgp.storage.registry import StoredClass
+
+
+@dataclass(frozen=True)
+class Columns:
+    first: Float[Tensor, " n"]
+    second: Float[Tensor, " n"]
+    weight: float = 1.0
+
+
+STORED = StoredClass(Columns, "tests.Columns", 2, vars, Columns)
+THREE, FOUR = torch.zeros(3), torch.zeros(4)
+
+
+def test_fields_that_fit_their_class_and_each_other_are_accepted():
+    check_fields(STORED, {"first": THREE, "second": THREE})
+    check_fields(STORED, {"first": THREE, "second": THREE, "weight": 2.0})
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"first": THREE}, r"tests.Columns lacks \['second'\]"),
+        ({"first": THREE, "second": THREE, "third": 3}, r"has \['third'\], which are not known"),
+        ({"first": THREE, "second": FOUR}, r"The field second of the file's tests.Columns is a Tensor of shape \(4,\)"),
+        ({"first": THREE, "second": THREE, "weight": "2"}, "The field weight of the file's tests.Columns is a str"),
+    ],
+    ids=["missing", "unknown", "another size", "another type"],
+)
+def test_fields_that_do_not_fit_are_refused(fields, sentence):
+    with pytest.raises(FileFormatError, match=sentence):
+        check_fields(STORED, fields)
+
+
+@pytest.mark.parametrize("version", [0, 3, "1", True, None])
+def test_versions_that_do_not_exist_are_refused(version):
+    assert read_version({"version": 1}, STORED) == 1
+    with pytest.raises(FileFormatError, match="reads up to 2"):
+        read_version({"version": version}, STORED)
+
+
+def test_values_are_read_as_they_are_written():
+    assert read_float("-inf") == -math.inf
+    assert math.isnan(read_float("nan"))
+    assert read_shape([2, 0]) == [2, 0]
+    assert read_dtype("float32") is torch.float32
+    assert torch.equal(read_numbers([1.0, 2.0], "float64"), torch.tensor([1.0, 2.0], dtype=torch.float64))
+
+
+@pytest.mark.parametrize(
+    ("read", "value", "error"),
+    [
+        (read_float, "1.0", ValueError),
+        (read_shape, [-1], ValueError),
+        (read_shape, [True], ValueError),
+        (read_shape, (1,), ValueError),
+        (read_dtype, "tensor", TypeError),
+    ],
+)
+def test_values_that_make_no_sense_are_refused(read, value, error):
+    with pytest.raises(error, match="is not a"):
+        read(value)
