@@ -10,7 +10,7 @@ from streamgp.streaming import StreamLearner, StreamSettings
 from streamgp.streaming.carrying import carry
 from streamgp.streaming.model import StreamModel
 from streamgp.testing.reference import exact_gp
-from streamgp.testing.tolerances import approximation, regression_condition, rounding
+from streamgp.testing.tolerances import approximation, regression_condition, rounding, sampling, tolerance
 
 
 def _wave(rng, n, *, shift=0.0):
@@ -265,10 +265,9 @@ def test_small_steps_use_one_thread_and_give_the_others_back(rng, monkeypatch):
     settings = StreamSettings(kernel=_frozen_kernel(), num_inducing=10, warmup=20, refit="never")
     num_before, seen = torch.get_num_threads(), []
     predict, learned = StreamModel.predict, StreamModel.learned
-    monkeypatch.setattr(StreamModel, "predict", lambda *a: (seen.append(torch.get_num_threads()), predict(*a))[1])
-    monkeypatch.setattr(
-        StreamModel, "learned", lambda *a, **k: (seen.append(torch.get_num_threads()), learned(*a, **k))[1]
-    )
+    for name, function in (("predict", predict), ("learned", learned)):
+        counted = lambda *a, function=function, **k: (seen.append(torch.get_num_threads()), function(*a, **k))[1]  # noqa: E731
+        monkeypatch.setattr(StreamModel, name, counted)
     torch.set_num_threads(2)
     try:
         learner, _ = _stream(StreamLearner(settings), X, y, 10)
@@ -278,3 +277,34 @@ def test_small_steps_use_one_thread_and_give_the_others_back(rng, monkeypatch):
         torch.set_num_threads(num_before)
     assert len(seen) > 1
     assert set(seen) == {1}
+
+
+def test_where_the_stream_has_left_experts_count_by_the_long_run(rng):
+    X = torch.rand(500, 2, generator=rng, dtype=torch.float64)
+    X = X[X[:, 0].argsort()]
+    f = 3.0 * torch.sin(9.0 * X[:, 0]) + X[:, 1]
+    y = f + 0.05 * torch.randn(500, generator=rng, dtype=torch.float64)
+    y[450:] += 8.0  # a level that has come late
+    learner, _ = StreamLearner(StreamSettings(num_inducing=40)).learn(X, y)
+    before, now = learner.predict(X[:300]), learner.predict(X[480:])
+    as_now = learner.model.predict(X[:300])
+    assert float((before.mean - f[:300]).abs().mean()) < 0.5 * float((as_now.mean - f[:300]).abs().mean())
+    assert float((now.mean - y[480:]).abs().mean()) < 0.5
+    # Both kinds of inputs in one call, and draws, say the same.
+    both = learner.predict(torch.cat([X[:3], X[480:483]]))
+    assert_close(both.mean, torch.cat([before.mean[:3], now.mean[:3]]), **tolerance(torch.float64))
+    draws, _, prediction = learner.model.sample_latent(
+        X[:3], 500, torch.Generator().manual_seed(0), latest=learner.latest
+    )
+    error = float(prediction.latent(draws).std(0).max()) / 500**0.5
+    assert_close(prediction.latent(draws).mean(0), before.mean[:3], **sampling(error))
+
+
+def test_few_rows_and_single_experts_do_not_tell_where_the_stream_is(rng):
+    X = torch.rand(70, 2, generator=rng, dtype=torch.float64)
+    few, _ = StreamLearner(StreamSettings(num_inducing=5)).learn(X[:20], X[:20, 0])
+    single, _ = StreamLearner(StreamSettings(num_inducing=5, half_life=None)).learn(X, X[:, 0])
+    many, _ = StreamLearner(StreamSettings(num_inducing=5)).learn(X, X[:, 0])
+    assert few.latest is None
+    assert single.latest is None
+    assert torch.equal(many.latest, X[-64:])

@@ -89,3 +89,10 @@ def test_nobody_is_judged_by_outliers_and_scales_learn_little_from_them():
     for _ in range(60):
         judged = judged.calibrated(torch.full((2, 1, 1), 100.0, dtype=torch.float64), outlier)
     assert float(judged.scale.min()) > 10.0
+
+
+def test_in_the_long_run_the_weights_are_those_of_all_rows():
+    first = torch.tensor([[0.0], [-0.5]], dtype=torch.float64).expand(2, 300)
+    mixture = Mixture.even(2, 1).judged(first).judged(first.flip(0)[:, :50])
+    assert float(mixture.weights[1]) > 0.9
+    assert float(mixture.lasting_weights[0]) > 0.9

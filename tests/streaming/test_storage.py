@@ -62,12 +62,13 @@ def test_mixtures_of_files_that_knew_of_no_outliers_are_read(tmp_path, rewrite):
     def age(description, _):
         content = description["content"]
         content["version"] = 1
-        del content["fields"]["outliers"]
+        del content["fields"]["outliers"], content["fields"]["lasting_log_weights"]
 
     rewrite(tmp_path / "file", age)
     restored = load(tmp_path / "file", kind=Mixture)
     assert restored.outliers.share == 0.0
     assert restored.outliers.surprise.shape == (3, 2)
+    assert torch.equal(restored.lasting_weights, mixture.weights)
 
 
 def test_a_learner_is_restored_before_its_first_row(tmp_path):

@@ -20,6 +20,8 @@ from streamgp.threads import few_threads
 __all__ = ["Halfway", "LearnInfo", "Predicted", "StreamLearner"]
 
 _MOST_REPORTS = 32
+# Where so many of the latest rows were is where the stream is now.
+_NUM_LATEST = 64
 
 
 class Predicted(NamedTuple):
@@ -113,6 +115,13 @@ class StreamLearner:
             return None
         return 0 if self.model.is_flat else len(self.model.bank.constant)
 
+    @property
+    def latest(self) -> Float[Tensor, "r d"] | None:
+        """Inputs of the latest rows; None where these are too few to tell where the stream is, or for one expert."""
+        if self.model is None or len(self.model.bank.experts) == 1:
+            return None
+        return None if self.buffer is None or self.buffer.num_rows < _NUM_LATEST else self.buffer.inputs[-_NUM_LATEST:]
+
     def predict(self, X: Tensor, total_count: Tensor | None = None) -> StreamPrediction:
         """Predict targets at inputs `(n, d)`, in the user's units; there must have been a row to learn from.
 
@@ -125,7 +134,7 @@ class StreamLearner:
         X = read_inputs(X, num_dims=self.num_dims)
         bank = self.model.bank
         with few_threads(len(X) * len(bank.experts) * bank.num_inducing**2):
-            return self.model.predict(X, self._total_count(total_count, X))
+            return self.model.predict(X, self._total_count(total_count, X), latest=self.latest)
 
     @few_threads()
     def learn(

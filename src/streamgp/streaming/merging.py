@@ -188,11 +188,13 @@ def _information(bank: Bank) -> tuple[Float[Tensor, "e c k k"], Float[Tensor, "e
 def _merge_mixtures(mixtures: Sequence[Mixture], base: Mixture | None) -> Mixture:
     """Weights are products of predictive densities, so they multiply; scales of errors are averaged."""
     first = mixtures[0]
-    log_weights = torch.stack([mixture.log_weights for mixture in mixtures]).sum(0)
-    if base is not None:
-        log_weights = log_weights - (len(mixtures) - 1) * base.log_weights
+    log_weights, lasting = (
+        torch.stack([getattr(mixture, name) for mixture in mixtures]).sum(0)
+        - (0.0 if base is None else (len(mixtures) - 1) * getattr(base, name))
+        for name in ("log_weights", "lasting_log_weights")
+    )
     means: dict[str, Any] = {
         name: torch.stack([getattr(mixture, name) for mixture in mixtures]).mean(0)
         for name in ("num_errors", "squared_errors", "rate_weights")
     }
-    return replace(first, log_weights=torch.log_softmax(log_weights, -1), **means)
+    return replace(first, log_weights=torch.log_softmax(log_weights, -1), lasting_log_weights=lasting, **means)

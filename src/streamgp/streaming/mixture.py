@@ -16,6 +16,8 @@ __all__ = ["Mixture"]
 
 # The share of weight that is spread evenly over all experts with each row, as each may become the best one.
 _SWITCHING_RATE = 0.005
+# What a row fades by, with each later one, in how good experts were in the long run.
+_LASTING_RATE = 0.001
 # What one row counts for in the scale of errors, in the long run: the latest 33 rows or so, or the latest 200. A scale
 # that moves is followed by the former; one that stays is better known by the latter. They are weighed like experts.
 _SCALE_RATES = (0.03, 0.005)
@@ -41,6 +43,7 @@ class Mixture:
 
     Attributes:
         log_weights: Logarithms of the weights, which add up to one.
+        lasting_log_weights: The same in the long run, without switching; they count for inputs that the stream left.
         num_errors: How many errors count, by rate.
         squared_errors: Their sum, outliers weighted down.
         rate_weights: Weights of the rates.
@@ -49,6 +52,7 @@ class Mixture:
     """
 
     log_weights: Float[Tensor, " e"]
+    lasting_log_weights: Float[Tensor, " e"]
     num_errors: Float[Tensor, "r 1 1"]
     squared_errors: Float[Tensor, "r e c"]
     rate_weights: Float[Tensor, "r e c"]
@@ -62,6 +66,7 @@ class Mixture:
         nothing = torch.zeros(len(_SCALE_RATES), num_experts, num_outputs, dtype=torch.float64)
         return cls(
             weights,
+            weights,
             nothing[:, :1, :1].clone(),
             nothing,
             torch.full_like(nothing, 1.0 / len(nothing)),
@@ -73,6 +78,11 @@ class Mixture:
     def weights(self) -> Float[Tensor, " e"]:
         """The weights."""
         return self.log_weights.exp()
+
+    @cached_property
+    def lasting_weights(self) -> Float[Tensor, " e"]:
+        """The weights in the long run."""
+        return torch.softmax(self.lasting_log_weights, -1)
 
     @cached_property
     def degrees(self) -> float:
@@ -108,14 +118,15 @@ class Mixture:
         if e == 1:
             return self
         # These are so few numbers that NumPy takes a third of the time of torch.
-        log_weights = self.log_weights.numpy()
+        log_weights, lasting = self.log_weights.numpy(), self.lasting_log_weights.numpy()
         densities = log_densities.numpy() if plausible is None else plausible.overall * log_densities.numpy()
         for row in densities.T:
+            lasting = (1.0 - _LASTING_RATE) * lasting + (row - row.max())
             posterior = log_weights + row
             posterior = np.exp(posterior - posterior.max())
             log_weights = np.log((1.0 - _SWITCHING_RATE) / posterior.sum() * posterior + _SWITCHING_RATE / e)
         scales = self.num_errors, self.squared_errors, self.rate_weights, self.outliers
-        other = Mixture(torch.from_numpy(log_weights), *scales, self.is_scaled)
+        other = Mixture(torch.from_numpy(log_weights), torch.from_numpy(lasting), *scales, self.is_scaled)
         if "_rate_scales" in self.__dict__:
             other.__dict__["_rate_scales"] = self._rate_scales
         return other
@@ -147,7 +158,7 @@ class Mixture:
             total = _KEPT * total + square * ((degrees + 1.0) / (degrees + ratio))
         from_numpy = torch.from_numpy
         scales = from_numpy(num_errors), from_numpy(total), from_numpy(weights), self.outliers
-        return Mixture(self.log_weights, *scales, is_scaled=True)
+        return Mixture(self.log_weights, self.lasting_log_weights, *scales, is_scaled=True)
 
 
 def _degrees(num_errors: np.ndarray) -> float:

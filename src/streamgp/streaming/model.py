@@ -1,11 +1,11 @@
 """The model of a stream: a bank of experts, their weights, and the user's units."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import NamedTuple, final
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from streamgp.likelihoods import AbstractLikelihood
@@ -71,9 +71,33 @@ class StreamModel:
         """Where the beliefs are held, in the user's units."""
         return self.units.points(self.bank.inducing_points)
 
-    def predict(self, X: Float[Tensor, "n d"], total_count: Float[Tensor, " n"] | None = None) -> StreamPrediction:
-        """Predict targets at inputs in the user's units."""
-        return self.prediction(self.bank.see(self.units.inputs(self.reach.limit(X))), total_count)
+    def predict(
+        self,
+        X: Float[Tensor, "n d"],
+        total_count: Float[Tensor, " n"] | None = None,
+        *,
+        latest: Float[Tensor, "r d"] | None = None,
+    ) -> StreamPrediction:
+        """Predict targets at inputs in the user's units.
+
+        Args:
+            X: The inputs.
+            total_count: Numbers of trials, for binomial targets.
+            latest: Inputs of the latest rows; elsewhere experts count by what they were worth in the long run. None if
+                all of `X` are near them.
+        """
+        seen = self.bank.see(self.units.inputs(self.reach.limit(X)))
+        prediction = self.prediction(seen, total_count)
+        is_near = None if latest is None else self._is_near(X, latest)
+        return prediction if is_near is None else replace(prediction, is_near=is_near)
+
+    def _is_near(self, X: Float[Tensor, "n d"], latest: Float[Tensor, "r d"]) -> Bool[np.ndarray, " n"] | None:
+        """Which inputs are within the range of the latest rows, or not far beyond; None for all."""
+        x, rows, usual = X.numpy(), latest.numpy(), self.units.input_lengths.numpy()
+        lower, upper = rows.min(0), rows.max(0)
+        margin = np.maximum(upper - lower, usual)
+        is_near: np.ndarray = ((x >= lower - margin) & (x <= upper + margin)).all(-1)
+        return None if is_near.all() else is_near
 
     def prediction(self, seen: Seen, total_count: Float[Tensor, " n"] | None) -> StreamPrediction:
         """What the experts' latent values mean for targets; kept, as rows are first predicted and then learned."""
@@ -154,14 +178,28 @@ class StreamModel:
         )
 
     def sample_latent(
-        self, X: Float[Tensor, "n d"], num_samples: int, generator: torch.Generator
+        self,
+        X: Float[Tensor, "n d"],
+        num_samples: int,
+        generator: torch.Generator,
+        *,
+        latest: Float[Tensor, "r d"] | None = None,
     ) -> tuple[Float[Tensor, "s c n"], Tensor, StreamPrediction]:
-        """Draw an expert for each sample, and a function of its belief at inputs in the user's units."""
+        """Draw an expert for each sample, and a function of its belief at inputs in the user's units.
+
+        Args:
+            X: The inputs; experts are drawn by their weights there on average.
+            num_samples: Number of samples.
+            generator: Source of randomness.
+            latest: See `predict`.
+        """
         scaled = self.units.inputs(self.reach.limit(X))
         seen = self.bank.see(scaled)
-        experts = torch.multinomial(self.mixture.weights, num_samples, replacement=True, generator=generator)
+        prediction = self.predict(X, latest=latest)
+        weights = torch.from_numpy(prediction.weights).mean((1, 2))
+        experts = torch.multinomial(weights, num_samples, replacement=True, generator=generator)
         used, index = torch.unique(experts, return_inverse=True)
         factor, _ = cholesky(self.bank.joint_covariance(scaled, seen)[used], name="the covariance of the samples")
         noise = torch.randn(num_samples, *seen.mean.shape[1:], generator=generator, dtype=factor.dtype)
         draws = seen.mean[experts] + (factor[index] @ noise.unsqueeze(-1)).squeeze(-1)
-        return draws, experts, self.prediction(seen, None)
+        return draws, experts, prediction

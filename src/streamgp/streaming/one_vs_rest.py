@@ -122,7 +122,7 @@ class OneVsRest:
         learner = self._started()
         X = read_inputs(X, num_dims=self.num_dims)
         assert learner.model is not None
-        latent, _, prediction = learner.model.sample_latent(X, num_samples, generator)
+        latent, _, prediction = learner.model.sample_latent(X, num_samples, generator, latest=learner.latest)
         each = prediction.likelihood.predictive_mean(latent, torch.zeros_like(latent))
         if len(self.classes) <= 2:
             return self._pair(each.squeeze(-2))
@@ -194,7 +194,7 @@ class OneVsRest:
         if len(self.classes) <= 2:
             second = prediction.mean.numpy()[:, 0]
             return torch.from_numpy(np.stack([1.0 - second, second][: len(self.classes)], -1))
-        weights = prediction.mixture.weights.numpy()[:, None, None]
+        weights = prediction.weights
         return torch.from_numpy((weights * prediction.class_probabilities).sum(0).T)
 
     def _learn_part(

@@ -13,7 +13,7 @@ __all__ = ["Outliers", "Plausibility"]
 
 # What is expected where none were found: their share, and their variance in units of that of the targets.
 _LEAST_SHARE, _USUAL_VARIANCE = 0.002, 25.0
-# So many are no outliers: they are rows like others until hyperparameters are learned anew.
+# The most that are expected: outliers are no rule.
 _LARGEST_SHARE = 0.3
 # What one row counts for in the share of outliers.
 _SHARE_RATE = 0.01
@@ -87,10 +87,8 @@ class Outliers:
         share = self.share
         for p in _mixed(weights, expected).tolist():
             share += _SHARE_RATE * (1.0 - p - share)
-        plausible = Plausibility(by_expert, _mixed(weights, by_expert))
-        if share > _LARGEST_SHARE:
-            return plausible, Outliers.none(*surprise.shape)
-        return plausible, Outliers(max(share, _LEAST_SHARE), self.variance, torch.from_numpy(surprise))
+        after = Outliers(min(max(share, _LEAST_SHARE), _LARGEST_SHARE), self.variance, torch.from_numpy(surprise))
+        return Plausibility(by_expert, _mixed(weights, by_expert)), after
 
 
 def _mixed(weights: Float[np.ndarray, " e"], plausible: Float[np.ndarray, "e c n"]) -> Float[np.ndarray, " n"]:

@@ -8,7 +8,7 @@ from typing import final
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from streamgp.likelihoods import AbstractLikelihood
@@ -38,6 +38,8 @@ class StreamPrediction:
         shift: What is added to targets of those units, times `scale`, to come back to the user's.
         scale: See `shift`.
         is_flat: Whether there is one output, without an axis of its own.
+        is_near: Which inputs are near the latest rows; for others, experts count by what they were worth in the long
+            run. None for all.
     """
 
     latent_mean: Float[Tensor, "e c n"]
@@ -47,11 +49,20 @@ class StreamPrediction:
     shift: Float[Tensor, "c 1"]
     scale: Float[Tensor, "c 1"]
     is_flat: bool = True
+    is_near: Bool[np.ndarray, " n"] | None = None
 
     @property
     def is_real(self) -> bool:
         """Whether targets are real, with errors whose scale was learned."""
         return self.likelihood.is_gaussian
+
+    @cached_property
+    def weights(self) -> Float[np.ndarray, "e 1 #n"]:
+        """Weights of the experts, for each input or for all."""
+        now = self.mixture.weights.numpy()[:, None, None]
+        if self.is_near is None:
+            return now
+        return np.where(self.is_near, now, self.mixture.lasting_weights.numpy()[:, None, None])
 
     @cached_property
     def mean(self) -> Float[Tensor, "n ..."]:
@@ -94,7 +105,8 @@ class StreamPrediction:
 
     def mixed(self, log_densities: Float[Tensor, "e n"]) -> Float[Tensor, " n"]:
         """Log densities of the mixture from those of its experts."""
-        each = self.mixture.log_weights.numpy()[:, None] + log_densities.numpy()
+        with np.errstate(divide="ignore"):  # in the long run a weight may vanish
+            each = np.log(self.weights[:, 0]) + log_densities.numpy()
         return torch.from_numpy(np.logaddexp.reduce(each, 0))
 
     def log_densities(self, targets: Float[Tensor, "c n"]) -> Float[Tensor, "e n"]:
@@ -211,7 +223,7 @@ class StreamPrediction:
     @cached_property
     def _students(self) -> StudentMixture:
         """The mixture for real targets, in the model's units: experts, and experts that see an outlier."""
-        weights, means, squared_scales = self.mixture.weights.numpy(), self.latent_mean.numpy(), self._squared_scale
+        weights, means, squared_scales = self.weights, self.latent_mean.numpy(), self._squared_scale
         outliers = self.mixture.outliers
         if outliers.share > 0.0:
             weights = np.concatenate([(1.0 - outliers.share) * weights, outliers.share * weights])
@@ -230,7 +242,7 @@ class StreamPrediction:
 
     def _average(self, values: np.ndarray) -> np.ndarray:
         """The mixture's mean `(c, n)` of values `(e, c, n)`."""
-        average: np.ndarray = (self.mixture.weights.numpy()[:, None, None] * values).sum(0)
+        average: np.ndarray = (self.weights * values).sum(0)
         return average
 
     def _output(self, values: Float[Tensor, "*s c n"]) -> Tensor:
@@ -238,7 +250,7 @@ class StreamPrediction:
 
     def _searched_quantiles(self, levels: Float[Tensor, " k"]) -> Float[Tensor, "c n k"]:
         """Between the least and the largest of the experts' quantiles; counts one by one."""
-        likelihood, counts = self.likelihood, self.mixture.weights > 1e-9
+        likelihood, counts = self.likelihood, torch.from_numpy(self.weights > 1e-9).any(-1).any(-1)
         if self._cumulative(self.latent_mean[0]) is None:
             mean = torch.from_numpy(self._average(self.latent_mean.numpy()))
             variance = self._average((self.latent_variance + (self.latent_mean - mean).square()).numpy())
@@ -260,7 +272,7 @@ class StreamPrediction:
     def _cumulative(self, targets: Float[Tensor, "*k c n"]) -> Float[Tensor, "*k c n"] | None:
         """The mixture of the experts' probabilities, for targets that are not real, in the units of the model."""
         found = self.likelihood.predictive_cumulative(self.latent_mean, self.latent_variance, targets.unsqueeze(-3))
-        return None if found is None else (self.mixture.weights[:, None, None] * found).sum(-3)
+        return None if found is None else (torch.from_numpy(self.weights) * found).sum(-3)
 
 
 @lru_cache(64)

@@ -186,7 +186,9 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
             Draws `(num_samples, n)`.
         """
         inputs, generator = self._read_inputs(X), generator_of(random_state)
-        draws, experts, prediction = self._model.sample_latent(inputs, num_samples, generator)
+        draws, experts, prediction = self._model.sample_latent(
+            inputs, num_samples, generator, latest=self._learner.latest
+        )
         counts = read_total_count(total_count, len(inputs))
         if counts is not None:
             prediction = self._learner.predict(inputs, torch.from_numpy(counts))

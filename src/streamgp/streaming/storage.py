@@ -68,8 +68,9 @@ def _add_reach(fields: Fields) -> Fields:
 
 
 def _add_outliers(fields: Fields) -> Fields:
-    """Version 1 of the mixture knew of no outliers; the next refit looks for them."""
-    return {**fields, "outliers": Outliers.none(*fields["squared_errors"].shape[1:])}
+    """Version 1 of the mixture knew of no outliers, which the next refit looks for, and of no lasting weights."""
+    outliers = Outliers.none(*fields["squared_errors"].shape[1:])
+    return {**fields, "outliers": outliers, "lasting_log_weights": fields["log_weights"]}
 
 
 register(Mixture, version=2, migrations={1: _add_outliers})

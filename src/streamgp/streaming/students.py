@@ -25,13 +25,13 @@ class StudentMixture:
     """A mixture for each of `(c, n)` targets; in NumPy, which for single rows takes a third of the time of torch.
 
     Attributes:
-        weights: Of the parts.
+        weights: Of the parts, for each target or for all.
         means: Where they lie.
         squared_scales: How wide they are.
         degrees: Degrees of freedom of all; infinite for Gaussian ones.
     """
 
-    weights: Float[np.ndarray, " k"]
+    weights: Float[np.ndarray, "k 1 #n"]
     means: Float[np.ndarray, "k c n"]
     squared_scales: Float[np.ndarray, "k c n"]
     degrees: float
@@ -39,18 +39,18 @@ class StudentMixture:
     def cumulative(self, targets: Float[np.ndarray, "c n"]) -> Float[np.ndarray, "c n"]:
         """Probabilities of not more than some targets."""
         below = _cumulative(self.degrees, (targets - self.means) / np.sqrt(self.squared_scales))
-        return np.asarray((self.weights[:, None, None] * below).sum(0))
+        return np.asarray((self.weights * below).sum(0))
 
     def quantiles(self, levels: Float[np.ndarray, " k"]) -> Float[np.ndarray, "c n k"]:
         """By Halley's steps, kept between the least and the largest of the parts' quantiles by bisection.
 
         Each quantile is left alone once it stands still, so that none hangs on what else is asked for.
         """
-        degrees, weights, p = self.degrees, self.weights[:, None, None, None], levels
+        degrees, weights, p = self.degrees, self.weights[..., None], levels
         sd, mean = np.sqrt(self.squared_scales)[..., None], self.means[..., None]
         each = mean + sd * (ndtri(p) if math.isinf(degrees) else stdtrit(degrees, p))
-        counts = self.weights > _LEAST_WEIGHT
-        lower, upper = each[counts].min(0), each[counts].max(0)
+        counts = weights > _LEAST_WEIGHT
+        lower, upper = (np.where(counts, each, np.inf).min(0), np.where(counts, each, -np.inf).max(0))
         # Close to the quantile where parts agree, and between the bounds in any case.
         x = np.minimum(np.maximum(_sum(weights * each), lower), upper)
         narrowest = sd.min(0)
