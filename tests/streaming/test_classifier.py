@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import streamgp as sg
-from streamgp.errors import DTypeError, OptionError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, OptionError, ValueRangeError
 from streamgp.testing.tolerances import judgement, rounding, tolerance
 
 
@@ -174,7 +174,7 @@ def test_what_it_holds_can_be_looked_at(fitted):
         ([[1.0]], ["near"], ValueRangeError, "has 1 features, but .* is expecting 2"),
         ([[1.0, 2.0]], [0.3], ValueRangeError, "Unknown label type"),
         ([["a", "b"]], ["near"], ValueRangeError, "could not convert string to float"),
-        ([[1.0, 2.0]], [7], DTypeError, "Labels must all be text or all be numbers"),
+        ([[1.0, 2.0]], [7], ArgumentTypeError, "Labels must all be text or all be numbers"),
     ],
 )
 def test_a_bad_row_is_refused_with_a_sentence_and_changes_nothing(fitted, X, y, error, message):

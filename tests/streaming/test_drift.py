@@ -3,7 +3,7 @@ import pytest
 from gpytorch.kernels import RBFKernel, ScaleKernel
 
 import streamgp as sg
-from streamgp.errors import DTypeError, OptionError
+from streamgp.errors import ArgumentTypeError, OptionError
 from streamgp.streaming.drift import DriftWatch
 
 drift = pytest.importorskip("river.drift")
@@ -134,7 +134,7 @@ def test_after_a_change_the_detector_starts_afresh():
 
 
 def test_options_are_checked(numbers):
-    with pytest.raises(DTypeError, match=r"must have a method update\(value\) and a property drift_detected"):
+    with pytest.raises(ArgumentTypeError, match=r"must have a method update\(value\) and a property drift_detected"):
         small(sg.StreamingGPRegressor, drift_detector=3).fit([[1.0]], [1.0])
     with pytest.raises(OptionError, match="on_drift must be one of 'rewarm', 'reset'"):
         small(sg.StreamingGPRegressor, drift_detector=Threshold(), on_drift="stop").fit([[1.0]], [1.0])

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import streamgp as sg
-from streamgp.errors import DTypeError, OptionError, StreamGPWarning
+from streamgp.errors import ArgumentTypeError, OptionError, StreamGPWarning
 from streamgp.testing.tolerances import tolerance
 
 GRID = np.linspace(0.0, 1.0, 6).reshape(-1, 1)
@@ -103,7 +103,7 @@ def test_different_points_are_carried_with_a_warning(base):
             "after their warm-up of 30",
         ),
         (lambda base: started().fit(*rows(12, 5)), OptionError, "must have the same"),
-        (lambda base: 3, DTypeError, "takes a list of StreamingGPRegressor, but got int"),
+        (lambda base: 3, ArgumentTypeError, "takes a list of StreamingGPRegressor, but got int"),
     ],
 )
 def test_models_of_other_things_are_refused(base, other, error, sentence):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import streamgp as sg
-from streamgp.errors import DTypeError, OptionError, ShapeError
+from streamgp.errors import ArgumentTypeError, OptionError, ShapeError
 from streamgp.storage import save
 from streamgp.streaming.columns import Preprocessing
 from streamgp.streaming.preprocessing import StreamPreprocessor
@@ -96,8 +96,8 @@ def test_it_is_saved_and_goes_before_a_learner(tmp_path):
     ("options", "rows", "error", "sentence"),
     [
         ({}, [], ShapeError, "The first rows say"),
-        ({}, 3, DTypeError, "Rows must be a list of mappings"),
-        ({}, [3], DTypeError, "Each row must be a mapping"),
+        ({}, 3, ArgumentTypeError, "Rows must be a list of mappings"),
+        ({}, [3], ArgumentTypeError, "Each row must be a mapping"),
         ({"kinds": {"y": "date"}}, [{"x": 1}], OptionError, r"names the columns \['y'\]"),
         ({"kinds": {"x": "color"}}, [{"x": 1}], OptionError, "the kind of 'x' must be one of"),
         ({"kinds": {"x": "date"}}, [{"x": "soon"}], OptionError, "should hold dates"),

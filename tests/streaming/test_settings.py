@@ -1,7 +1,7 @@
 import pytest
 from gpytorch.kernels import RBFKernel
 
-from streamgp.errors import DTypeError, OptionError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, OptionError, ValueRangeError
 from streamgp.likelihoods import Gaussian, Preference
 from streamgp.streaming import StreamSettings
 from streamgp.streaming.experts import Expert
@@ -44,7 +44,7 @@ def test_a_half_life_that_is_given_means_itself():
     ("options", "error", "message"),
     [
         ({"likelihood": "gauss"}, OptionError, "likelihood must be one of 'gaussian'"),
-        ({"likelihood": Preference()}, DTypeError, "for single inputs"),
+        ({"likelihood": Preference()}, ArgumentTypeError, "for single inputs"),
         ({"refit": "sometimes"}, OptionError, "refit must be 'auto', 'doubling', 'never' or a number of rows"),
         ({"refit": 0}, ValueRangeError, "refit must be a whole number"),
         ({"num_inducing": "many"}, OptionError, "num_inducing must be a whole number or 'auto'"),

@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from streamgp.errors import DTypeError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, ValueRangeError
 from streamgp.likelihoods import Bernoulli
 from streamgp.streaming.batches import Batch
 from streamgp.streaming.estimator import AbstractStreamingEstimator, EstimatorState, generator_of
@@ -192,7 +192,7 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
             raise ValueRangeError(str(error)) from error
         known = self.state_.learner.classes if self._is_started and not reset else ()
         if len({isinstance(label, str) for label in (*known, *_labels(batch.targets[:1]))}) > 1:
-            raise DTypeError(
+            raise ArgumentTypeError(
                 f"Labels must all be text or all be numbers, but {batch.targets[0]!r} comes after {known[0]!r}. "
                 "Convert them, for instance with str."
             )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol, final, runtime_checkable
 
 from streamgp.checks import check_choice
-from streamgp.errors import DTypeError
+from streamgp.errors import ArgumentTypeError
 
 __all__ = ["DriftDetector", "DriftWatch"]
 
@@ -56,7 +56,7 @@ class DriftWatch:
     def start(cls, detector: object, action: str) -> "DriftWatch":
         """Check the options and copy the detector."""
         if not isinstance(detector, DriftDetector):
-            raise DTypeError(
+            raise ArgumentTypeError(
                 "drift_detector must have a method update(value) and a property drift_detected, as those of "
                 f"river.drift have, but is {detector!r}. Pass for instance river.drift.ADWIN()."
             )

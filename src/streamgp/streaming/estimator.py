@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from streamgp.display import html_table
-from streamgp.errors import DTypeError, StreamGPWarning
+from streamgp.errors import ArgumentTypeError, StreamGPWarning
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.sites import SiteRule
 from streamgp.storage import save
@@ -180,7 +180,7 @@ class AbstractStreamingEstimator(BaseEstimator, ABC, Generic[Learner]):
         models = [self, *others, *([] if base is None else [base])]
         wrong = [type(model).__name__ for model in models if not isinstance(model, type(self))]
         if wrong:
-            raise DTypeError(f"merge takes a list of {type(self).__name__}, but got {', '.join(wrong)}.")
+            raise ArgumentTypeError(f"merge takes a list of {type(self).__name__}, but got {', '.join(wrong)}.")
         learners = [model._learner for model in models]
         learner = self._merged(learners[: len(others) + 1], None if base is None else learners[-1])
         merged = clone(self)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from streamgp.checks import check_finite, check_inputs, to_double
 from streamgp.conditioning import SparseGP
-from streamgp.errors import DTypeError, ShapeError, UnsupportedError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, ShapeError, UnsupportedError, ValueRangeError
 from streamgp.gp import SparseProcess
 from streamgp.storage import register
 from streamgp.threads import few_threads
@@ -68,7 +68,7 @@ class KeyedLearner:
             result: With Gaussian noise; what it believes of its rows is not taken over.
         """
         if not isinstance(result, FitResult):
-            raise DTypeError(f"result must be what fit returned, but is a {type(result).__name__}.")
+            raise ArgumentTypeError(f"result must be what fit returned, but is a {type(result).__name__}.")
         noise = result.likelihood.gaussian_noise_variance
         if noise is None or noise.dim():
             raise UnsupportedError("Keyed streams have Gaussian noise of one variance. Fit with a Gaussian likelihood.")

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from streamgp.checks import check_count
-from streamgp.errors import DTypeError
+from streamgp.errors import ArgumentTypeError
 from streamgp.storage import register
 from streamgp.streaming.columns import Column, Preprocessing
 
@@ -102,14 +102,14 @@ def to_records(X: Any) -> list[Mapping[str, Any]]:
         return [X]
     rows = X.tolist() if isinstance(X, np.ndarray) and X.ndim == 2 else X
     if not isinstance(rows, Sequence) or isinstance(rows, str):
-        raise DTypeError(
+        raise ArgumentTypeError(
             f"Rows must be a list of mappings, a DataFrame or an array with two axes, but are a {type(X).__name__}. "
             "Pass for example [{'temperature': 3.5, 'city': 'Oslo'}]."
         )
     if all(isinstance(row, Mapping) for row in rows):
         return list(rows)
     if not all(isinstance(row, Sequence) and not isinstance(row, str) for row in rows):
-        raise DTypeError("Each row must be a mapping or a list of values. Pass one for each row.")
+        raise ArgumentTypeError("Each row must be a mapping or a list of values. Pass one for each row.")
     return [{f"x{i}": value for i, value in enumerate(row)} for row in rows]
 
 

@@ -8,7 +8,7 @@ from typing import final
 from gpytorch.kernels import Kernel
 
 from streamgp.checks import check_choice, check_count
-from streamgp.errors import DTypeError, OptionError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, OptionError, ValueRangeError
 from streamgp.likelihoods import (
     AbstractLikelihood,
     Bernoulli,
@@ -83,12 +83,12 @@ class StreamSettings:
         if isinstance(self.likelihood, str):
             check_choice(self.likelihood, LIKELIHOODS, "likelihood")
         elif not isinstance(self.likelihood, AbstractLikelihood) or self.likelihood.num_inputs != 1:
-            raise DTypeError(
+            raise ArgumentTypeError(
                 f"likelihood must be one of {', '.join(map(repr, LIKELIHOODS))} or an object of streamgp.likelihoods "
                 f"for single inputs, but is {self.likelihood!r}."
             )
         if self.kernel is not None and not isinstance(self.kernel, Kernel):
-            raise DTypeError(f"kernel must be a GPyTorch kernel, but is a {type(self.kernel).__name__}.")
+            raise ArgumentTypeError(f"kernel must be a GPyTorch kernel, but is a {type(self.kernel).__name__}.")
         if isinstance(self.refit, str):
             if self.refit not in _POLICIES:
                 raise OptionError(

@@ -2,6 +2,7 @@ import operator
 import os
 import signal
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -139,7 +140,9 @@ def test_a_scheduler_that_goes_away_is_an_error_and_changes_nothing(cluster, mon
 
 
 @pytest.mark.thorough
-def test_a_worker_that_is_killed_changes_nothing():
+def test_a_worker_that_is_killed_changes_nothing(monkeypatch):
+    # Processes of workers import this module to read what they are sent.
+    monkeypatch.syspath_prepend(Path(__file__).parents[3])
     options = {"likelihood": "poisson", "num_inducing": 6, "max_iterations": 12}
     expected = sg.fit(pairs(), map=map, **options)
     with (
