@@ -17,6 +17,9 @@ from streamgp.storage import register
 
 __all__ = ["Observations", "no_observations", "read_observations"]
 
+# Outcomes that differ by less than this share are the same.
+_ROUNDING = 1e-12
+
 
 @register
 @final
@@ -46,6 +49,16 @@ class Observations:
     def is_informative(self) -> Bool[Tensor, " n"]:
         """Which tell something: those that succeeded, out of at least one trial."""
         return self.is_success & (self.constants != 0).all(-1)
+
+    @property
+    def are_alike(self) -> bool:
+        """Whether there are several outcomes and all are the same, up to rounding; out of the same number of trials."""
+        if len(self.y) < 2:
+            return False
+        low, high = self.y.amin(0), self.y.amax(0)
+        is_same = high - low <= _ROUNDING * torch.maximum(low.abs(), high.abs())
+        counts = self.constants.nan_to_num()
+        return bool(is_same.all()) and bool((counts == counts[0]).all())
 
     @property
     def failures(self) -> Tensor:
