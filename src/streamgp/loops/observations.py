@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -120,6 +121,8 @@ def read_observations(
         noise_variance: Of Gaussian outcomes, likewise.
     """
     points = space.read(X)
+    if not any(outcome.is_real for outcome in outcomes):
+        y = _without_booleans(y)
     rows = _read_outcomes(_columns_of(y, names), labels, num_rows=len(points))
     given = {"total_count": total_count, "noise_variance": noise_variance}
     columns = [
@@ -142,6 +145,19 @@ def read_observations(
     for j, outcome in enumerate(outcomes):
         _check_support(outcome, labels[j], points[is_good], rows[is_good, j], constants[is_good, j])
     return Observations(points, rows, constants, points.new_empty(0, 2, *points.shape[1:]))
+
+
+def _without_booleans(y: Any) -> Any:
+    """Outcomes in which True and False, which say whether something passed, are ones and zeros."""
+    if isinstance(y, bool | np.bool_):
+        return float(y)
+    if isinstance(y, list | tuple):
+        return [_without_booleans(one) for one in y]
+    if isinstance(y, Mapping):
+        return {name: _without_booleans(one) for name, one in y.items()}
+    if hasattr(y, "select_dtypes"):  # a table of pandas
+        return y.astype(dict.fromkeys(y.select_dtypes("bool").columns, float))
+    return y.astype(float) if getattr(getattr(y, "dtype", None), "kind", None) == "b" else y
 
 
 def _columns_of(y: Any, names: Sequence[str]) -> Any:
