@@ -1,9 +1,12 @@
+import math
+
 import pytest
 import torch
 
 import streamgp as sg
 from streamgp.likelihoods import Gaussian
-from streamgp.loops.best import most_wanted
+from streamgp.loops.best import _mean_of_repeats, most_wanted
+from streamgp.loops.observations import Observations
 from streamgp.optimizers import Search
 from streamgp.testing.tolerances import judgement, within
 
@@ -101,6 +104,40 @@ def test_without_noise_the_best_outcome_is_returned_whatever_the_model_says(rng)
     best = optimizer.best()
     assert best.observed == float(y.min())
     assert best.recommended is not None
+
+
+def kink():
+    """A pointed peak, and a round one that is lower by 0.03: to a smooth model the round one looks better."""
+    X = torch.linspace(0.0, 1.0, 13, dtype=torch.float64).unsqueeze(-1)
+    x = X.squeeze(-1)
+    peaks = 0.25 * (1.0 - (x - 0.25).abs() / 0.1).clamp_min(0.0) + 0.22 * torch.exp(-(((x - 0.75) / 0.1) ** 2))
+    return X, torch.cos(4.0 * math.pi * (x - 0.25)) + peaks
+
+
+def test_noise_that_only_its_prior_holds_up_does_not_keep_the_best_outcome_from_being_the_best():
+    X, y = kink()
+    optimizer = sg.Optimizer([(0.0, 1.0)], search=SMALL)
+    optimizer.tell(X, y)
+    assert not optimizer._refitted().surrogate.is_noise_free(0)
+    assert int(optimizer.predict(X).mean.argmax()) != int(y.argmax())
+    assert optimizer.best().observed == float(y.max())
+
+
+def test_the_best_mean_is_the_best_where_that_noise_is_known():
+    X, y = kink()
+    optimizer = sg.Optimizer([(0.0, 1.0)], search=SMALL, likelihood=Gaussian(2e-3, is_learned=False))
+    optimizer.tell(X, y)
+    index = int(optimizer.predict(X).mean.argmax())
+    assert index != int(y.argmax())
+    assert optimizer.best().observed == float(y[index])
+
+
+def test_outcomes_of_one_point_count_by_their_mean():
+    point = torch.tensor([[0.1, 0.2], [0.3, 0.4], [0.1, 0.2]], dtype=torch.float64)
+    y = torch.tensor([[3.0], [2.5], [1.0]], dtype=torch.float64)
+    told = Observations(point, y, torch.full_like(y, torch.nan), torch.empty(0, 2, 2, dtype=torch.float64))
+    assert _mean_of_repeats(told).tolist() == [2.0, 2.5, 2.0]
+    assert torch.equal(_mean_of_repeats(told.rows(slice(0, 2))), y[:2, 0])
 
 
 @pytest.mark.slow

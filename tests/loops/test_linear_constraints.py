@@ -42,6 +42,19 @@ def test_with_a_value_fixed_the_others_make_up_the_sum():
     assert not Polytope.read([SUM], PARAMETERS, 5).given({3: 0.5, 4: 0.5})
 
 
+def test_points_that_are_outside_by_rounding_are_pulled_within_and_others_stay(rng):
+    u, _, z = columns_and_values(rng)
+    polytope, center = Polytope.read([MOST], PARAMETERS, 5), torch.full((200, 5), 0.5, dtype=torch.float64)
+    edge = u.clone()
+    edge[:, 3] = (0.5 + z + 1e-6 - 2.0 * -1.0) / 8.0  # where 2 x - z is above 0.5 by a millionth
+    pulled = polytope.pulled(edge, center)
+    assert bool(polytope.is_kept(edge).all())
+    assert bool((2.0 * (-1.0 + 4.0 * pulled[:, 3]) - (2.0 + 2.0 * pulled[:, 4]) <= 0.5).all())
+    assert float((pulled - edge).abs().max()) <= 1e-5
+    kept = u[polytope.is_kept(u)]
+    assert torch.equal(polytope.pulled(kept, center[: len(kept)]), kept)
+
+
 def test_without_constraints_every_point_is_kept(rng):
     polytope = Polytope.read([], PARAMETERS, 5)
     assert not polytope

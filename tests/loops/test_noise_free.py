@@ -67,3 +67,47 @@ def test_the_likeliest_noise_is_that_of_a_dense_reference(smooth, rng):
         ]
         expected = int(torch.stack(likelihoods).argmax()) == 0
         assert _is_likeliest_without_noise(result, rows, y) is expected
+
+
+# Where an optimizer had been after 24 evaluations of the six-hump camel function, which is steep in one corner and flat
+# around its minima.
+VISITED = [
+    [-1.39, -0.55],
+    [2.06, 1.97],
+    [0.9, -1.49],
+    [-1.76, 0.03],
+    [-2.29, -1.52],
+    [0.31, 0.99],
+    [-0.72, 0.33],
+    [2.27, 0.66],
+    [-0.98, 0.89],
+    [-0.28, 0.94],
+    [-0.57, 1.47],
+    [-0.21, 0.75],
+    [0.86, -0.5],
+    [3.0, -0.67],
+    [-0.07, -0.4],
+    [0.09, -0.69],
+    [0.1, -0.62],
+    [-0.14, -0.75],
+    [0.15, 0.65],
+    [0.16, -0.72],
+    [-3.0, 2.0],
+    [3.0, -2.0],
+    [-3.0, -0.18],
+    [-0.67, -0.38],
+]
+
+
+def camel(X):
+    x, y = X.unbind(-1)
+    return (4.0 - 2.1 * x**2 + x**4 / 3.0) * x**2 + x * y + (4.0 * y**2 - 4.0) * y**2
+
+
+def test_what_is_steep_is_not_taken_for_noise_when_the_search_begins_from_the_start():
+    visited = torch.tensor(VISITED, dtype=torch.float64)
+    optimizer = sg.Optimizer([(-3.0, 3.0), (-2.0, 2.0)], maximize=False)
+    optimizer.tell(visited, camel(visited))
+    assert optimizer._refitted().surrogate.is_noise_free(0)
+    best = optimizer.best()
+    assert best.observed == float(camel(visited).min())

@@ -53,6 +53,27 @@ def test_one_point_takes_one_outcome_of_each_name(optimizer):
 
 
 @pytest.mark.parametrize(
+    "y",
+    [
+        [True, False],
+        torch.tensor([True, False]),
+        torch.tensor([True, False]).numpy(),
+        {"objective": [True, False]},
+        [{"objective": True}, {"objective": False}],
+        lambda: frame({"objective": [True, False]}),
+        lambda: frame({"objective": [True, False]})["objective"],
+    ],
+    ids=["list", "tensor", "array", "dictionary", "dictionaries", "table", "column"],
+)
+def test_what_passed_is_told_as_true_or_false(y):
+    optimizer = sg.Optimizer({"x": sg.Real(0, 1)}, likelihood="bernoulli")
+    optimizer.tell(POINTS, y() if callable(y) else y)
+    assert optimizer.y.tolist() == [[1.0], [0.0]]
+    optimizer.tell({"x": 0.2}, True)
+    assert optimizer.y[-1].tolist() == [1.0]
+
+
+@pytest.mark.parametrize(
     "noise",
     [{"waste": [0.5, 0.7]}, torch.tensor([[0.1, 0.5], [0.1, 0.7]], dtype=torch.float64)],
     ids=["name", "column"],

@@ -198,6 +198,15 @@ def test_linear_constraints_are_kept_by_all_points(rng):
         MIXTURE.read({"a": 1.0, "b": 1.0, "c": 1.0, "kind": "x"})
 
 
+def test_suggestions_keep_an_inequality_as_a_user_would_check_it():
+    space = ParameterSpace({"a": Real(0.0, 1.0), "b": Real(0.0, 1.0)}, (LinearConstraint({"a": 1, "b": 1}, upper=1),))
+    for target in ([1.0, 1.0], [0.9, 0.4], [0.3, 1.0]):
+        for fixed in ({}, {"a": 0.8}):
+            point = space.fixing(fixed).maximize(Toward(target), 1, SEARCH, seed=0)
+            (one,) = space.show(point)
+            assert 0.99 < one["a"] + one["b"] <= 1.0
+
+
 def test_constraints_that_cannot_be_kept_or_read_are_refused():
     space = ParameterSpace({"a": Real(0.0, 1.0), "b": Real(0.0, 1.0)}, (LinearConstraint({"a": 1, "b": 1}, lower=5),))
     with pytest.raises(ValueRangeError, match="No point keeps all linear constraints"):

@@ -89,6 +89,32 @@ def test_the_design_goes_on_while_too_few_evaluations_have_succeeded():
     assert optimizer._state.surrogate is None
 
 
+@pytest.mark.parametrize("options", [{}, {"likelihood": "bernoulli"}, {"constraints": [sg.Constraint(upper=2.0)]}])
+def test_the_design_goes_on_while_all_outcomes_are_alike(options):
+    optimizer = sg.Optimizer(BOX, num_initial=4, **options)
+    asked = [optimizer.ask(4)]
+    for _ in range(3):
+        optimizer.tell(asked[-1], torch.ones(len(asked[-1]), len(optimizer._settings.outcomes)))
+        asked.append(optimizer.ask(2))
+    assert torch.equal(torch.cat(asked), sg.Optimizer(BOX, num_initial=4).ask(10))
+    assert optimizer._state.surrogate is None
+
+
+@pytest.mark.slow
+def test_the_model_takes_over_at_the_first_outcome_that_differs():
+    optimizer = sg.Optimizer(BOX, num_initial=4, search=SMALL)
+    optimizer.tell(optimizer.ask(6), [1.0] * 5 + [2.0])
+    optimizer.ask()
+    assert optimizer._state.surrogate is not None
+
+
+def test_outcomes_that_are_alike_repeat_no_point_of_a_finite_space():
+    optimizer = sg.Optimizer({"stirrers": sg.Integer(1, 6)}, num_initial=2)
+    for _ in range(6):
+        optimizer.tell(optimizer.ask(), [1.0])
+    assert {one["stirrers"] for one in optimizer.X} == set(range(1, 7))
+
+
 @pytest.mark.slow
 def test_the_model_takes_over_when_enough_is_known_and_awaited():
     optimizer = sg.Optimizer(BOX, num_initial=4, search=SMALL)

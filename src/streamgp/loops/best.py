@@ -11,11 +11,13 @@ from torch import Tensor
 from streamgp.acquisition import Context
 from streamgp.acquisition.feasible_objective import FeasibleMean
 from streamgp.display import html_rows, shown_point, with_uncertainty
+from streamgp.loops.noise_free import NOISE_MODE
 from streamgp.loops.observations import Observations
 from streamgp.loops.prediction import predict_objective
 from streamgp.loops.settings import LoopSettings
 from streamgp.loops.state import LoopState, current
 from streamgp.loops.suggest import make_context
+from streamgp.loops.surrogate import AbstractSurrogate
 from streamgp.seeds import derived_seed
 
 __all__ = ["Best", "best_evaluated", "find_best", "most_wanted"]
@@ -72,7 +74,7 @@ class Best:
 def find_best(state: LoopState, settings: LoopSettings, *, anywhere: bool) -> Best:
     """Find the best evaluated point, and the one that the model recommends.
 
-    The best evaluated one has the best posterior mean, or the best outcome if there is no noise. It keeps the
+    The best evaluated one has the best posterior mean, or the best outcome if there is little noise. It keeps the
     constraints with a probability of 0.9, or as observed if they have no noise; the likeliest to do so is taken, if
     none does. Of earlier runs, which the model does not know, the best outcome is compared with that mean.
 
@@ -109,8 +111,8 @@ def _best_known(state: LoopState, settings: LoopSettings, context: Context) -> t
     score, chance = _judge(context, settings, evaluated)
     assert state.surrogate is not None
     if not settings.is_preference:
-        if state.surrogate.is_noise_free(0):
-            y = known.y[:, 0]
+        if _is_best_by_outcome(state.surrogate, settings):
+            y = _mean_of_repeats(known)
             score = y if settings.objectives[0].maximize else -y
         first = len(settings.objectives)
         for j, one in enumerate(settings.constraints):
@@ -119,6 +121,27 @@ def _best_known(state: LoopState, settings: LoopSettings, context: Context) -> t
     index = int(most_wanted(score, chance.prod(-1)))
     point = evaluated[index : index + 1]
     return _describe(state, settings, point, known, float(chance[index].prod())), point, known
+
+
+def _is_best_by_outcome(surrogate: AbstractSurrogate, settings: LoopSettings) -> bool:
+    """Whether the best outcome is recommended, and not the best mean: without noise, or where little is all that it is.
+
+    Less noise than its prior's mode is held up by the prior alone. To trust outcomes where there is that little costs
+    next to nothing, and to trust the mean where there is none can cost a lot.
+    """
+    if settings.outcomes[0].has_unknown_noise:
+        return surrogate.noise_share(0) < NOISE_MODE
+    return surrogate.is_noise_free(0)
+
+
+def _mean_of_repeats(known: Observations) -> Float[Tensor, " n"]:
+    """The objective, on average over outcomes of the same point."""
+    _, index, counts = torch.unique(known.points, dim=0, return_inverse=True, return_counts=True)
+    if len(counts) == len(index):
+        return known.y[:, 0]
+    # Of shares and not of a sum, which may have no double.
+    shares = known.y[:, 0] / counts[index]
+    return shares.new_zeros(len(counts)).index_add(0, index, shares)[index]
 
 
 def _best_of_run(state: LoopState, settings: LoopSettings, *, anywhere: bool) -> Best:

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from streamgp.loops.observations import Observations
 from streamgp.loops.settings import LoopSettings
-from streamgp.loops.surrogate import NO_NOISE, AbstractSurrogate
+from streamgp.loops.surrogate import AbstractSurrogate
 from streamgp.loops.units import OutcomeUnits
 from streamgp.seeds import derived_seed
 from streamgp.storage import register
@@ -62,9 +62,9 @@ class ExactSurrogate(AbstractSurrogate):
     num_fitted: int
     knows_success = False
 
-    def is_noise_free(self, output: int) -> bool:
-        """Whether the noise variance is below a thousandth of the function's."""
-        return bool(self.noise_variance < NO_NOISE * self.outputscale)
+    def noise_share(self, output: int) -> float:
+        """The noise variance relative to the function's prior variance."""
+        return float(self.noise_variance / self.outputscale)
 
     def model(self) -> SingleTaskGP:
         """The model for rules."""

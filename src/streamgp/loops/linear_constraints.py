@@ -19,6 +19,8 @@ __all__ = ["LinearConstraint", "Polytope"]
 
 # A point that misses a constraint by so much, relative to the size of its terms, keeps it: rounding.
 _ROUNDING = 1e-6
+# How far inside suggestions are that a search left outside: nothing to a user, but more than the rounding of a sum.
+_INSIDE = 1e-9
 
 
 @register
@@ -118,6 +120,22 @@ class Polytope:
         for columns, weights, bound in self.equal:
             kept &= (X[:, columns] @ weights - bound).abs() <= _slack(weights, bound)
         return kept
+
+    def pulled(self, X: Float[Tensor, "n d"], center: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+        """Points that a search left outside by its tolerance, moved toward points within, as far as it takes.
+
+        Args:
+            X: Points that keep the constraints to rounding.
+            center: A point for each that keeps them with room to spare.
+        """
+        share = X.new_ones(len(X))
+        for columns, weights, bound in self.at_least:
+            room = center[:, columns] @ weights - bound
+            lack = X[:, columns] @ weights - bound
+            margin = _INSIDE * (abs(bound) + float(weights.abs().sum()))
+            kept = ((room - margin) / (room - lack).clamp_min(margin)).clamp(0.0, 1.0)
+            share = torch.where(lack < 0.0, torch.minimum(share, kept), share)
+        return torch.where(share.unsqueeze(-1) < 1.0, center + share.unsqueeze(-1) * (X - center), X)
 
     def given(self, fixed: Mapping[int, float]) -> "Polytope":
         """The constraints on the other columns, where some have a value."""

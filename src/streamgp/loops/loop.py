@@ -141,12 +141,12 @@ class AbstractLoop(ABC):
     def best(self, *, anywhere: bool = False) -> "Best | ParetoSet":
         """The best point that was evaluated, with what the model recommends, whatever the rule.
 
-        The best of the evaluated points has the best posterior mean. Where there is next to no noise, less than a
-        thousandth of the function's variance, it has the best outcome, as a model that is not perfect would know less
-        than the data. It keeps all constraints with a probability of 0.9, or as observed where a constraint has no
-        noise; if none does, the likeliest to do so is returned, and its `probability_feasible` says so. The point of
-        the best posterior mean anywhere is its `recommended`. Of several objectives, it is the set of evaluated points
-        that no other one beats in all of them. Fits the model if that is due, as `ask` would.
+        The best of the evaluated points has the best posterior mean. Where there is next to no noise, less than 0.7 %
+        of the function's variance (0.1 % if you gave the noise), it has the best outcome, as a model that is not
+        perfect would know less than the data. It keeps all constraints with a probability of 0.9, or as observed where
+        a constraint has no noise; if none does, the likeliest to do so is returned, and its `probability_feasible` says
+        so. The point of the best posterior mean anywhere is its `recommended`. Of several objectives, it is the set of
+        evaluated points that no other one beats in all of them. Fits the model if that is due, as `ask` would.
 
         Args:
             anywhere: Whether what is recommended is returned, be it evaluated or not.

@@ -12,13 +12,16 @@ from streamgp.likelihoods import AbstractLikelihood, Gaussian
 from streamgp.linalg import symmetric_eigen
 from streamgp.training import FitResult
 
-__all__ = ["Fitter", "fit_with_or_without_noise"]
+__all__ = ["NOISE_MODE", "Fitter", "fit_with_or_without_noise"]
 
 # The variance that stands for no noise, beside standardized outcomes: well above rounding.
 _FLOOR = 1e-6
 # The mode of the noise's prior, LogNormal(-4, 1). What is learned below it is held up by the prior alone: where the sum
 # of log likelihood and log prior is largest and the prior rises with the noise, the likelihood falls.
-_MODE = math.exp(-5.0)
+NOISE_MODE = math.exp(-5.0)
+# How much likelier outcomes must be without noise than with what was learned from the start, in logarithms: 20 to 1. Of
+# designs without structure and with noise of a tenth of the function's deviation or more, it was not exceeded once.
+_CLEARLY = 3.0
 # Variances among which noise is looked for, relative to the floor.
 _LADDER = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5)
 
@@ -39,7 +42,8 @@ def fit_with_or_without_noise(
 
     The prior of the noise keeps it away from zero, and so a model of outcomes without noise from what they tell of
     each other nearby. Mostly one fit is enough: without noise if there was none before and more is not likelier, with
-    noise if it is found to be above its prior's mode.
+    noise if it is found to be above its prior's mode. Without a fit to start from, a search may end where all that is
+    steep is noise, so that both are tried.
 
     Args:
         fit: To the rows.
@@ -54,10 +58,14 @@ def fit_with_or_without_noise(
         if free is not None and _is_likeliest_without_noise(free, inputs, targets):
             return free
     noisy = fit(likelihood=likelihood, before=before)
-    if _noise(noisy) >= _MODE:
+    if _noise(noisy) < NOISE_MODE:
+        free = _fit_without_noise(fit, noisy) if free is None else free
+        margin = 0.0
+    elif before is None:
+        free, margin = _fit_without_noise(fit, None), _CLEARLY
+    else:
         return noisy
-    free = _fit_without_noise(fit, noisy) if free is None else free
-    return noisy if free is None or free.info.bound < noisy.info.bound else free
+    return noisy if free is None or free.info.bound < noisy.info.bound + margin else free
 
 
 def _noise(result: FitResult) -> float:
@@ -65,7 +73,7 @@ def _noise(result: FitResult) -> float:
     return math.inf if noise is None else float(noise.max())
 
 
-def _fit_without_noise(fit: Fitter, before: FitResult) -> FitResult | None:
+def _fit_without_noise(fit: Fitter, before: FitResult | None) -> FitResult | None:
     """None where it has no value: where points repeat with different outcomes."""
     try:
         result = fit(likelihood=Gaussian(_FLOOR, is_learned=False), before=before)

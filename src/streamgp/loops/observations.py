@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -16,6 +17,9 @@ from streamgp.loops.outcomes import Outcome
 from streamgp.storage import register
 
 __all__ = ["Observations", "no_observations", "read_observations"]
+
+# Outcomes that differ by less than this share are the same.
+_ROUNDING = 1e-12
 
 
 @register
@@ -46,6 +50,16 @@ class Observations:
     def is_informative(self) -> Bool[Tensor, " n"]:
         """Which tell something: those that succeeded, out of at least one trial."""
         return self.is_success & (self.constants != 0).all(-1)
+
+    @property
+    def are_alike(self) -> bool:
+        """Whether there are several outcomes and all are the same, up to rounding; out of the same number of trials."""
+        if len(self.y) < 2:
+            return False
+        low, high = self.y.amin(0), self.y.amax(0)
+        is_same = high - low <= _ROUNDING * torch.maximum(low.abs(), high.abs())
+        counts = self.constants.nan_to_num()
+        return bool(is_same.all()) and bool((counts == counts[0]).all())
 
     @property
     def failures(self) -> Tensor:
@@ -107,6 +121,8 @@ def read_observations(
         noise_variance: Of Gaussian outcomes, likewise.
     """
     points = space.read(X)
+    if not any(outcome.is_real for outcome in outcomes):
+        y = _without_booleans(y)
     rows = _read_outcomes(_columns_of(y, names), labels, num_rows=len(points))
     given = {"total_count": total_count, "noise_variance": noise_variance}
     columns = [
@@ -129,6 +145,19 @@ def read_observations(
     for j, outcome in enumerate(outcomes):
         _check_support(outcome, labels[j], points[is_good], rows[is_good, j], constants[is_good, j])
     return Observations(points, rows, constants, points.new_empty(0, 2, *points.shape[1:]))
+
+
+def _without_booleans(y: Any) -> Any:
+    """Outcomes in which True and False, which say whether something passed, are ones and zeros."""
+    if isinstance(y, bool | np.bool_):
+        return float(y)
+    if isinstance(y, list | tuple):
+        return [_without_booleans(one) for one in y]
+    if isinstance(y, Mapping):
+        return {name: _without_booleans(one) for name, one in y.items()}
+    if hasattr(y, "select_dtypes"):  # a table of pandas
+        return y.astype(dict.fromkeys(y.select_dtypes("bool").columns, float))
+    return y.astype(float) if getattr(getattr(y, "dtype", None), "kind", None) == "b" else y
 
 
 def _columns_of(y: Any, names: Sequence[str]) -> Any:

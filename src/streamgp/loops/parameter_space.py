@@ -32,6 +32,8 @@ __all__ = ["ParameterSpace"]
 _MOST_MOVES = 8
 # Finite spaces of so many points are not searched, but listed.
 _MOST_LISTED = 512
+# Points of a polytope whose mean is well within it.
+_NUM_INNER = 16
 # Candidates near good points change each discrete parameter with this probability.
 _CHANGE = 0.2
 
@@ -86,6 +88,14 @@ class ParameterSpace(AbstractCubeSpace):
             for name, one in self.parameters.items()
         ]
         return torch.tensor([each for part in free for each in part])
+
+    @cached_property
+    def _inner(self) -> Float[Tensor, " d"]:
+        """A point whose free columns are well within the linear constraints."""
+        free = self._is_free.nonzero().squeeze(-1)
+        point = torch.zeros(self.num_dims, dtype=torch.float64)
+        point[free] = self._polytope_points(_NUM_INNER, free, seed=0).mean(0)
+        return point
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -271,7 +281,8 @@ class ParameterSpace(AbstractCubeSpace):
             moved, _ = climb(function, points, search, lower=lower, upper=upper, use_parallel_mode=False, **constraints)
         if not self._polytope:
             return moved
-        return torch.where(self._polytope.is_kept(moved).unsqueeze(-1), moved, points)
+        moved = torch.where(self._polytope.is_kept(moved).unsqueeze(-1), moved, points)
+        return self._polytope.pulled(moved, torch.where(self._is_free, self._inner, moved))
 
     def neighbors(self, point: Float[Tensor, " d"]) -> Float[Tensor, "k d"]:
         """Points that differ in the value of one discrete parameter."""

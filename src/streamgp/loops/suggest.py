@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from streamgp.acquisition import Context
+from streamgp.acquisition import AbstractSpace, Context
 from streamgp.acquisition.abstract_rule import Design
 from streamgp.acquisition.feasible_objective import FeasibleObjective, Limits
 from streamgp.acquisition.pool import Pool
@@ -54,6 +54,8 @@ def suggest(state: LoopState, settings: LoopSettings, q: int) -> tuple[LoopState
         design = Design(space, num_initial(state, settings), num_designed, first, told.points, values)
         memory, points = rule.design(state.memory, q, design)
         state, num_designed = replace(state, memory=memory), num_designed + len(points)
+    elif (unseen := _more_design(state, settings, space, q)) is not None:
+        points, num_designed = unseen, num_designed + q
     else:
         if isinstance(space, PoolSpace):
             space.check_left(q)
@@ -68,6 +70,23 @@ def suggest(state: LoopState, settings: LoopSettings, q: int) -> tuple[LoopState
         points = space.separate(points, taken, is_noisy=is_noisy, seed=derived_seed(seed, 1))
     state = replace(state, num_designed=num_designed, num_asks=state.num_asks + 1)
     return add_pending(state, points), points
+
+
+def _more_design(state: LoopState, settings: LoopSettings, space: AbstractSpace, q: int) -> Tensor | None:
+    """More points of the initial design, where all outcomes are alike; None where a rule is to choose.
+
+    Of outcomes that are alike a model learns that nothing matters, and would go from corner to corner, where it is
+    least sure. A finite space from which the design would repeat a point is left to the rule.
+    """
+    data = current(state, settings)
+    known = data.rows(data.is_informative)
+    rule_remembers = settings.rule.start() is not None
+    if rule_remembers or settings.is_preference or isinstance(space, PoolSpace) or not known.are_alike:
+        return None
+    points = space.design(q, num_initial=settings.num_initial, num_before=state.num_designed, seed=settings.seed)
+    taken = torch.cat([data.points, state.pending])
+    is_repeated = bool((points.unsqueeze(1) == taken).all(-1).any())
+    return None if is_repeated else points
 
 
 def make_context(state: LoopState, settings: LoopSettings) -> Context:

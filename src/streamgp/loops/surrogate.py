@@ -22,7 +22,7 @@ from streamgp.seeds import seeded
 from streamgp.storage import register
 from streamgp.training import FitResult, fit
 
-__all__ = ["NO_NOISE", "AbstractSurrogate", "SparseSurrogate", "absorb_observations", "fit_sparse", "is_refit_due"]
+__all__ = ["AbstractSurrogate", "SparseSurrogate", "absorb_observations", "fit_sparse", "is_refit_due"]
 
 # A warm refit takes 0.03 to 0.2 s up to here, which is little beside the search for a suggestion; beyond, one is made
 # for every twentieth part of new data.
@@ -30,7 +30,7 @@ _MOST_REFITTED_ALWAYS = 500
 _GROWTH = 0.05
 # Noise below this share of the function's variance is taken for none: to trust the best outcome then costs less than to
 # trust the model, which takes what it cannot explain for noise.
-NO_NOISE = 1e-3
+_NO_NOISE = 1e-3
 # Salt of the seeds of fits.
 _FIT = 2
 
@@ -47,8 +47,12 @@ class AbstractSurrogate(ABC):
         """The model for rules, in its own inputs and units."""
 
     @abstractmethod
+    def noise_share(self, output: int) -> float:
+        """The noise variance relative to the function's; infinite for outcomes that are not real numbers."""
+
     def is_noise_free(self, output: int) -> bool:
-        """Whether outcomes are real numbers whose noise is next to nothing, so that they can be taken at their word."""
+        """Whether noise is next to nothing, less than a thousandth, so that outcomes can be taken at their word."""
+        return self.noise_share(output) < _NO_NOISE
 
 
 @register
@@ -78,14 +82,14 @@ class SparseSurrogate(AbstractSurrogate):
         """Whether there is a GP of success, the last one."""
         return len(self.results) > len(self.units)
 
-    def is_noise_free(self, output: int) -> bool:
-        """Whether the noise variance is below a thousandth of the function's."""
+    def noise_share(self, output: int) -> float:
+        """The noise variance relative to the function's prior variance."""
         result = self.results[output]
         noise = result.likelihood.gaussian_noise_variance
         if noise is None:
-            return False
+            return math.inf
         variance = result.gp.process.prior.variance(result.gp.inducing_points).mean()
-        return bool(noise.max() < NO_NOISE * variance)
+        return float(noise.max() / variance)
 
     def model(self) -> OnlineGP:
         """The model for rules."""
