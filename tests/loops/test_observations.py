@@ -7,6 +7,7 @@ from torch.testing import assert_close
 import streamgp as sg
 from streamgp.errors import OptionError
 from streamgp.likelihoods import Gaussian
+from streamgp.loops.observations import Observations
 
 POINTS = [{"x": 0.1}, {"x": 0.7}]
 Y = torch.tensor([[1.0, 2.0], [3.0, torch.nan]], dtype=torch.float64)
@@ -108,3 +109,16 @@ def test_names_that_are_wrong_are_named(optimizer, y, noise, message):
     with pytest.raises(OptionError, match=message):
         optimizer.tell(POINTS, y, noise_variance=noise)
     assert not len(optimizer.y)
+
+
+@pytest.mark.parametrize(
+    ("y", "expected"), [([1.0, 2.0, 3.0], None), ([1.0, 2.0, 1.0], True), ([1.0, 2.0, 1.0 + 1e-6], False)]
+)
+def test_outcomes_that_repeat_have_no_noise(y, expected):
+    last = 0.3 if expected is None else 0.1
+    points = torch.tensor([[0.1], [0.2], [last]], dtype=torch.float64)
+    constants = torch.full((3, 1), torch.nan, dtype=torch.float64)
+    known = Observations(
+        points, torch.tensor(y, dtype=torch.float64).unsqueeze(-1), constants, points.new_empty(0, 2, 1)
+    )
+    assert known.repeats is expected

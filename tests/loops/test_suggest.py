@@ -153,3 +153,47 @@ def test_random_points_are_those_of_the_design():
     optimizer.tell(X, wave(X))
     assert torch.equal(torch.cat([X, optimizer.ask(3)]), sg.Optimizer(BOX).ask(6))
     assert optimizer._state.surrogate is None
+
+
+def _ripples(X):
+    """Steep everywhere: to a smooth model it looks like noise."""
+    return torch.cos(40.0 * X).sum(-1) - X.square().sum(-1)
+
+
+def _rippled(*, noise=0.0, seed=0):
+    optimizer = sg.Optimizer([(-1.0, 1.0)] * 2, search=SMALL, num_initial=10, seed=seed)
+    draw, asked = torch.Generator().manual_seed(seed), []
+    for _ in range(14):
+        X = optimizer.ask()
+        asked.append(X)
+        optimizer.tell(X, _ripples(X) + noise * torch.randn(1, generator=draw, dtype=torch.float64))
+    return optimizer, torch.cat(asked)
+
+
+def test_the_best_point_is_asked_for_again_once_where_the_model_sees_noise():
+    optimizer, X = _rippled()
+    same = (X.unsqueeze(1) == X).all(-1).sum(-1)
+    assert int(same.max()) == 2
+    assert int((same == 2).sum()) == 2
+    again = int((same == 2).nonzero()[-1])
+    assert float(_ripples(X[again])) == float(_ripples(X[:again]).max())
+    # It had the same outcome, so there is no noise, and the best outcome is the best point.
+    best = optimizer.best()
+    assert float(_ripples(torch.as_tensor(best.X))) == float(_ripples(X).max())
+
+
+def test_noise_that_a_repeated_point_shows_is_noise():
+    optimizer, X = _rippled(noise=0.5)
+    assert int((X.unsqueeze(1) == X).all(-1).sum(-1).max()) >= 2
+    assert not optimizer._refitted().surrogate.is_noise_free(0)
+
+
+def test_no_point_is_repeated_where_the_model_needs_no_noise():
+    optimizer = sg.Optimizer(BOX, search=SMALL, num_initial=8)
+    asked = []
+    for _ in range(11):
+        X = optimizer.ask()
+        asked.append(X)
+        optimizer.tell(X, wave(X))
+    X = torch.cat(asked)
+    assert int((X.unsqueeze(1) == X).all(-1).sum(-1).max()) == 1

@@ -111,7 +111,7 @@ def _best_known(state: LoopState, settings: LoopSettings, context: Context) -> t
     score, chance = _judge(context, settings, evaluated)
     assert state.surrogate is not None
     if not settings.is_preference:
-        if _is_best_by_outcome(state.surrogate, settings):
+        if _is_best_by_outcome(state.surrogate, settings, known):
             y = _mean_of_repeats(known)
             score = y if settings.objectives[0].maximize else -y
         first = len(settings.objectives)
@@ -123,14 +123,14 @@ def _best_known(state: LoopState, settings: LoopSettings, context: Context) -> t
     return _describe(state, settings, point, known, float(chance[index].prod())), point, known
 
 
-def _is_best_by_outcome(surrogate: AbstractSurrogate, settings: LoopSettings) -> bool:
+def _is_best_by_outcome(surrogate: AbstractSurrogate, settings: LoopSettings, known: Observations) -> bool:
     """Whether the best outcome is recommended, and not the best mean: without noise, or where little is all that it is.
 
     Less noise than its prior's mode is held up by the prior alone. To trust outcomes where there is that little costs
     next to nothing, and to trust the mean where there is none can cost a lot.
     """
     if settings.outcomes[0].has_unknown_noise:
-        return surrogate.noise_share(0) < NOISE_MODE
+        return surrogate.noise_share(0) < NOISE_MODE or bool(known.repeats)
     return surrogate.is_noise_free(0)
 
 

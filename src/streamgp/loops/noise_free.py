@@ -37,6 +37,7 @@ def fit_with_or_without_noise(
     *,
     likelihood: AbstractLikelihood | None,
     before: FitResult | None,
+    is_repeatable: bool = False,
 ) -> FitResult:
     """Fit with noise that is learned, and without noise where that may be better; the likelier of both.
 
@@ -51,8 +52,12 @@ def fit_with_or_without_noise(
         targets: In its units, standardized.
         likelihood: With noise that is learned.
         before: The last fit.
+        is_repeatable: Whether outcomes are known to be the same when they are repeated: there is no noise then.
     """
     free = None
+    if is_repeatable:
+        free = _fit_without_noise(fit, before)
+        return fit(likelihood=likelihood, before=before) if free is None else free
     if before is not None and _noise(before) <= _FLOOR:
         free = _fit_without_noise(fit, before)
         if free is not None and _is_likeliest_without_noise(free, inputs, targets):

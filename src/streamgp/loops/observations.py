@@ -62,6 +62,20 @@ class Observations:
         return bool(is_same.all()) and bool((counts == counts[0]).all())
 
     @property
+    def repeats(self) -> bool | None:
+        """Whether points that were evaluated again had the same outcomes, up to rounding; None if there are none."""
+        known = self.rows(self.is_informative)
+        unique, index, counts = torch.unique(known.points, dim=0, return_inverse=True, return_counts=True)
+        if len(unique) == len(index):
+            return None
+        shape = (len(unique), known.y.shape[-1])
+        to = index.unsqueeze(-1).expand_as(known.y)
+        low = known.y.new_full(shape, torch.inf).scatter_reduce(0, to, known.y, "amin")
+        high = known.y.new_full(shape, -torch.inf).scatter_reduce(0, to, known.y, "amax")
+        is_same = high - low <= _ROUNDING * torch.maximum(low.abs(), high.abs())
+        return bool(is_same[counts > 1].all())
+
+    @property
     def failures(self) -> Tensor:
         """Points whose evaluation failed."""
         return self.points[~self.is_success]

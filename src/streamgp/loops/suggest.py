@@ -12,6 +12,7 @@ from streamgp.acquisition.abstract_rule import Design
 from streamgp.acquisition.feasible_objective import FeasibleObjective, Limits
 from streamgp.acquisition.pool import Pool
 from streamgp.conditioning import SparseGP
+from streamgp.loops.noise_free import NOISE_MODE
 from streamgp.loops.observations import Observations
 from streamgp.loops.pool_space import PoolSpace
 from streamgp.loops.settings import LoopSettings
@@ -68,6 +69,8 @@ def suggest(state: LoopState, settings: LoopSettings, q: int) -> tuple[LoopState
         is_noisy = surrogate is not None and not all(surrogate.is_noise_free(j) for j in outputs)
         taken = told.failures if is_noisy else torch.cat([state.pending, told.failures])
         points = space.separate(points, taken, is_noisy=is_noisy, seed=derived_seed(seed, 1))
+    if (doubted := _doubted(state, settings)) is not None:
+        points = torch.cat([doubted, points[1:]])
     state = replace(state, num_designed=num_designed, num_asks=state.num_asks + 1)
     return add_pending(state, points), points
 
@@ -87,6 +90,26 @@ def _more_design(state: LoopState, settings: LoopSettings, space: AbstractSpace,
     taken = torch.cat([data.points, state.pending])
     is_repeated = bool((points.unsqueeze(1) == taken).all(-1).any())
     return None if is_repeated else points
+
+
+def _doubted(state: LoopState, settings: LoopSettings) -> Tensor | None:
+    """The point of the best outcome, once, where the model takes a part of the outcomes for noise; None otherwise.
+
+    A function that is rugged looks like noise to a model, which then searches and recommends where it is not. To
+    evaluate one point again tells which it is: outcomes that are repeated to the last digit have no noise.
+    """
+    if is_initial(state, settings) or settings.is_preference or settings.rule.start() is not None:
+        return None
+    surrogate, data = state.surrogate, current(state, settings)
+    known = data.rows(data.is_informative)
+    is_real = settings.outcomes[0].has_unknown_noise and len(settings.objectives) == 1
+    if surrogate is None or not is_real or isinstance(settings.space, PoolSpace) or known.are_alike:
+        return None
+    is_asked = bool((state.pending.unsqueeze(1) == known.points).all(-1).any())
+    if is_asked or known.repeats is not None or surrogate.noise_share(0) < NOISE_MODE:
+        return None
+    best = known.y[:, 0].argmax() if settings.objectives[0].maximize else known.y[:, 0].argmin()
+    return known.points[best : best + 1]
 
 
 def make_context(state: LoopState, settings: LoopSettings) -> Context:

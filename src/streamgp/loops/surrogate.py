@@ -131,7 +131,11 @@ def fit_sparse(data: Observations, settings: LoopSettings, start: SparseSurrogat
         likelihood = _starting_likelihood(data, settings, units, j, before=before)
         fit_to: Fitter = partial(_fit_output, inputs, targets, settings, output=j)
         if _may_lack_noise(settings, j) and len(inputs) <= settings.surrogate.num_inducing:
-            results.append(fit_with_or_without_noise(fit_to, inputs, targets, likelihood=likelihood, before=before))
+            results.append(
+                fit_with_or_without_noise(
+                    fit_to, inputs, targets, likelihood=likelihood, before=before, is_repeatable=bool(data.repeats)
+                )
+            )
         else:
             results.append(fit_to(likelihood=likelihood, before=before))
     num_cold = size if start is None or is_cold else start.num_cold
