@@ -163,7 +163,7 @@ def _ripples(X):
 def _rippled(*, noise=0.0, seed=0):
     optimizer = sg.Optimizer([(-1.0, 1.0)] * 2, search=SMALL, num_initial=10, seed=seed)
     draw, asked = torch.Generator().manual_seed(seed), []
-    for _ in range(14):
+    for _ in range(18):
         X = optimizer.ask()
         asked.append(X)
         optimizer.tell(X, _ripples(X) + noise * torch.randn(1, generator=draw, dtype=torch.float64))
@@ -189,9 +189,9 @@ def test_noise_that_a_repeated_point_shows_is_noise():
 
 
 def test_no_point_is_repeated_where_the_model_needs_no_noise():
-    optimizer = sg.Optimizer(BOX, search=SMALL, num_initial=8)
+    optimizer = sg.Optimizer(BOX, search=SMALL, num_initial=14)
     asked = []
-    for _ in range(11):
+    for _ in range(18):
         X = optimizer.ask()
         asked.append(X)
         optimizer.tell(X, wave(X))

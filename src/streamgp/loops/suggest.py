@@ -27,6 +27,8 @@ __all__ = ["make_context", "suggest"]
 _SUCCESS_SHARE = 0.8
 # Salt of the seeds of later designs.
 _DESIGN = 1
+# With fewer outcomes a model sees what its prior expects.
+_LEAST_KNOWN = 15
 
 
 def suggest(state: LoopState, settings: LoopSettings, q: int) -> tuple[LoopState, Tensor]:
@@ -103,7 +105,7 @@ def _doubted(state: LoopState, settings: LoopSettings) -> Tensor | None:
     surrogate, data = state.surrogate, current(state, settings)
     known = data.rows(data.is_informative)
     is_real = settings.outcomes[0].has_unknown_noise and len(settings.objectives) == 1
-    if surrogate is None or not is_real or isinstance(settings.space, PoolSpace) or known.are_alike:
+    if surrogate is None or not is_real or isinstance(settings.space, PoolSpace) or len(known.y) < _LEAST_KNOWN:
         return None
     is_asked = bool((state.pending.unsqueeze(1) == known.points).all(-1).any())
     if is_asked or known.repeats is not None or surrogate.noise_share(0) < NOISE_MODE:
