@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 from gpytorch.kernels import MaternKernel, ScaleKernel
@@ -9,6 +10,7 @@ from streamgp.streaming import observing
 from streamgp.streaming.bank import Bank
 from streamgp.streaming.experts import Expert, Experts
 from streamgp.streaming.observing import observe
+from streamgp.streaming.outliers import Plausibility
 from streamgp.streaming.rows import Rows
 from streamgp.testing.tolerances import approximation, rounding, tolerance
 
@@ -117,3 +119,19 @@ def test_rows_with_outliers_are_learned_in_a_few_steps_as_by_the_search_for_site
     accepted = 0.05 * float(searched.variance.sqrt().min())
     assert bool(((quick.mean - searched.mean).abs() < accepted).all())
     assert_close(quick.variance, searched.variance, **approximation(0.05, "iteration"))
+
+
+def test_means_move_by_the_part_of_the_way_that_a_row_is_plausible(rng):
+    kernel = ScaleKernel(MaternKernel(2.5)).double().requires_grad_(False)
+    Z = torch.randn(5, 2, generator=rng, dtype=torch.float64)
+    experts = Experts((Expert(), Expert(is_trusting=True)))
+    bank = Bank.from_prior(experts, kernel, Z, constant=torch.zeros(1, dtype=torch.float64), level_noise=0.1)
+    rows = Rows(Z[:1] + 0.1, torch.tensor([[3.0]], dtype=torch.float64))
+    seen = bank.see(rows.inputs)
+    plausible = Plausibility(np.full((2, 1, 1), 0.25), np.full(1, 0.25))
+    noise, rule = Gaussian(torch.tensor(0.1, dtype=torch.float64)), SiteRule()
+    whole, part = observe(bank, seen, rows, noise, rule), observe(bank, seen, rows, noise, rule, plausible)
+    assert_close(part.mean[0], 0.25 * whole.mean[0], **rounding(torch.float64))
+    gained, all_gained = (each.covariance[0] - bank.covariance[0] for each in (part, whole))
+    assert_close(gained, 0.25 * all_gained, **tolerance(torch.float64))
+    assert_close(part.mean[1], whole.mean[1], **rounding(torch.float64))

@@ -1,9 +1,11 @@
 from functools import partial
 
 import torch
+from torch.testing import assert_close
 
-from streamgp.streaming.hyperparameters import default_kernel, learn_hyperparameters
-from streamgp.streaming.robust import learn_robustly
+from streamgp.streaming.hyperparameters import LearnedKernel, default_kernel, learn_hyperparameters
+from streamgp.streaming.robust import _residuals, learn_robustly
+from streamgp.testing.tolerances import approximation
 
 NOISE = 0.1
 
@@ -62,3 +64,16 @@ def test_a_row_is_far_for_all_outputs_if_it_is_for_one():
     Y = torch.cat([Y, -Y])
     Y[1, 7] += 20.0
     assert learn_robustly(X, Y, _search(X)).share == 1 / 150
+
+
+def test_residuals_are_those_of_exact_gps_without_the_row_and_without_far_ones():
+    X, Y, _ = _rows(12)
+    kernel = default_kernel(2).requires_grad_(False)
+    is_far = torch.arange(12) % 5 == 0
+    found = _residuals(X, Y, LearnedKernel(kernel, 0.3, X), is_far)
+    K = kernel(X).to_dense()
+    for index in range(12):
+        used = ~is_far & (torch.arange(12) != index)
+        A = K[used][:, used] + 0.3 * torch.eye(int(used.sum()), dtype=torch.float64)
+        left = Y[0, index] - K[index, used] @ torch.linalg.solve(A, Y[0, used])
+        assert_close(found[0, index], left, **approximation(1e-6, "jitter"))

@@ -87,7 +87,12 @@ class StreamModel:
                 all of `X` are near them.
         """
         seen = self.bank.see(self.units.inputs(self.reach.limit(X)))
-        prediction = self.prediction(seen, total_count)
+        return self._nearby(self.prediction(seen, total_count), X, latest)
+
+    def _nearby(
+        self, prediction: StreamPrediction, X: Float[Tensor, "n d"], latest: Float[Tensor, "r d"] | None
+    ) -> StreamPrediction:
+        """A prediction that knows which of its inputs are near the latest rows."""
         is_near = None if latest is None else self._is_near(X, latest)
         return prediction if is_near is None else replace(prediction, is_near=is_near)
 
@@ -195,7 +200,7 @@ class StreamModel:
         """
         scaled = self.units.inputs(self.reach.limit(X))
         seen = self.bank.see(scaled)
-        prediction = self.predict(X, latest=latest)
+        prediction = self._nearby(self.prediction(seen, None), X, latest)
         weights = torch.from_numpy(prediction.weights).mean((1, 2))
         experts = torch.multinomial(weights, num_samples, replacement=True, generator=generator)
         used, index = torch.unique(experts, return_inverse=True)
