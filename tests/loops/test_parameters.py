@@ -136,3 +136,38 @@ def test_values_are_different():
     with pytest.raises(ValueRangeError, match="Categorical needs different values, but 'a' comes more than once"):
         Categorical(["a", "b", "a"])
     assert Categorical([1, True]).num_values == 2
+
+
+@pytest.mark.parametrize(
+    "parameter",
+    [Real(0.0, 1.0), Real(1e-4, 1.0, log=True), Real(-40.0, 180.0), Real(1e-9, 1e9, log=True), Real(0.0, 1e-5)],
+    ids=str,
+)
+def test_what_people_set_comes_back_as_they_wrote_it(parameter):
+    inside = [v for v in (0.1, 0.3, 0.7, 1e-3, 2e-6, 37.2, 1.1e-7, 123_456.7) if parameter.low <= v <= parameter.high]
+    assert inside
+    for value in inside:
+        assert parameter.decode(columns_of(parameter, value)) == value
+    # A value that was shown has one place, however often it is told.
+    for u in torch.linspace(0, 1, 101, dtype=torch.float64):
+        shown = parameter.decode(u.reshape(1))
+        assert parameter.decode(columns_of(parameter, shown)) == shown
+
+
+def test_a_narrow_range_far_from_zero_keeps_its_digits():
+    parameter = Real(1e6, 1e6 + 1e-3)
+    values = [parameter.decode(torch.tensor([u], dtype=torch.float64)) for u in (0.25, 0.25 + 1e-5)]
+    assert values[0] < values[1]
+
+
+@pytest.mark.parametrize("value", [2.5, 1.4, 3.01])
+def test_a_part_of_a_whole_number_is_refused(value):
+    with pytest.raises(ValueRangeError, match=r"'stirrers' must be a whole number, but is .* Real with a step of 1"):
+        Integer(1, 4).encode(value, "stirrers")
+    assert Integer(1, 4).encode(2.0, "stirrers") == Integer(1, 4).encode(2, "stirrers")
+    Real(1, 4, step=1).encode(value, "stirrers")  # as the sentence says
+
+
+def test_a_range_too_wide_for_a_double_is_refused():
+    with pytest.raises(ValueRangeError, match="finite width"):
+        Real(-1e308, 1e308)

@@ -18,6 +18,8 @@ __all__ = ["Categorical", "Integer", "Ordinal", "Real"]
 
 # How far outside its range a value may be, relative to its width, and still be taken for one of its ends: rounding.
 _ROUNDING = 1e-6
+# Digits of a value, beside those of its range: two less than a double has, which rounding may change.
+_DIGITS = 13
 
 
 @register
@@ -30,7 +32,8 @@ class Real(AbstractParameter):
         low: Least value.
         high: Greatest value.
         log: Whether its logarithm is what matters: from 1e-4 to 1, say.
-        step: Distance of the values that can be set, counted from the least; None for any.
+        step: Distance of the values that can be set, counted from the least; None for any. What is told between them is
+            taken for the nearest.
     """
 
     low: float
@@ -64,7 +67,7 @@ class Real(AbstractParameter):
             return self._grid.decode(columns)
         low, high = (_logarithm(x, self.log) for x in (self.low, self.high))
         v = low + float(columns) * (high - low)
-        return min(max(math.exp(v) if self.log else v, self.low), self.high)
+        return min(max(_rounded(math.exp(v) if self.log else v, self), self.low), self.high)
 
     def snap(self, columns: Float[Tensor, "*b c"]) -> Float[Tensor, "*b c"]:
         return columns if self.step is None else self._grid.snap(columns)
@@ -108,7 +111,13 @@ class Integer(AbstractGridParameter):
         return NumberGrid(float(self.low), float(self.high), float(self.step), self.log)
 
     def encode(self, value: Any, name: str) -> list[float]:
-        return self._grid.encode(_read_number(value, self.low, self.high, name))
+        number = _read_number(value, self.low, self.high, name)
+        if abs(number - round(number)) > _ROUNDING:
+            raise ValueRangeError(
+                f"The parameter {name!r} must be a whole number, but is {number:g}. Make it a Real with a step of 1, for "
+                "which such values are taken for the nearest, or round it."
+            )
+        return self._grid.encode(number)
 
     def decode(self, columns: Float[Tensor, " c"]) -> int:
         return round(self._grid.decode(columns))
@@ -202,6 +211,8 @@ def _check_range(low: Any, high: Any, *, is_log: bool, step: Any) -> None:
             f"The least value of a parameter must be below the greatest, but it goes from {low:g} to {high:g}. Leave a "
             "parameter out that has one value, or use ask(fixed=...)."
         )
+    if not math.isfinite(high - low):
+        raise ValueRangeError(f"A range must have a finite width, but goes from {low:g} to {high:g}. Narrow it.")
     if is_log and low <= 0:
         raise ValueRangeError(f"A parameter on a logarithmic scale must be positive, but goes from {low:g}.")
     if step is not None and not 0 < step <= high - low:
@@ -243,6 +254,14 @@ def _index_of(value: Any, values: tuple[Any, ...], name: str) -> int:
         if True in found:
             return found.index(True)
     raise ValueRangeError(f"The parameter {name!r} must be one of {list(values)}, but is {value!r}.")
+
+
+def _rounded(value: float, parameter: Real) -> float:
+    """Without the last digits, so that 0.1 is 0.1 after its way to the unit interval and back."""
+    decimals = _DIGITS - math.floor(math.log10(parameter.high - parameter.low))
+    if parameter.log:  # as many digits where values are small
+        decimals = max(decimals, _DIGITS - math.floor(math.log10(value)))
+    return round(value, decimals)
 
 
 def _logarithm(value: float, is_log: bool) -> float:
