@@ -4,6 +4,7 @@ from streamgp.likelihoods import Gaussian, Poisson
 from streamgp.streaming import StreamLearner, StreamSettings
 from streamgp.streaming.fitting import fit_latest
 from streamgp.streaming.rows import Rows
+from streamgp.streaming.settings import Room
 
 
 def _rows(rng, num_rows=60):
@@ -15,31 +16,32 @@ def _rows(rng, num_rows=60):
 def test_only_the_latest_rows_count(rng):
     rows = _rows(rng)
     rows.targets[:, :30] += 100.0
-    found = fit_latest(rows, StreamSettings(num_inducing=8), None, 30, None, is_searching=True)
+    found = fit_latest(rows, StreamSettings(num_inducing=8), None, 30, None, Room(8, 8), is_searching=True)
     assert abs(float(found.constant)) < 1.0
     assert found.noise_variance < 0.1
 
 
 def test_without_a_search_hyperparameters_are_those_of_before(rng):
     rows, settings = _rows(rng), StreamSettings(num_inducing=8)
-    before = fit_latest(rows, settings, None, 60, None, is_searching=True)
-    again = fit_latest(rows, settings, before.hyperparameters, 60, None, is_searching=False)
+    before = fit_latest(rows, settings, None, 60, None, Room(8, 8), is_searching=True)
+    again = fit_latest(rows, settings, before.hyperparameters, 60, None, Room(8, 8), is_searching=False)
     assert again.hyperparameters.kernel is before.hyperparameters.kernel
     assert again.outliers is None
 
 
 def test_a_likelihood_of_the_user_is_left_alone(rng):
     settings = StreamSettings(Gaussian(0.3, is_learned=False), num_inducing=8)
-    found = fit_latest(_rows(rng), settings, None, 60, None, is_searching=True)
+    found = fit_latest(_rows(rng), settings, None, 60, None, Room(8, 8), is_searching=True)
     assert found.noise_variance == 0.3
     assert found.outliers is None
 
 
 def test_the_noise_of_counts_is_the_inverse_of_their_rate_up_to_one(rng):
     X = torch.randn(40, 1, generator=rng, dtype=torch.float64)
+    settings = StreamSettings(Poisson())
     for rate, least, most in ((100.0, 0.0, 0.1), (0.05, 1.0, 1.0)):
         rows = Rows(X, torch.poisson(torch.full((1, 40), rate, dtype=torch.float64), generator=rng))
-        found = fit_latest(rows, StreamSettings(Poisson(), num_inducing=5), None, 40, None, is_searching=True)
+        found = fit_latest(rows, settings, None, 40, None, Room(5, 5), is_searching=True)
         assert least <= found.level_noise(rows) <= most
 
 

@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 from gpytorch.kernels import RBFKernel, ScaleKernel
@@ -125,15 +127,33 @@ def test_learning_rows_singly_is_as_good_as_in_blocks(rng):
         assert float((learner.predict(W).mean - torch.sin(W.squeeze(-1))).square().mean().sqrt()) < 0.07
 
 
+@pytest.mark.parametrize(("lengthscale", "grows"), [(0.02, True), (2.0, False)])
+def test_automatic_size_grows_with_the_rows_of_a_stream_that_needs_it(rng, lengthscale, grows):
+    X, y = _wave(rng, 2600)
+    kernel = _frozen_kernel()
+    kernel.base_kernel.lengthscale = lengthscale
+    settings = StreamSettings(kernel=kernel, max_inducing=125, warmup=200, refit="never", half_life=None)
+    learner, _ = _stream(StreamLearner(settings), X[:1900], y[:1900], 100)
+    assert learner.model.bank.num_inducing <= 100
+    learner, _ = _stream(learner, X[1900:], y[1900:], 100)
+    assert (100 < learner.model.bank.num_inducing <= 125) if grows else learner.model.bank.num_inducing <= 100
+
+
 @pytest.mark.slow
-def test_automatic_size_grows_where_the_stream_goes_and_stops_at_the_bound(rng):
-    X, y = _wave(rng, 200)
-    X, order = X.sort(0)
-    settings = StreamSettings(num_inducing="auto", max_inducing=40, warmup=50, refit="never", half_life=None)
-    learner, _ = _stream(StreamLearner(settings), X[:50], y[order.squeeze(-1)][:50], 10)
-    first = learner.model.bank.num_inducing
-    learner, _ = _stream(learner, X[50:], y[order.squeeze(-1)][50:], 10)
-    assert first < learner.model.bank.num_inducing <= 40
+@pytest.mark.parametrize("seed", [1, 2])
+def test_refits_that_suit_the_latest_rows_keep_what_was_learned_elsewhere(seed):
+    draw = torch.Generator().manual_seed(seed)
+    n, num_late = 1000, 200
+    x = torch.linspace(0.0, 10.0, n, dtype=torch.float64)
+    day, effect = (torch.rand(2, n // 5, generator=draw, dtype=torch.float64)).repeat_interleave(5, -1)
+    y = 3.0 * torch.sin(x) + 0.1 * torch.randn(n, generator=draw, dtype=torch.float64)
+    y[-num_late:] += 6.0 * (effect[-num_late:] - 0.5)  # of a day, whatever comes before and after it
+    X = torch.stack([x, day], -1)
+    settings = StreamSettings(num_inducing=40, warmup=100, buffer_size=300, refit=100)
+    learner, _ = _stream(StreamLearner(settings), X, y, 20)
+    assert any(report.is_kept for report in learner.refits[-2:])
+    error = learner.predict(X[:600]).mean - 3.0 * torch.sin(x[:600])
+    assert float(error.square().mean().sqrt()) < 0.5
 
 
 @pytest.mark.slow

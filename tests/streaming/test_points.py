@@ -10,6 +10,7 @@ from streamgp.streaming.bank import Bank
 from streamgp.streaming.carrying import carry
 from streamgp.streaming.experts import Expert, Experts
 from streamgp.streaming.points import Usage, follow
+from streamgp.streaming.settings import Room
 from streamgp.testing.tolerances import approximation, rounding
 
 NOISE = torch.full((1, 1, 1), 0.01, dtype=torch.float64)
@@ -53,7 +54,7 @@ def test_an_exchange_equals_carrying_the_belief_to_the_new_points(rng):
 def test_an_input_that_the_points_explain_does_not_become_one(rng):
     bank, X = _bank(rng, m=20)
     inside = X[:1]
-    after, _, _, num_moves = follow(bank, Usage.none(20), inside, bank.see(inside), most=20)
+    after, _, _, num_moves = follow(bank, Usage.none(20), inside, bank.see(inside), Room(20, 20))
     assert num_moves == 0
     assert torch.equal(after.inducing_points, bank.inducing_points)
 
@@ -62,11 +63,11 @@ def test_of_points_that_are_not_used_the_most_redundant_goes_and_a_quarter_stays
     bank, _ = _bank(rng)
     usage = Usage(torch.tensor([50.0, 9.0, 8.0, 7.0, 50.0, 50.0, 50.0, 50.0], dtype=torch.float64), 50)
     x = torch.tensor([[4.5]], dtype=torch.float64)
-    after, later, _, num_moves = follow(bank, usage, x, bank.see(x), most=8)
+    after, later, _, num_moves = follow(bank, usage, x, bank.see(x), Room(8, 8))
     assert num_moves == 1
     gone = 1 + int(bank.features.leave_one_out[1:4].argmin())
     assert bank.inducing_points[gone] not in after.inducing_points
-    assert follow(after, later, x + 1.0, after.see(x + 1.0), most=8)[3] == 0
+    assert follow(after, later, x + 1.0, after.see(x + 1.0), Room(8, 8))[3] == 0
     assert after.inducing_points[-1] == 4.5
     assert later.last_rows[-1] == later.num_rows == 51
 
@@ -111,7 +112,7 @@ def test_a_point_moves_for_a_row_that_is_farther_away_than_others_only(rng, typi
     seen = bank.see(x)
     assert 0.4 < float(seen.slack / bank.process.prior.variance(x)) < 0.8
     usage = Usage(torch.zeros(8, dtype=torch.float64), 50, typical, 1000)
-    _, later, _, num_moves = follow(bank, usage, x, seen, most=8)
+    _, later, _, num_moves = follow(bank, usage, x, seen, Room(8, 8))
     assert num_moves == expected
     assert min(typical, 0.5) < later.typical_slack < max(typical, 0.5)
 

@@ -61,3 +61,14 @@ def test_bad_options_are_refused_with_a_sentence(options, error, message):
 
 def test_a_kernel_is_one_of_gpytorch():
     assert StreamSettings(kernel=RBFKernel()).kernel is not None
+
+
+def test_room_for_inducing_points_grows_with_the_rows():
+    assert [tuple(StreamSettings().room(n)) for n in (10, 2000, 3000, 10**9)] == [
+        (100, 100),
+        (100, 100),
+        (100, 150),
+        (100, 256),
+    ]
+    assert StreamSettings(max_inducing=40).room(10**9) == (40, 40)
+    assert StreamSettings(num_inducing=7).room(10**9) == (7, 7)

@@ -18,7 +18,7 @@ from streamgp.streaming.hyperparameters import LearnedKernel, default_kernel, le
 from streamgp.streaming.placement import place_points
 from streamgp.streaming.robust import learn_robustly
 from streamgp.streaming.rows import Rows, likelihood_of
-from streamgp.streaming.settings import FEW_ROWS, StreamSettings
+from streamgp.streaming.settings import FEW_ROWS, Room, StreamSettings
 from streamgp.training import fit
 
 __all__ = ["LEAST_WINDOW", "StreamFit", "fit_latest"]
@@ -78,8 +78,10 @@ def fit_latest(
     before: LearnedKernel | None,
     window: int,
     anchor: Bank | None,
+    room: Room,
     *,
     is_searching: bool,
+    remembered: Rows | None = None,
 ) -> StreamFit:
     """Learn hyperparameters, likelihood, constants and outliers.
 
@@ -89,7 +91,9 @@ def fit_latest(
         before: What was learned before, from which one search starts.
         window: How many of the latest rows count.
         anchor: What was believed before the rows.
+        room: How many inducing points there may be.
         is_searching: Whether hyperparameters are learned; if not, only inducing points and constants are.
+        remembered: What is still believed of earlier rows, which real targets are explained with.
     """
     recent = rows.part(rows.num_rows - window, rows.num_rows)
     likelihood = settings.starting_likelihood
@@ -97,7 +101,7 @@ def fit_latest(
     num_dims = rows.inputs.shape[-1]
     kernel = default_kernel(num_dims) if settings.kernel is None else settings.kernel
     start = LearnedKernel(kernel, _noise(likelihood) or 0.1, recent.inputs[:1]) if before is None else before
-    most = settings.most_inducing
+    most = room.most
     part = recent.part(max(0, window - max(LEAST_WINDOW, _ROWS_OF_POINT * most)), window)
     part = part.thinned(max(LEAST_WINDOW, _FITTED_OF_POINT * most))
     is_class = likelihood.outcome_kind == "class"
@@ -105,17 +109,19 @@ def fit_latest(
     if is_searching and recent.num_rows >= FEW_ROWS and _is_varied(part.targets):
         try:
             if not (likelihood.is_gaussian or is_class):
-                return _fitted(part, settings, kernel if before is None else before.kernel)
+                return _fitted(part, settings, most)
             is_noise_known = likelihood.is_gaussian and not likelihood.learnable()
             search = partial(
                 learn_hyperparameters,
                 kernel=kernel,
                 before=before,
                 noise_variance=_noise(likelihood) if is_noise_known else None,
-                num_inducing=settings.most_inducing,
+                num_inducing=most,
                 seed=settings.seed,
                 is_thorough=rows.num_rows >= settings.warmup,
             )
+            if remembered is not None and likelihood.is_gaussian:
+                part = remembered.append(part)
             if settings.has_outliers:
                 found = learn_robustly(part.inputs, part.targets, search)
                 start, gain, outliers = found.learned, found.gain, (found.share, found.variance)
@@ -127,13 +133,14 @@ def fit_latest(
         except NumericalError:
             pass  # what was learned before goes on
     noise = start.noise_variance if likelihood.is_gaussian else 1.0
-    start = replace(start, inducing_points=place_points(start.kernel, recent.inputs, anchor, settings, noise))
+    points = place_points(start.kernel, recent.inputs, anchor, room, noise, seed=settings.seed)
+    start = replace(start, inducing_points=points)
     if likelihood.is_gaussian and likelihood.learnable():
         likelihood = Gaussian(torch.tensor(start.noise_variance, dtype=torch.float64))
     return StreamFit(start, likelihood, constant, gain, outliers)
 
 
-def _fitted(rows: Rows, settings: StreamSettings, kernel: object) -> StreamFit:
+def _fitted(rows: Rows, settings: StreamSettings, num_inducing: int) -> StreamFit:
     """The same by `fit`, for likelihoods that need more than a closed form."""
     if len(rows.targets) > 1:
         raise UnsupportedError(
@@ -147,7 +154,7 @@ def _fitted(rows: Rows, settings: StreamSettings, kernel: object) -> StreamFit:
             rows.targets.squeeze(0),
             likelihood=likelihood_of(settings.starting_likelihood, rows.total_count),
             kernel=settings.kernel,
-            num_inducing=settings.most_inducing,
+            num_inducing=num_inducing,
             learn_inducing=False,
             max_iterations=_FIT_ITERATIONS,
             generator=torch.Generator().manual_seed(settings.seed),

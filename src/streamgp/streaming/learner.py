@@ -207,6 +207,7 @@ class StreamLearner:
             is_flat=self.model.is_flat,
             is_exclusive=self.is_exclusive,
             num_unjudged=self.buffer.num_rows,
+            num_rows=self.num_since_start,
         )
         return replace(self, model=learned.model, anchor=None, halfway=None)
 
@@ -250,7 +251,8 @@ class StreamLearner:
             return learner._relearn(is_flat=is_flat, num_unjudged=0), predicted
         num_outside = model.units.num_outside(rows.inputs) if self.is_warm else 0
         reach = model.reach.extended(rows.inputs)
-        model = model.learned(scaled, seen, self.settings, mixture=mixture, plausible=plausible, reach=reach)
+        room = self.settings.room(self.num_since_start)
+        model = model.learned(scaled, seen, self.settings, mixture=mixture, plausible=plausible, reach=reach, room=room)
         learner = self._after(n, model, buffer, num_outside)
         if is_due:
             learner = learner._relearn(is_flat=is_flat, num_unjudged=0)
@@ -286,6 +288,7 @@ class StreamLearner:
             is_exclusive=self.is_exclusive,
             num_unjudged=num_unjudged,
             halfway=None if self.halfway is None else self.halfway.num_rows,
+            num_rows=self.num_since_start,
         )
         learner = replace(self, model=learned.model, next_refit=self.settings.next_refit(self.num_since_start))
         if self.halfway is not None and learned.halfway is not None:

@@ -19,7 +19,7 @@ from streamgp.streaming.points import Usage, follow, used
 from streamgp.streaming.prediction import StreamPrediction
 from streamgp.streaming.reach import Reach
 from streamgp.streaming.rows import Rows, likelihood_of
-from streamgp.streaming.settings import StreamSettings
+from streamgp.streaming.settings import Room, StreamSettings
 from streamgp.streaming.units import Units
 
 __all__ = ["Judged", "StreamModel"]
@@ -148,7 +148,7 @@ class StreamModel:
         mixture: Mixture,
         plausible: Plausibility | None = None,
         reach: Reach | None = None,
-        is_following: bool = True,
+        room: Room | None = None,
     ) -> "StreamModel":
         """After rows in the model's units, which were seen.
 
@@ -159,14 +159,11 @@ class StreamModel:
             mixture: Weights and scales after them.
             plausible: How far their targets tell of the function; None for altogether.
             reach: How far predictions go after them; as before by default.
-            is_following: Whether inducing points may move to them.
+            room: How many inducing points there may be, which move to the rows; None if none moves.
         """
         bank, usage = self.bank, self.usage
-        if is_following:
-            is_sparing = settings.num_inducing == "auto"
-            bank, usage, seen, _ = follow(
-                bank, usage, rows.inputs, seen, most=settings.most_inducing, is_sparing=is_sparing
-            )
+        if room is not None:
+            bank, usage, seen, _ = follow(bank, usage, rows.inputs, seen, room)
         else:
             usage = used(bank, usage, seen)
         bank = observe(bank, seen, rows, self.likelihood, settings.sites, plausible)

@@ -263,5 +263,6 @@ def _with_questions(learner: StreamLearner, num_before: int, num_classes: int) -
         is_flat=False,
         is_exclusive=True,
         num_unjudged=rows.num_rows,
+        num_rows=learner.num_since_start,
     )
     return replace(wider, model=learned.model, buffer=rows)

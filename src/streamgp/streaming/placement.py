@@ -8,20 +8,19 @@ from torch import Tensor
 from streamgp.gp import read_kernel
 from streamgp.linalg import pivoted_cholesky
 from streamgp.streaming.bank import Bank
-from streamgp.streaming.settings import StreamSettings
+from streamgp.streaming.settings import Room
 from streamgp.training.inducing import extend_points, kmeans_points
 
 __all__ = ["place_points"]
 
 # Of the latest rows, so many for each inducing point are where half of the points are placed.
 _LATEST_OF_POINT = 3
-# For a number of points that is to be found: the least. What points that suffice may leave of the prior variance beside
-# the noise.
-_LEAST_POINTS, _ENOUGH_SLACK = 16, 0.05
+# What points that suffice may leave of the prior variance beside the noise.
+_ENOUGH_SLACK = 0.05
 
 
 def place_points(
-    kernel: Kernel, inputs: Float[Tensor, "n d"], anchor: Bank | None, settings: StreamSettings, noise: float
+    kernel: Kernel, inputs: Float[Tensor, "n d"], anchor: Bank | None, room: Room, noise: float, *, seed: int
 ) -> Float[Tensor, "m d"]:
     """Inducing points for the inputs and for what was believed before.
 
@@ -32,16 +31,16 @@ def place_points(
         kernel: The kernel.
         inputs: The inputs, the latest last.
         anchor: What was believed before them.
-        settings: How many points there are to be.
+        room: How many points there may be.
         noise: The noise variance.
+        seed: Of random choices.
     """
     candidates = inputs if anchor is None else torch.cat([inputs, anchor.inducing_points])
-    most = settings.most_inducing
-    least = min(_LEAST_POINTS, most) if settings.num_inducing == "auto" else most
-    greedy, is_enough = _greedy_points(kernel, candidates, least, most, _ENOUGH_SLACK * noise)
-    if is_enough or settings.num_inducing == "auto":
+    most = room.most
+    greedy, is_enough = _greedy_points(kernel, candidates, room, _ENOUGH_SLACK * noise)
+    if is_enough:
         return greedy
-    generator = torch.Generator().manual_seed(settings.seed)
+    generator = torch.Generator().manual_seed(seed)
     half = most - most // 2
     everywhere = kmeans_points(kernel, inputs, half if anchor is None else half - half // 2, generator=generator)
     if anchor is not None:
@@ -50,16 +49,16 @@ def place_points(
 
 
 def _greedy_points(
-    kernel: Kernel, inputs: Float[Tensor, "n d"], least: int, most: int, tolerance: float
+    kernel: Kernel, inputs: Float[Tensor, "n d"], room: Room, tolerance: float
 ) -> tuple[Float[Tensor, "m d"], bool]:
     """Points chosen greedily until little of the prior variance is left, on average; whether that was reached."""
     function = read_kernel(kernel)
     with torch.no_grad():
         variance = function.diagonal(inputs).expand(len(inputs)).contiguous()
-        size = least
+        size = room.least
         while True:
             chosen = pivoted_cholesky(function.matrix, inputs, size, variance=variance)
             is_enough = float(chosen.residual.mean()) <= tolerance
-            if is_enough or size >= min(most, len(inputs)):
+            if is_enough or size >= min(room.most, len(inputs)):
                 return inputs[chosen.pivots], is_enough
-            size = min(2 * size, most)
+            size = min(2 * size, room.most)

@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from streamgp.streaming.bank import Bank, Seen
+from streamgp.streaming.settings import Room
 
 __all__ = ["Usage", "follow", "used"]
 
@@ -82,7 +83,7 @@ class Usage:
 
 
 def follow(
-    bank: Bank, usage: Usage, X: Float[Tensor, "n d"], seen: Seen, *, most: int, is_sparing: bool = False
+    bank: Bank, usage: Usage, X: Float[Tensor, "n d"], seen: Seen, room: Room
 ) -> tuple[Bank, Usage, Seen, int]:
     """Let inputs become inducing points where the points leave too much of them open.
 
@@ -97,8 +98,7 @@ def follow(
         usage: How much rows leaned on its points.
         X: Inputs of new rows.
         seen: What the bank says of them.
-        most: How many inducing points there may be.
-        is_sparing: Whether room is left where points are not needed, too.
+        room: How many inducing points there may be.
 
     Returns:
         Bank, usage and what is then seen of the rows; the number of new points.
@@ -114,14 +114,14 @@ def follow(
         slack = max(left)
         index = left.index(slack)
         least = _COPY * prior[index]
-        if bank.num_inducing >= most:
+        if bank.num_inducing >= room.most:
             least = max(least, needed, typical * prior[index])
-        elif is_sparing:
+        elif bank.num_inducing >= room.least:
             least = max(least, needed)
         if slack < least:
             break
         x = X[index : index + 1]
-        if bank.num_inducing < most:
+        if bank.num_inducing < room.most:
             bank, usage = bank.joined(x), usage.joined()
         else:
             leaving = _leaving(bank, usage, min(_REDUNDANT * noise, 0.5 * slack))

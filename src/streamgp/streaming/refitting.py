@@ -2,9 +2,11 @@
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple, final
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -26,6 +28,8 @@ __all__ = ["RefitReport", "Relearned", "relearn"]
 _MARGIN_OF_REALS, _MARGIN = 1.0, 0.5
 # The largest noise variance that a fit may find, in units of the expected squared error of this many latest rows.
 _MOST_NOISE, _NUM_EXPECTED = 2.0, 100
+# How much experts that forget nothing must be believed in the long run, so that what they believe still holds.
+_REMEMBERED = 0.5
 
 
 @final
@@ -73,6 +77,7 @@ def relearn(
     is_exclusive: bool = False,
     num_unjudged: int = 0,
     halfway: int | None = None,
+    num_rows: int | None = None,
 ) -> Relearned:
     """Learn hyperparameters, and then the rows under them, one after the other, as if they came again.
 
@@ -87,6 +92,7 @@ def relearn(
         is_exclusive: See `StreamModel`.
         num_unjudged: How many of the latest rows experts were not yet judged by.
         halfway: Before which row the bank is kept.
+        num_rows: Number of rows of the stream; as many as there are in the buffer by default.
     """
     num_outputs = len(buffer.targets)
     experts = settings.experts(num_outputs)
@@ -103,11 +109,13 @@ def relearn(
     old = before.hyperparameters if before is not None and is_comparable else None
     window = _window(rows.num_rows, experts.half_lives, mixture)
     most_noise = math.inf if is_new or before is None else _MOST_NOISE * _expected_error(before, rows)
-    learned = fit_latest(rows, settings, old, window, anchor, is_searching=is_searching)
+    room = settings.room(rows.num_rows if num_rows is None else num_rows)
+    fit = partial(fit_latest, rows, settings, old, anchor=anchor, room=room, remembered=_remembered(anchor, mixture))
+    learned = fit(window, is_searching=is_searching)
     # Rows from before a change look like noise: predictions of late have been better than that.
     while is_searching and learned.noise_variance > most_noise:
         is_searching, window = window > LEAST_WINDOW, max(LEAST_WINDOW, window // 2)
-        learned = fit_latest(rows, settings, old, window, anchor, is_searching=is_searching)
+        learned = fit(window, is_searching=is_searching)
     bank = Bank.from_prior(
         experts,
         learned.hyperparameters.kernel,
@@ -153,8 +161,23 @@ def _replayed(
         else:
             plausible, outliers = prediction.plausibility(part.targets)
             mixture = model.mixture.expecting(outliers)
-        model = model.learned(scaled, seen, settings, mixture=mixture, plausible=plausible, is_following=False)
+        model = model.learned(scaled, seen, settings, mixture=mixture, plausible=plausible)
     return Relearned(model, kept, gain)
+
+
+def _remembered(anchor: Bank | None, mixture: Mixture) -> Rows | None:
+    """What is believed at inducing points from before the buffer, as rows; None where the stream has left it behind.
+
+    Hyperparameters that suit the latest rows alone may tie together too little of what was learned elsewhere, and so
+    forget it: in a stream in order of an input, say.
+    """
+    if anchor is None:
+        return None
+    weights = torch.where(anchor.experts.half_lives == math.inf, mixture.lasting_weights, 0.0)
+    if float(weights.sum()) < _REMEMBERED:
+        return None
+    Z = anchor.inducing_points
+    return Rows(Z, anchor.see(Z).mean[int(weights.argmax())], None)
 
 
 def _expected_error(model: StreamModel, rows: Rows) -> float:

@@ -51,8 +51,9 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
             targets of a likelihood given by name are standardized; one given as an object is in their own units.
         kernel: GPyTorch kernel for standardized inputs; a scaled Matérn-5/2 with a lengthscale for each column by
             default. Parameters with `requires_grad=False` stay as they are.
-        num_inducing: Number of inducing points; `"auto"` adds them where the stream needs them.
-        max_inducing: For `"auto"`: the most points.
+        num_inducing: Number of inducing points; `"auto"` for 100, and more as the stream goes on, one for every 20
+            rows, where it needs them.
+        max_inducing: For `"auto"`: the most points, which bound time and memory.
         warmup: Rows after which the units are frozen.
         refit: When hyperparameters are learned after the warm-up: `"auto"` (when the number of rows has doubled, but at
             least every 1000 rows), `"doubling"`, `"never"`, or every so many rows; see `refits_`.
@@ -79,7 +80,7 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
         likelihood: Any = "gaussian",
         *,
         kernel: Any = None,
-        num_inducing: Any = 100,
+        num_inducing: Any = "auto",
         max_inducing: Any = 256,
         warmup: Any = 200,
         refit: Any = "auto",

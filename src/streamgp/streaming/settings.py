@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import final
+from typing import NamedTuple, final
 
 from gpytorch.kernels import Kernel
 
@@ -28,7 +28,7 @@ from streamgp.streaming.experts import (
     Experts,
 )
 
-__all__ = ["FEW_ROWS", "LIKELIHOODS", "SITE_TOLERANCE", "StreamSettings"]
+__all__ = ["FEW_ROWS", "LIKELIHOODS", "SITE_TOLERANCE", "Room", "StreamSettings"]
 
 LIKELIHOODS = ("gaussian", "student_t", "poisson", "negative_binomial", "binomial", "bernoulli")
 _POLICIES = ("auto", "doubling", "never")
@@ -42,6 +42,21 @@ _LONGEST_INTERVAL = 1000
 _MOST_ROWS_AT_ONCE = 128
 # Prior variance of the latent function of a class.
 _CLASS_AMPLITUDE = 4.0
+# For a number of inducing points that is to be found: with so many there is always room, and for one more after so many
+# rows each. With fewer rows for a point, more points cost time and predict no better.
+_FIRST_POINTS, _ROWS_OF_POINT = 100, 20
+
+
+class Room(NamedTuple):
+    """How many inducing points there may be.
+
+    Attributes:
+        least: Up to so many, any input becomes one.
+        most: Up to so many, those become one of which the others leave much open.
+    """
+
+    least: int
+    most: int
 
 
 @final
@@ -53,8 +68,9 @@ class StreamSettings:
         likelihood: Name or object. Real targets of a likelihood given by name are standardized; one given as an object
             is in the user's units.
         kernel: GPyTorch kernel for standardized inputs; a scaled Matérn-5/2 with a lengthscale for each by default.
-        num_inducing: Number of inducing points; `"auto"` adds them where the stream needs them.
-        max_inducing: For `"auto"`: the most points.
+        num_inducing: Number of inducing points; `"auto"` for 100, and more of them as the stream goes on, one for every
+            20 rows, where it needs them.
+        max_inducing: For `"auto"`: the most points, which bound time and memory.
         warmup: Rows after which scaling is frozen. Until then all rows are kept, and everything is learned anew when
             their number has doubled.
         refit: When hyperparameters are learned after that: `"auto"` (when the number of rows has doubled, but at least
@@ -69,7 +85,7 @@ class StreamSettings:
 
     likelihood: str | AbstractLikelihood = "gaussian"
     kernel: Kernel | None = None
-    num_inducing: int | str = 100
+    num_inducing: int | str = "auto"
     max_inducing: int = 256
     warmup: int = 200
     refit: str | int = "auto"
@@ -133,10 +149,12 @@ class StreamSettings:
         """Whether targets may have nothing to do with the function: a likelihood of the user's own knows better."""
         return self.likelihood == "gaussian" and self.half_life == "auto"
 
-    @property
-    def most_inducing(self) -> int:
-        """The most inducing points that there may be."""
-        return self.num_inducing if isinstance(self.num_inducing, int) else self.max_inducing
+    def room(self, num_rows: int) -> Room:
+        """How many inducing points there may be after so many rows."""
+        if isinstance(self.num_inducing, int):
+            return Room(self.num_inducing, self.num_inducing)
+        most = max(_FIRST_POINTS, num_rows // _ROWS_OF_POINT)
+        return Room(min(_FIRST_POINTS, self.max_inducing), min(most, self.max_inducing))
 
     def experts(self, num_outputs: int) -> Experts:
         """What is learned side by side."""

@@ -42,7 +42,7 @@ def stream(
         typer.Option(help="Predictions as JSON lines; - for standard output. By default beside the source."),
     ] = None,
     block: Annotated[int, typer.Option(min=1, help="Rows that are predicted and then learned together.")] = 1,
-    num_inducing: Annotated[str, typer.Option(help="Number of inducing points, or auto.")] = "100",
+    num_inducing: Annotated[str, typer.Option(help="Number of inducing points, or auto.")] = "auto",
     warmup: Annotated[int, typer.Option(min=1, help="Rows from which scales and hyperparameters are learned.")] = 200,
     refit: Annotated[
         str, typer.Option(help="When hyperparameters are learned again: auto, doubling, never, or a number of rows.")

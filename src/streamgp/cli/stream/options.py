@@ -59,7 +59,7 @@ class StreamOptions:
     likelihood: str = "auto"
     output: str | None = None
     block: int = 1
-    num_inducing: int | str = 100
+    num_inducing: int | str = "auto"
     warmup: int = 200
     refit: int | str = "auto"
     half_life: float | str | None = "auto"

@@ -25,7 +25,7 @@ class AbstractRiverEstimator(ABC, Generic[Learner]):
     """An estimator around a frozen stream. River reads its options, and passes them on to copies, by name."""
 
     kernel: Kernel | None = None
-    num_inducing: int | str = 100
+    num_inducing: int | str = "auto"
     max_inducing: int = 256
     warmup: int = 200
     refit: str | int = "auto"
