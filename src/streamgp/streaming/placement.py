@@ -15,8 +15,9 @@ __all__ = ["place_points"]
 
 # Of the latest rows, so many for each inducing point are where half of the points are placed.
 _LATEST_OF_POINT = 3
-# What points that suffice may leave of the prior variance beside the noise.
-_ENOUGH_SLACK = 0.05
+# What points that suffice may leave of the prior variance beside the noise; and what they may leave of it before there
+# are more, where there is room for them.
+_ENOUGH_SLACK, _LEAST_SLACK = 0.05, 0.01
 
 
 def place_points(
@@ -37,8 +38,8 @@ def place_points(
     """
     candidates = inputs if anchor is None else torch.cat([inputs, anchor.inducing_points])
     most = room.most
-    greedy, is_enough = _greedy_points(kernel, candidates, room, _ENOUGH_SLACK * noise)
-    if is_enough:
+    greedy, slack = _greedy_points(kernel, candidates, room, _LEAST_SLACK * noise)
+    if slack <= _ENOUGH_SLACK * noise:
         return greedy
     generator = torch.Generator().manual_seed(seed)
     half = most - most // 2
@@ -50,15 +51,15 @@ def place_points(
 
 def _greedy_points(
     kernel: Kernel, inputs: Float[Tensor, "n d"], room: Room, tolerance: float
-) -> tuple[Float[Tensor, "m d"], bool]:
-    """Points chosen greedily until little of the prior variance is left, on average; whether that was reached."""
+) -> tuple[Float[Tensor, "m d"], float]:
+    """Points chosen greedily until little of the prior variance is left, on average; and what is left."""
     function = read_kernel(kernel)
     with torch.no_grad():
         variance = function.diagonal(inputs).expand(len(inputs)).contiguous()
         size = room.least
         while True:
             chosen = pivoted_cholesky(function.matrix, inputs, size, variance=variance)
-            is_enough = float(chosen.residual.mean()) <= tolerance
-            if is_enough or size >= min(room.most, len(inputs)):
-                return inputs[chosen.pivots], is_enough
+            slack = float(chosen.residual.mean())
+            if slack <= tolerance or size >= min(room.most, len(inputs)):
+                return inputs[chosen.pivots], slack
             size = min(2 * size, room.most)
