@@ -197,3 +197,24 @@ def test_no_point_is_repeated_where_the_model_needs_no_noise():
         optimizer.tell(X, wave(X))
     X = torch.cat(asked)
     assert int((X.unsqueeze(1) == X).all(-1).sum(-1).max()) == 1
+
+
+@pytest.mark.parametrize(("num_told", "q", "is_far"), [(9, 1, False), (11, 1, True), (9, 3, True)])
+def test_with_several_objectives_one_point_of_eight_is_far_from_all_others(rng, num_told, q, is_far):
+    objectives = [sg.Objective("cost", maximize=False), sg.Objective("loss", maximize=False)]
+    optimizer = sg.Optimizer([(0.0, 1.0)] * 2, objectives=objectives, num_initial=4, search=SMALL)
+    X = torch.tensor([0.8, 0.0]) + torch.tensor([0.2, 1.0]) * torch.rand(num_told, 2, generator=rng)
+    # Both fall toward the right edge, as far as is known.
+    optimizer.tell(X, torch.stack([1.0 - X[:, 0] + X[:, 1], 2.0 - X[:, 0] - X[:, 1]], -1))
+    points = optimizer.ask(q)
+    assert bool((points[:, 0] < 0.3).any()) is is_far
+    assert int((points[:, 0] < 0.3).sum()) == int(is_far)
+
+
+def test_a_finite_space_of_which_all_is_known_has_no_point_far_from_others():
+    objectives = [sg.Objective("cost", maximize=False), sg.Objective("loss", maximize=False)]
+    space = {"a": sg.Integer(0, 2), "b": sg.Categorical(["x", "y"])}
+    optimizer = sg.Optimizer(space, objectives=objectives, num_initial=3, search=SMALL)
+    points = [{"a": a, "b": b} for a in range(3) for b in "xy"] + [{"a": 0, "b": "x"}] * 4
+    optimizer.tell(points, torch.tensor([[p["a"], 2.0 - p["a"] + (p["b"] == "x")] for p in points]))
+    assert len(optimizer.ask(1)) == 1

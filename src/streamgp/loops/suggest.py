@@ -29,6 +29,8 @@ _SUCCESS_SHARE = 0.8
 _DESIGN = 1
 # With fewer outcomes a model sees what its prior expects.
 _LEAST_KNOWN = 15
+# With several objectives, one of so many points is chosen far from all others, the farthest of so many.
+_LONELY_EVERY, _NUM_LONELY = 8, 256
 
 
 def suggest(state: LoopState, settings: LoopSettings, q: int) -> tuple[LoopState, Tensor]:
@@ -73,6 +75,8 @@ def suggest(state: LoopState, settings: LoopSettings, q: int) -> tuple[LoopState
         points = space.separate(points, taken, is_noisy=is_noisy, seed=derived_seed(seed, 1))
     if (doubted := _doubted(state, settings)) is not None:
         points = torch.cat([doubted, points[1:]])
+    if (lonely := _lonely(state, settings, space, q, seed=derived_seed(seed, 2))) is not None:
+        points = torch.cat([points[:-1], lonely])
     state = replace(state, num_designed=num_designed, num_asks=state.num_asks + 1)
     return add_pending(state, points), points
 
@@ -112,6 +116,24 @@ def _doubted(state: LoopState, settings: LoopSettings) -> Tensor | None:
         return None
     best = known.y[:, 0].argmax() if settings.objectives[0].maximize else known.y[:, 0].argmin()
     return known.points[best : best + 1]
+
+
+def _lonely(state: LoopState, settings: LoopSettings, space: AbstractSpace, q: int, *, seed: int) -> Tensor | None:
+    """Now and then, the point of a design that is farthest from all others, where there are several objectives.
+
+    There is always more to gain along a front that is known, so that a model that is wrong about the rest of the space
+    would not be asked about it again.
+    """
+    is_whole = settings.rule.start() is None and settings.rule.needs_model and not isinstance(space, PoolSpace)
+    if len(settings.objectives) == 1 or is_initial(state, settings) or not is_whole:
+        return None
+    taken = torch.cat([current(state, settings).points, state.pending])
+    num_chosen = max(len(taken) - settings.num_initial, 0)
+    if num_chosen % _LONELY_EVERY + q < _LONELY_EVERY:
+        return None
+    drawn = space.design(_NUM_LONELY, num_initial=0, num_before=0, seed=seed)
+    distance = torch.cdist(space.inputs(drawn), space.inputs(taken)).amin(-1)
+    return drawn[distance.argmax()].unsqueeze(0) if bool(distance.any()) else None
 
 
 def make_context(state: LoopState, settings: LoopSettings) -> Context:
