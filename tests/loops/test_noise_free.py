@@ -66,7 +66,14 @@ def test_the_likeliest_noise_is_that_of_a_dense_reference(smooth, rng):
             torch.distributions.MultivariateNormal(mean, K + 10.0**k * torch.eye(10)).log_prob(y) for k in range(-6, 0)
         ]
         expected = int(torch.stack(likelihoods).argmax()) == 0
-        assert _is_likeliest_without_noise(result, rows, y) is expected
+        assert _is_likeliest_without_noise(result, rows, y, 1e-6) is expected
+
+
+def test_a_constraint_without_noise_is_known_more_exactly_than_an_objective():
+    optimizer = sg.Optimizer([(0.0, 1.0)], constraints=[sg.Constraint(upper=0.0)], num_initial=4)
+    optimizer.tell(X, torch.stack([wave(X), X.squeeze(-1) ** 2 - 0.5], -1))
+    results = optimizer._refitted().surrogate.results
+    assert [float(one.likelihood.gaussian_noise_variance) for one in results] == pytest.approx([1e-6, 1e-8])
 
 
 # Where an optimizer had been after 24 evaluations of the six-hump camel function, which is steep in one corner and flat

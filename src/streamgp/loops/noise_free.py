@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -12,18 +13,19 @@ from streamgp.likelihoods import AbstractLikelihood, Gaussian
 from streamgp.linalg import symmetric_eigen
 from streamgp.training import FitResult
 
-__all__ = ["NOISE_MODE", "Fitter", "fit_with_or_without_noise"]
+__all__ = ["CONSTRAINT_FLOOR", "NOISE_MODE", "Fitter", "fit_with_or_without_noise"]
 
-# The variance that stands for no noise, beside standardized outcomes: well above rounding.
-_FLOOR = 1e-6
+# The variances that stand for no noise, beside standardized outcomes: well above rounding. Of a constraint it is less:
+# its boundary is where the best points often are, and is known no better than its standard deviation.
+_FLOOR, CONSTRAINT_FLOOR = 1e-6, 1e-8
 # The mode of the noise's prior, LogNormal(-4, 1). What is learned below it is held up by the prior alone: where the sum
 # of log likelihood and log prior is largest and the prior rises with the noise, the likelihood falls.
 NOISE_MODE = math.exp(-5.0)
 # How much likelier outcomes must be without noise than with what was learned from the start, in logarithms: 20 to 1. Of
 # designs without structure and with noise of a tenth of the function's deviation or more, it was not exceeded once.
 _CLEARLY = 3.0
-# Variances among which noise is looked for, relative to the floor.
-_LADDER = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5)
+# The largest of the variances among which noise is looked for, each ten times the one before.
+_MOST_NOISE = 0.1
 
 
 # A fit to given rows, by the keywords `likelihood` and `before`, the earlier fit to start from or None.
@@ -38,6 +40,7 @@ def fit_with_or_without_noise(
     likelihood: AbstractLikelihood | None,
     before: FitResult | None,
     is_repeatable: bool = False,
+    floor: float = _FLOOR,
 ) -> FitResult:
     """Fit with noise that is learned, and without noise where that may be better; the likelier of both.
 
@@ -53,21 +56,22 @@ def fit_with_or_without_noise(
         likelihood: With noise that is learned.
         before: The last fit.
         is_repeatable: Whether outcomes are known to be the same when they are repeated: there is no noise then.
+        floor: The variance that stands for no noise.
     """
     free = None
     if is_repeatable:
-        free = _fit_without_noise(fit, before)
+        free = _fit_without_noise(fit, before, floor)
         return fit(likelihood=likelihood, before=before) if free is None else free
-    if before is not None and _noise(before) <= _FLOOR:
-        free = _fit_without_noise(fit, before)
-        if free is not None and _is_likeliest_without_noise(free, inputs, targets):
+    if before is not None and _noise(before) <= floor:
+        free = _fit_without_noise(fit, before, floor)
+        if free is not None and _is_likeliest_without_noise(free, inputs, targets, floor):
             return free
     noisy = fit(likelihood=likelihood, before=before)
     if _noise(noisy) < NOISE_MODE:
-        free = _fit_without_noise(fit, noisy) if free is None else free
+        free = _fit_without_noise(fit, noisy, floor) if free is None else free
         margin = 0.0
     elif before is None:
-        free, margin = _fit_without_noise(fit, None), _CLEARLY
+        free, margin = _fit_without_noise(fit, None, floor), _CLEARLY
     else:
         return noisy
     return noisy if free is None or free.info.bound < noisy.info.bound + margin else free
@@ -78,20 +82,23 @@ def _noise(result: FitResult) -> float:
     return math.inf if noise is None else float(noise.max())
 
 
-def _fit_without_noise(fit: Fitter, before: FitResult | None) -> FitResult | None:
+def _fit_without_noise(fit: Fitter, before: FitResult | None, floor: float) -> FitResult | None:
     """None where it has no value: where points repeat with different outcomes."""
     try:
-        result = fit(likelihood=Gaussian(_FLOOR, is_learned=False), before=before)
+        result = fit(likelihood=Gaussian(floor, is_learned=False), before=before)
     except NumericalError:
         return None
-    return replace(result, likelihood=Gaussian(_FLOOR))  # learned the next time, too
+    return replace(result, likelihood=Gaussian(floor))  # learned the next time, too
 
 
-def _is_likeliest_without_noise(result: FitResult, inputs: Float[Tensor, "n d"], targets: Float[Tensor, " n"]) -> bool:
+def _is_likeliest_without_noise(
+    result: FitResult, inputs: Float[Tensor, "n d"], targets: Float[Tensor, " n"], floor: float
+) -> bool:
     """Whether, with the same kernel, the likelihood of outcomes is largest at the least noise."""
     prior = result.gp.process.prior
     values, vectors = symmetric_eigen(prior.covariance(inputs, inputs), name="the covariance of outcomes")
     residual = (vectors.mT @ (targets - prior.mean(inputs))).square()
-    noise = _FLOOR * values.new_tensor(_LADDER).unsqueeze(-1)
+    num_steps = round(math.log10(_MOST_NOISE / floor))
+    noise = floor * 10.0 ** torch.arange(num_steps + 1.0, dtype=values.dtype).unsqueeze(-1)
     variance = values.clamp_min(0.0) + noise
     return int((variance.log() + residual / variance).sum(-1).argmin()) == 0
