@@ -114,8 +114,8 @@ class Integer(AbstractGridParameter):
         number = _read_number(value, self.low, self.high, name)
         if abs(number - round(number)) > _ROUNDING:
             raise ValueRangeError(
-                f"The parameter {name!r} must be a whole number, but is {number:g}. Make it a Real with a step of 1, for "
-                "which such values are taken for the nearest, or round it."
+                f"The parameter {name!r} must be a whole number, but is {number:g}. Make it a Real with a step of 1, "
+                "for which such values are taken for the nearest, or round it."
             )
         return self._grid.encode(number)
 

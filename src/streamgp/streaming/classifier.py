@@ -43,8 +43,8 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
         link: `"probit"`, whose probabilities have a closed form, or `"logit"`.
         kernel: GPyTorch kernel for standardized inputs; a scaled Matérn-5/2 with a lengthscale for each column by
             default. Parameters with `requires_grad=False` stay as they are.
-        num_inducing: Number of inducing points for each class; `"auto"` for 100, and more as the stream goes on, one for every 20
-            rows, where it needs them.
+        num_inducing: Number of inducing points for each class; `"auto"` for 100, and more as the stream goes on, one
+            for every 20 rows, where it needs them.
         max_inducing: For `"auto"`: the most points, which bound time and memory.
         warmup: Rows after which the units of inputs are frozen.
         refit: When hyperparameters are learned after the warm-up: `"auto"` (when the number of rows has doubled, but at

@@ -82,9 +82,7 @@ class Usage:
         return replace(self, last_rows=torch.cat([self.last_rows, self.last_rows.new_tensor([self.num_rows])]))
 
 
-def follow(
-    bank: Bank, usage: Usage, X: Float[Tensor, "n d"], seen: Seen, room: Room
-) -> tuple[Bank, Usage, Seen, int]:
+def follow(bank: Bank, usage: Usage, X: Float[Tensor, "n d"], seen: Seen, room: Room) -> tuple[Bank, Usage, Seen, int]:
     """Let inputs become inducing points where the points leave too much of them open.
 
     While there is room, an input joins. After that it takes the place of the point that the others explain best, if

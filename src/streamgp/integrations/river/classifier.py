@@ -27,8 +27,8 @@ class StreamingGPClassifier(AbstractRiverEstimator[OneVsRest], base.MiniBatchCla
     Args:
         link: `"probit"`, whose probabilities have a closed form, or `"logit"`.
         kernel: GPyTorch kernel for standardized inputs; a scaled Matérn-5/2 with a lengthscale for each by default.
-        num_inducing: Number of inducing points for each class; `"auto"` for 100, and more as the stream goes on, one for every 20
-            rows, where it needs them.
+        num_inducing: Number of inducing points for each class; `"auto"` for 100, and more as the stream goes on, one
+            for every 20 rows, where it needs them.
         max_inducing: For `"auto"`: the most points, which bound time and memory.
         warmup: Rows after which the features and their units are frozen.
         refit: When hyperparameters are learned after that: `"auto"`, `"doubling"`, `"never"`, or every so many rows.
