@@ -1,5 +1,8 @@
+import numpy as np
+import pytest
 import torch
 from gpytorch.kernels import MaternKernel, ScaleKernel
+from scipy.cluster.vq import kmeans2
 
 from streamgp.training import inducing
 from streamgp.training.inducing import extend_points, kmeans_points, pivoted_points
@@ -60,3 +63,14 @@ def test_candidates_are_drawn_from_many_inputs(rng, monkeypatch):
     weights = torch.ones(100, dtype=torch.float64)
     assert is_among(pivoted_points(kernel(), X, 8, weights=weights, generator=rng), X)
     assert extend_points(kernel(), X[:2], X, 8, generator=rng).shape == (8, 2)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_centers_are_those_of_scipy_from_the_same_random_numbers(dtype):
+    points = np.random.default_rng(1).normal(size=(300, 3)).astype(dtype)
+    starts = inducing._spread_starts(points, 20, np.random.default_rng(7))
+    assert len(np.unique(starts, axis=0)) == 20
+    centers, labels = kmeans2(points, starts, minit="matrix", iter=5)
+    expected, expected_labels = kmeans2(points, 20, minit="++", seed=np.random.default_rng(7), iter=5)
+    assert np.array_equal(centers, expected)
+    assert np.array_equal(labels, expected_labels)

@@ -8,6 +8,7 @@ import torch
 from gpytorch.kernels import Kernel
 from jaxtyping import Float
 from scipy.cluster.vq import kmeans2
+from scipy.spatial.distance import cdist
 from torch import Tensor
 
 from streamgp.gp import AbstractSpectralKernel, read_kernel
@@ -99,8 +100,25 @@ def kmeans_points(
     points = (distinct / scale).cpu().numpy()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of clusters that became empty, which are left out
-        centers, labels = kmeans2(points, num_inducing, minit="++", seed=rng, iter=_NUM_LLOYD_STEPS)
+        starts = _spread_starts(points, num_inducing, rng)
+        centers, labels = kmeans2(points, starts, minit="matrix", iter=_NUM_LLOYD_STEPS)
     return torch.from_numpy(centers[np.unique(labels)]).to(inputs) * scale
+
+
+def _spread_starts(
+    points: Float[np.ndarray, "n d"], num_starts: int, rng: np.random.Generator
+) -> Float[np.ndarray, "k d"]:
+    """k-means++: each start is drawn in proportion to its squared distance from the nearest one before it.
+
+    Distances are kept from one start to the next, so that this takes O(kn), where SciPy's own takes O(k²n).
+    """
+    chosen = [int(rng.integers(len(points)))]
+    nearest = np.full(len(points), np.inf)
+    while len(chosen) < num_starts:
+        nearest = np.minimum(nearest, cdist(points[chosen[-1:]], points, "sqeuclidean")[0])
+        cumulative = (nearest / nearest.sum()).cumsum()
+        chosen.append(min(int(np.searchsorted(cumulative, rng.uniform())), len(points) - 1))
+    return points[chosen].astype(np.float64)
 
 
 def kernel_units(kernel: Kernel, *, like: Tensor) -> Float[Tensor, "*u d"]:
