@@ -1,3 +1,4 @@
+import pytest
 import torch
 
 from streamgp.likelihoods import Gaussian, Poisson
@@ -36,6 +37,7 @@ def test_a_likelihood_of_the_user_is_left_alone(rng):
     assert found.outliers is None
 
 
+@pytest.mark.slow
 def test_the_noise_of_counts_is_the_inverse_of_their_rate_up_to_one(rng):
     X = torch.randn(40, 1, generator=rng, dtype=torch.float64)
     settings = StreamSettings(Poisson())
@@ -45,6 +47,7 @@ def test_the_noise_of_counts_is_the_inverse_of_their_rate_up_to_one(rng):
         assert least <= found.level_noise(rows) <= most
 
 
+@pytest.mark.slow
 def test_levels_of_rare_counts_stay_where_counts_are():
     draw = torch.Generator().manual_seed(2)
     X = torch.rand(90, 3, generator=draw, dtype=torch.float64)

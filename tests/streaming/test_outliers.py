@@ -1,6 +1,7 @@
 import math
 
 import numpy as np
+import pytest
 import torch
 from torch.testing import assert_close
 
@@ -87,6 +88,7 @@ def _errors(X, f, y, *, start):
     return sum(errors) / len(errors)
 
 
+@pytest.mark.slow
 def test_a_stream_is_learned_as_well_with_outliers_as_without():
     X, f, y, draw = _stream()
     far = torch.from_numpy(np.where(draw.random(len(X)) < 0.05, draw.choice([-10.0, 10.0], len(X)), 0.0))
@@ -94,6 +96,7 @@ def test_a_stream_is_learned_as_well_with_outliers_as_without():
     assert _errors(X, f, y + far, start=100) < 1.5 * clean
 
 
+@pytest.mark.slow
 def test_one_row_that_is_far_off_after_the_warmup_spoils_nothing():
     X, f, y, _ = _stream(300)
     clean = _errors(X, f, y, start=222)

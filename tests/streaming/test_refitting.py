@@ -92,6 +92,7 @@ def test_parameters_that_the_user_froze_stay(rng):
     assert float(learner.model.bank.process.prior.kernel.base_kernel.lengthscale) == pytest.approx(0.7)
 
 
+@pytest.mark.slow
 def test_a_refit_does_not_take_what_came_before_a_change_for_noise():
     numbers = np.random.default_rng(3)
     X = numbers.uniform(-2.0, 2.0, (900, 2))
