@@ -13,11 +13,11 @@ from streamgp.likelihoods import AbstractLikelihood, Gaussian
 from streamgp.linalg import symmetric_eigen
 from streamgp.training import FitResult
 
-__all__ = ["CONSTRAINT_FLOOR", "NOISE_MODE", "Fitter", "fit_with_or_without_noise"]
+__all__ = ["CONSTRAINT_FLOOR", "FLOOR", "NOISE_MODE", "Fitter", "fit_with_or_without_noise"]
 
 # The variances that stand for no noise, beside standardized outcomes: well above rounding. Of a constraint it is less:
 # its boundary is where the best points often are, and is known no better than its standard deviation.
-_FLOOR, CONSTRAINT_FLOOR = 1e-6, 1e-8
+FLOOR, CONSTRAINT_FLOOR = 1e-6, 1e-8
 # The mode of the noise's prior, LogNormal(-4, 1). What is learned below it is held up by the prior alone: where the sum
 # of log likelihood and log prior is largest and the prior rises with the noise, the likelihood falls.
 NOISE_MODE = math.exp(-5.0)
@@ -40,7 +40,7 @@ def fit_with_or_without_noise(
     likelihood: AbstractLikelihood | None,
     before: FitResult | None,
     is_repeatable: bool = False,
-    floor: float = _FLOOR,
+    floor: float = FLOOR,
 ) -> FitResult:
     """Fit with noise that is learned, and without noise where that may be better; the likelier of both.
 

@@ -65,7 +65,10 @@ def suggest(state: LoopState, settings: LoopSettings, q: int) -> tuple[LoopState
         if isinstance(space, PoolSpace):
             space.check_left(q)
         state = refitted(state, settings)
-        points = rule.propose(make_context(state, replace(settings, space=space)), q, seed=seed)
+        points = _lonely(state, settings, space, q, seed=derived_seed(seed, 2))
+        if len(points) < q:
+            context = make_context(state, replace(settings, space=space))
+            points = torch.cat([rule.propose(context, q - len(points), seed=seed), points])
     if not rule.may_repeat:
         # Where there is noise, to ask for a point again can be worth as much as another one.
         outputs = range(len(settings.objectives))
@@ -75,8 +78,6 @@ def suggest(state: LoopState, settings: LoopSettings, q: int) -> tuple[LoopState
         points = space.separate(points, taken, is_noisy=is_noisy, seed=derived_seed(seed, 1))
     if (doubted := _doubted(state, settings)) is not None:
         points = torch.cat([doubted, points[1:]])
-    if (lonely := _lonely(state, settings, space, q, seed=derived_seed(seed, 2))) is not None:
-        points = torch.cat([points[:-1], lonely])
     state = replace(state, num_designed=num_designed, num_asks=state.num_asks + 1)
     return add_pending(state, points), points
 
@@ -118,22 +119,20 @@ def _doubted(state: LoopState, settings: LoopSettings) -> Tensor | None:
     return known.points[best : best + 1]
 
 
-def _lonely(state: LoopState, settings: LoopSettings, space: AbstractSpace, q: int, *, seed: int) -> Tensor | None:
-    """Now and then, the point of a design that is farthest from all others, where there are several objectives.
+def _lonely(state: LoopState, settings: LoopSettings, space: AbstractSpace, q: int, *, seed: int) -> Tensor:
+    """Now and then, the point of a design farthest from all others, where there are several objectives, or none.
 
     There is always more to gain along a front that is known, so that a model that is wrong about the rest of the space
     would not be asked about it again.
     """
-    is_whole = settings.rule.start() is None and settings.rule.needs_model and not isinstance(space, PoolSpace)
-    if len(settings.objectives) == 1 or is_initial(state, settings) or not is_whole:
-        return None
     taken = torch.cat([current(state, settings).points, state.pending])
     num_chosen = max(len(taken) - settings.num_initial, 0)
-    if num_chosen % _LONELY_EVERY + q < _LONELY_EVERY:
-        return None
+    is_whole = settings.rule.start() is None and not isinstance(space, PoolSpace)
+    if len(settings.objectives) == 1 or not is_whole or num_chosen % _LONELY_EVERY + q < _LONELY_EVERY:
+        return taken[:0]
     drawn = space.design(_NUM_LONELY, num_initial=0, num_before=0, seed=seed)
     distance = torch.cdist(space.inputs(drawn), space.inputs(taken)).amin(-1)
-    return drawn[distance.argmax()].unsqueeze(0) if bool(distance.any()) else None
+    return drawn[distance.argmax()].unsqueeze(0) if bool(distance.any()) else taken[:0]
 
 
 def make_context(state: LoopState, settings: LoopSettings) -> Context:

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.likelihoods import AbstractLikelihood, Bernoulli, Gaussian
-from streamgp.loops.noise_free import CONSTRAINT_FLOOR, Fitter, fit_with_or_without_noise
+from streamgp.loops.noise_free import CONSTRAINT_FLOOR, FLOOR, Fitter, fit_with_or_without_noise
 from streamgp.loops.observations import Observations
 from streamgp.loops.settings import LoopSettings
 from streamgp.loops.units import OutcomeUnits
@@ -131,7 +131,6 @@ def fit_sparse(data: Observations, settings: LoopSettings, start: SparseSurrogat
         likelihood = _starting_likelihood(data, settings, units, j, before=before)
         fit_to: Fitter = partial(_fit_output, inputs, targets, settings, output=j)
         if _may_lack_noise(settings, j) and len(inputs) <= settings.surrogate.num_inducing:
-            how = {} if j < len(settings.objectives) else {"floor": CONSTRAINT_FLOOR}
             results.append(
                 fit_with_or_without_noise(
                     fit_to,
@@ -140,7 +139,7 @@ def fit_sparse(data: Observations, settings: LoopSettings, start: SparseSurrogat
                     likelihood=likelihood,
                     before=before,
                     is_repeatable=bool(data.repeats),
-                    **how,
+                    floor=FLOOR if j < len(settings.objectives) else CONSTRAINT_FLOOR,
                 )
             )
         else:

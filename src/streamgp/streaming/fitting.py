@@ -93,7 +93,7 @@ def fit_latest(
         anchor: What was believed before the rows.
         room: How many inducing points there may be.
         is_searching: Whether hyperparameters are learned; if not, only inducing points and constants are.
-        remembered: What is still believed of earlier rows, which real targets are explained with.
+        remembered: What is still believed of earlier rows, to be explained with them.
     """
     recent = rows.part(rows.num_rows - window, rows.num_rows)
     likelihood = settings.starting_likelihood
@@ -120,7 +120,7 @@ def fit_latest(
                 seed=settings.seed,
                 is_thorough=rows.num_rows >= settings.warmup,
             )
-            if remembered is not None and likelihood.is_gaussian:
+            if remembered is not None:
                 part = remembered.append(part)
             if settings.has_outliers:
                 found = learn_robustly(part.inputs, part.targets, search)
