@@ -1,4 +1,5 @@
 import math
+from dataclasses import dataclass
 
 import pytest
 import torch
@@ -6,7 +7,7 @@ from matplotlib.figure import Figure
 from torch.testing import assert_close
 
 import streamgp as sg
-from streamgp.acquisition import LookaheadThompson, RegionRules, Thompson
+from streamgp.acquisition import AbstractDrawingRule, LookaheadThompson, Random, RegionRules, Thompson
 from streamgp.errors import (
     FileFormatError,
     OptionError,
@@ -28,6 +29,19 @@ VARIANTS = [
     pytest.param({"model": "sparse", "acquisition": TS}, marks=pytest.mark.thorough),
     pytest.param({"model": "exact", "acquisition": LTS}, marks=pytest.mark.thorough),
 ]
+
+
+@sg.storage.register
+@dataclass(frozen=True)
+class LargestMeans(AbstractDrawingRule):
+    num_candidates: int = 100
+
+    def propose(self, context, q, *, seed):
+        raise NotImplementedError
+
+    def draw(self, context, candidates, q, *, num_candidates, generator):
+        points = candidates(self.num_candidates)
+        return points[context.model.posterior(points).mean.squeeze(-1).topk(q).indices]
 
 
 def bowl(X):
@@ -293,3 +307,15 @@ def test_scalings_and_refits_are_checked():
         sg.TurboOptimizer([(0.0, 1.0)], scaling="rank", likelihood="poisson")
     with pytest.raises(UnsupportedError, match="fitted to all data each time"):
         sg.TurboOptimizer([(0.0, 1.0)], model="exact", refit=5)
+
+
+def test_a_region_is_searched_by_a_rule_of_the_users_own_which_is_saved(tmp_path):
+    optimizer = advance(turbo(acquisition=LargestMeans()), 6)
+    assert optimizer.best().observed > -0.02
+    optimizer.save(tmp_path / "own.sgp")
+    assert torch.equal(sg.load(tmp_path / "own.sgp").ask(4), optimizer.ask(4))
+
+
+def test_a_rule_that_does_not_choose_among_candidates_is_refused():
+    with pytest.raises(OptionError, match="AbstractDrawingRule"):
+        turbo(acquisition=Random())

@@ -1,6 +1,6 @@
 """Acquisition: rules that choose points as objects, and the functions behind them."""
 
-from streamgp.acquisition.abstract_rule import AbstractFunctionRule, AbstractRule
+from streamgp.acquisition.abstract_rule import AbstractDrawingRule, AbstractFunctionRule, AbstractRule
 from streamgp.acquisition.context import Context
 from streamgp.acquisition.exceedance import exceedance
 from streamgp.acquisition.hotspot_entropy import hotspot_entropy
@@ -36,6 +36,7 @@ from streamgp.acquisition.thompson import thompson_sampling
 from streamgp.acquisition.trust_region import RegionRules
 
 __all__ = [
+    "AbstractDrawingRule",
     "AbstractFunctionRule",
     "AbstractPoolRule",
     "AbstractRule",

@@ -9,11 +9,12 @@ from botorch.utils.sampling import manual_seed
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from streamgp.acquisition.candidates import CandidateSource
 from streamgp.acquisition.context import Context
 from streamgp.acquisition.space import AbstractSpace
 from streamgp.seeds import derived_seed
 
-__all__ = ["AbstractFunctionRule", "AbstractRule", "Design"]
+__all__ = ["AbstractDrawingRule", "AbstractFunctionRule", "AbstractRule", "Design"]
 
 
 @final
@@ -109,6 +110,24 @@ class AbstractRule(ABC):
     def in_run(self, memory: Any, num_told: int) -> Bool[Tensor, " n"]:
         """Which of the evaluations so far the model is to see."""
         return torch.ones(num_told, dtype=torch.bool)
+
+
+class AbstractDrawingRule(AbstractRule):
+    """A rule that chooses among candidates, wherever these are drawn: what a trust region is searched by."""
+
+    @abstractmethod
+    def draw(
+        self, context: Context, candidates: CandidateSource, q: int, *, num_candidates: int, generator: torch.Generator
+    ) -> Tensor:
+        """Choose among candidates.
+
+        Args:
+            context: What to choose by.
+            candidates: The candidates, or a function that draws a given number of them.
+            q: Number of points.
+            num_candidates: How many to ask the function for, unless the rule has a number of its own.
+            generator: Source of randomness.
+        """
 
 
 class AbstractFunctionRule(AbstractRule):

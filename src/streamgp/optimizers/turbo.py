@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from torch import Tensor
 
-from streamgp.acquisition import AbstractRule, LookaheadThompson, RegionRules, Search, Thompson, TrustRegion
+from streamgp.acquisition import AbstractDrawingRule, AbstractRule, RegionRules, Search, TrustRegion
 from streamgp.acquisition.rules.names import REGION_RULES, read_rule
 from streamgp.acquisition.rules.trust_region_rule import RegionMemory
 from streamgp.acquisition.trust_region import Region
@@ -79,7 +79,8 @@ class TurboOptimizer(BatchRuns, AbstractLoop):
             likelihood: Of the outcomes, as in `Optimizer`. The best outcome as observed is the center of the search.
             model: `"sparse"`, or `"exact"` for BoTorch's `SingleTaskGP`.
             acquisition: `"thompson"`, or `"lookahead_thompson"` for Thompson sampling with look-ahead; or
-                `streamgp.acquisition.Thompson` or `LookaheadThompson` with their options.
+                `streamgp.acquisition.Thompson` or `LookaheadThompson` with their options, or a rule of your own that
+                derives from `streamgp.acquisition.AbstractDrawingRule`.
             objective: For which the sparse model is fitted, `"elbo"` or `"pll"`.
             num_inducing: Most inducing points.
             num_initial: Evaluations that are known or awaited before a run's first model, at points of a scrambled
@@ -157,8 +158,11 @@ def read_region(acquisition: str | AbstractRule, rules: RegionRules | None) -> T
             "Write rules=RegionRules(success_tolerance=3)."
         )
     rule = read_rule(acquisition, REGION_RULES)
-    if not isinstance(rule, Thompson | LookaheadThompson):
-        raise OptionError(f"A trust region is searched by Thompson or LookaheadThompson, but acquisition is {rule!r}.")
+    if not isinstance(rule, AbstractDrawingRule):
+        raise OptionError(
+            "A trust region is searched by Thompson, LookaheadThompson or a rule of your own that derives from "
+            f"AbstractDrawingRule, but acquisition is {rule!r}."
+        )
     return TrustRegion(rule, RegionRules() if rules is None else rules)
 
 

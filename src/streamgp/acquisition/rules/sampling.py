@@ -7,7 +7,7 @@ import torch
 from botorch.utils.sampling import manual_seed
 from torch import Tensor
 
-from streamgp.acquisition.abstract_rule import AbstractRule
+from streamgp.acquisition.abstract_rule import AbstractDrawingRule, AbstractRule
 from streamgp.acquisition.candidates import CandidateSource
 from streamgp.acquisition.context import Context
 from streamgp.acquisition.lookahead_thompson import lookahead_thompson_sampling
@@ -23,7 +23,7 @@ __all__ = ["LookaheadThompson", "Random", "Thompson"]
 @register
 @final
 @dataclass(frozen=True)
-class Thompson(AbstractRule):
+class Thompson(AbstractDrawingRule):
     """The best candidates of functions drawn from the model.
 
     Attributes:
@@ -70,7 +70,7 @@ class Thompson(AbstractRule):
 @register
 @final
 @dataclass(frozen=True)
-class LookaheadThompson(AbstractRule):
+class LookaheadThompson(AbstractDrawingRule):
     """Thompson sampling from a model that has looked ahead.
 
     Attributes:

@@ -8,9 +8,9 @@ from botorch.models.model import Model
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from streamgp.acquisition.abstract_rule import AbstractRule
+from streamgp.acquisition.abstract_rule import AbstractDrawingRule, AbstractRule
 from streamgp.acquisition.context import Context
-from streamgp.acquisition.rules.sampling import LookaheadThompson, Thompson
+from streamgp.acquisition.rules.sampling import Thompson
 from streamgp.acquisition.trust_region import Region, RegionRules, draw_in_region, update_region
 from streamgp.errors import UnsupportedError
 from streamgp.models import OnlineGP
@@ -60,7 +60,7 @@ class TrustRegion(AbstractRule):
         optimization.
     """
 
-    rule: Thompson | LookaheadThompson = field(default_factory=Thompson)
+    rule: AbstractDrawingRule = field(default_factory=Thompson)
     region: RegionRules = field(default_factory=RegionRules)
     may_repeat: ClassVar[bool] = True
 
