@@ -50,11 +50,11 @@ class StationaryKernel(AbstractSpectralKernel):
         if not _is_tracked(first, second, self.lengthscale, self.outputscale):
             # The bookkeeping of a gradient takes longer than one row of the matrix.
             with torch.no_grad():
-                if (
-                    second.shape[-2] == 1
-                    and first.dim() == second.dim() == self.lengthscale.dim() == amplitude.dim() == 2
-                ):
-                    return self._column(first, second).mul_(amplitude)
+                if first.dim() == second.dim() == self.lengthscale.dim() == amplitude.dim() == 2:
+                    if second.shape[-2] == 1:
+                        return self._column(first, second).mul_(amplitude)
+                    if first.shape[-2] == 1:
+                        return self._column(second, first).mul_(amplitude).mT
                 is_near = self._is_near(first, second)
                 x, z = _scaled(first, second, self.lengthscale, is_near=is_near)
                 value, _ = self.profile(_distance(x, z, self.factor, is_near=is_near))
