@@ -122,7 +122,7 @@ def layout(num_inducing: int) -> tuple[Layout, float]:
     X, y = rows(max(2000, num_inducing), 10**6)
     data = Observed(torch.from_numpy(X), None, torch.from_numpy(y))
     setting = starting_hyperparameters(
-        data, likelihood=Gaussian(0.1), kernel=None, mean=None, start=None, target_variance=1.0
+        data, likelihood=Gaussian(0.1), kernel=None, mean=None, start=None, latent_variance=1.0
     )
     setting = type(setting)(setting.kernel, setting.mean, setting.likelihood, data.inputs[:num_inducing], {})
     return Layout(setting, True, {}, {}, None, None), data.jitter

@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from torch.testing import assert_close
 
 import streamgp as sg
-from streamgp.errors import OptionError, UnsupportedError
+from streamgp.errors import OptionError
 from streamgp.likelihoods import HeteroskedasticGaussian, Softmax
 from streamgp.likelihoods.multi_latent import _nodes
 from streamgp.sites import DenseBelief, SiteRule, find_sites
@@ -165,9 +165,3 @@ def test_a_gp_of_another_number_of_latent_functions_is_refused(rng):
     X, y = rows(Softmax(3), rng, 2)
     with pytest.raises(OptionError, match=r"looks at 3 latent functions.*leading axes are \(2,\)"):
         batch_gp(2).condition(X, y, likelihood=Softmax(3))
-
-
-def test_fits_refuse_several_latent_functions(rng):
-    X, y = rows(Softmax(3), rng, 5)
-    with pytest.raises(UnsupportedError, match="looks at 3 latent functions"):
-        sg.fit(X, y, likelihood=Softmax(3))

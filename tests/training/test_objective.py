@@ -19,7 +19,7 @@ def inputs(rng):
 
 def start(data, likelihood):
     return starting_hyperparameters(
-        data, likelihood=likelihood, kernel=None, mean=None, start=None, target_variance=1.0
+        data, likelihood=likelihood, kernel=None, mean=None, start=None, latent_variance=1.0
     )
 
 

@@ -4,8 +4,8 @@ from gpytorch.kernels import MaternKernel, ScaleKernel
 from gpytorch.means import ConstantMean
 from torch.testing import assert_close
 
-from streamgp.likelihoods import Bernoulli, Gaussian, Poisson, Preference, StudentT
-from streamgp.testing.tolerances import regression_condition, rounding, tolerance
+from streamgp.likelihoods import Bernoulli, Gaussian, HeteroskedasticGaussian, Poisson, Preference, Softmax, StudentT
+from streamgp.testing.tolerances import approximation, regression_condition, rounding, tolerance
 from streamgp.training.collapsed import collapsed_bound
 from streamgp.training.features import Observed, observed_features
 from streamgp.training.parameters import Hyperparameters, hyperparameter_space
@@ -87,3 +87,61 @@ def test_comparisons_are_differences_of_the_latent_function(rng):
     assert_close(features.mean, torch.zeros(6, dtype=torch.float64))
     cross = setting.kernel(first, second).to_dense() - one.phi.mT @ other.phi
     assert_close(features.slack, one.slack + other.slack - 2 * cross.diagonal(), **tolerance(torch.float64))
+
+
+SEVERAL = [
+    (HeteroskedasticGaussian(), [0.1, -1.0, 2.0, 0.5, 0.7, -0.2, 0.3, 1.0, 0.0, 1.5]),
+    (Softmax(3), [0, 1, 2, 2, 1, 0, 0, 1, 2, 1]),
+]
+
+
+def several_latents(rng, likelihood, num_inducing=5):
+    shape = torch.Size([likelihood.num_latents])
+    kernel = ScaleKernel(MaternKernel(2.5, ard_num_dims=2, batch_shape=shape), batch_shape=shape).double()
+    kernel.base_kernel.lengthscale = 0.3 + torch.rand(*shape, 1, 2, generator=rng, dtype=torch.float64)
+    kernel.outputscale = 0.5 + torch.rand(shape, generator=rng, dtype=torch.float64)
+    mean = ConstantMean(batch_shape=shape).double()
+    mean.initialize(constant=torch.linspace(-0.5, 0.4, *shape, dtype=torch.float64))
+    points = torch.rand(num_inducing, 2, generator=rng, dtype=torch.float64)
+    return Hyperparameters(kernel, mean, likelihood, points, {})
+
+
+@pytest.mark.parametrize(("likelihood", "targets"), SEVERAL)
+def test_several_latent_functions_have_a_divergence_each(rng, likelihood, targets):
+    setting, data = several_latents(rng, likelihood), random_data(rng, targets)
+    sites, is_converged = optimal_sites(setting, data)
+    assert is_converged
+    Z, X, divergence, moments = setting.inducing_points, data.inputs, 0.0, []
+    for c in range(likelihood.num_latents):
+        kernel, mu = setting.kernel[c], setting.mean.constant[c]
+        K = kernel(Z).to_dense()
+        K = K + data.jitter * setting.kernel.outputscale.mean() * torch.eye(5)
+        cross, tau = kernel(Z, X).to_dense(), sites.precision[c]
+        explained = torch.linalg.solve(K, cross)
+        S = torch.linalg.inv(torch.linalg.inv(K) + explained @ tau.diag() @ explained.mT)
+        m = S @ explained @ (sites.pull[c] - tau * mu)
+        divergence = divergence + 0.5 * (
+            torch.linalg.solve(K, S).trace() + m @ torch.linalg.solve(K, m) - 5 + torch.logdet(K) - torch.logdet(S)
+        )
+        variance = kernel(X, diag=True) - (cross * explained).sum(0) + (explained * (S @ explained)).sum(0)
+        moments.append((mu + explained.mT @ m, variance))
+    mean, variance = (torch.stack(each) for each in zip(*moments, strict=True))
+    fit = likelihood.expected_log_density(mean, variance, data.targets).sum()
+    assert_close(sites_bound(setting, data, sites), fit - divergence, **tolerance(torch.float64))
+
+
+@pytest.mark.parametrize(("likelihood", "targets"), SEVERAL)
+def test_at_the_sites_of_several_its_gradient_is_that_of_the_optimal_bound(rng, likelihood, targets):
+    setting, data = several_latents(rng, likelihood), random_data(rng, targets)
+    space, step = hyperparameter_space(setting, learn_inducing=True), 1e-5
+    x = space.start.requires_grad_(True)
+    sites, _ = optimal_sites(setting, data, tolerance=1e-11)
+    (gradient,) = torch.autograd.grad(space.evaluate(x, lambda s: sites_bound(s, data, sites)), x)
+
+    def optimal(x):
+        setting = space.setting(x)
+        return sites_bound(setting, data, optimal_sites(setting, data, tolerance=1e-11)[0])
+
+    ends = [(optimal(x.detach() + step * e), optimal(x.detach() - step * e)) for e in torch.eye(len(x)).double()]
+    slopes = torch.stack([(above - below) / (2 * step) for above, below in ends]).detach()
+    assert_close(gradient, slopes, **approximation(1e-6, "finite differences"))

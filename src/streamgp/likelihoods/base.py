@@ -78,6 +78,14 @@ class AbstractLikelihood(Expectations, Learnable, ABC):
         """Make one with parameters to start learning from, for targets of unit variance if they can be scaled."""
         return cls()
 
+    def starting_latents(self, y: Float[Tensor, " n"]) -> tuple[Float[Tensor, " c"], Float[Tensor, " c"]]:
+        """Means and variances of the priors of latent functions, one for each, to start learning from.
+
+        Args:
+            y: Targets.
+        """
+        return y.new_zeros(self.num_latents), y.new_ones(self.num_latents)
+
     @property
     def gaussian_noise_variance(self) -> Float[Tensor, "..."] | None:
         r"""The noise variance, where $y = f + \varepsilon$ with Gaussian noise and conditioning is exact; else None."""

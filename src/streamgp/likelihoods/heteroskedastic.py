@@ -17,6 +17,8 @@ __all__ = ["HeteroskedasticGaussian"]
 _LOG_TWO_PI = math.log(2.0 * math.pi)
 # Of the log noise variance; the error of log densities is 2e-13 where its variance is at most one.
 _NUM_NODES = 64
+# Where the noise variance starts, relative to that of the targets.
+_START_NOISE = 0.1
 
 
 @final
@@ -60,6 +62,13 @@ class HeteroskedasticGaussian(AbstractMultiLatentLikelihood):
         square, precision, residual = _parts(mean, variance, y)
         share = 0.5 * square * precision
         return torch.cat([residual * precision, share - 0.5], dim=-2), torch.cat([-precision, -share], dim=-2)
+
+    def starting_latents(self, y: Float[Tensor, " n"]) -> tuple[Float[Tensor, " c"], Float[Tensor, " c"]]:
+        """The mean of the targets and the logarithm of a tenth of their variance; the variance, and one."""
+        variance = y.var(correction=0)
+        variance = torch.where(variance > 0, variance, 1.0)
+        mean = torch.stack([y.mean(), (_START_NOISE * variance).log()])
+        return mean, torch.stack([variance, torch.ones_like(variance)])
 
     def predictive_mean(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """Evaluate the mean of the targets, with the latent axis kept at size one."""

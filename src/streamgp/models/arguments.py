@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from streamgp.conditioning import ConditionedGP, SparseGP
-from streamgp.errors import ArgumentTypeError, OptionError, ShapeError
+from streamgp.errors import ArgumentTypeError, OptionError, ShapeError, UnsupportedError
 from streamgp.likelihoods import AbstractLikelihood, read_likelihood
 from streamgp.models.output import Output
 from streamgp.shapes import broadcast_shapes
@@ -69,6 +69,11 @@ def read_likelihoods(
             raise ArgumentTypeError(
                 f"likelihood must be one of streamgp.likelihoods, but is a {type(one).__name__}. "
                 "Wrap one of GPyTorch's with streamgp.likelihoods.from_gpytorch."
+            )
+        if one is not None and one.num_latents > 1:
+            raise UnsupportedError(
+                f"A {type(one).__name__} likelihood looks at {one.num_latents} latent functions, and here is one "
+                "for each output. Use streamgp.fit, or one of streamgp.likelihoods with one latent function."
             )
     return likelihoods
 

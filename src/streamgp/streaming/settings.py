@@ -98,10 +98,14 @@ class StreamSettings:
         """Check the options."""
         if isinstance(self.likelihood, str):
             check_choice(self.likelihood, LIKELIHOODS, "likelihood")
-        elif not isinstance(self.likelihood, AbstractLikelihood) or self.likelihood.num_inputs != 1:
+        elif (
+            not isinstance(self.likelihood, AbstractLikelihood)
+            or self.likelihood.num_inputs != 1
+            or self.likelihood.num_latents != 1
+        ):
             raise ArgumentTypeError(
                 f"likelihood must be one of {', '.join(map(repr, LIKELIHOODS))} or an object of streamgp.likelihoods "
-                f"for single inputs, but is {self.likelihood!r}."
+                f"for single inputs and one latent function, but is {self.likelihood!r}."
             )
         if self.kernel is not None and not isinstance(self.kernel, Kernel):
             raise ArgumentTypeError(f"kernel must be a GPyTorch kernel, but is a {type(self.kernel).__name__}.")

@@ -85,10 +85,10 @@ class Moments(NamedTuple):
         mean: $\mu(X)$.
     """
 
-    inducing: Float[Tensor, "m m"]
-    cross: Float[Tensor, "m n"]
-    variance: Float[Tensor, " n"]
-    mean: Float[Tensor, " n"]
+    inducing: Float[Tensor, "*c m m"]
+    cross: Float[Tensor, "*c m n"]
+    variance: Float[Tensor, "*c n"]
+    mean: Float[Tensor, "*c n"]
 
 
 @final
@@ -106,9 +106,9 @@ class Features:
         carried: What a carried belief makes of the prior; the three above are those under it already.
     """
 
-    phi: Float[Tensor, "m n"]
-    slack: Float[Tensor, " n"]
-    mean: Float[Tensor, " n"]
+    phi: Float[Tensor, "*c m n"]
+    slack: Float[Tensor, "*c n"]
+    mean: Float[Tensor, "*c n"]
     carried: InformedPrior | None = None
 
     @property
@@ -124,15 +124,15 @@ class Features:
 
 def inducing_covariance(
     setting: Hyperparameters, relative: float, absolute: float | None = None
-) -> Float[Tensor, "m m"]:
+) -> Float[Tensor, "*c m m"]:
     """The covariance of the inducing variables with jitter, relative to its diagonal or absolute."""
     return _with_jitter(inducing_variables(setting.inducing_points, read_kernel(setting.kernel)), relative, absolute)
 
 
-def _with_jitter(inducing: AbstractInducing, relative: float, absolute: float | None) -> Float[Tensor, "m m"]:
+def _with_jitter(inducing: AbstractInducing, relative: float, absolute: float | None) -> Float[Tensor, "*c m m"]:
     K = inducing.covariance()
     jitter = inducing.jitter(relative) if absolute is None or not inducing.is_movable else absolute
-    return K + jitter * torch.eye(len(K), dtype=K.dtype, device=K.device)
+    return K + jitter * torch.eye(K.shape[-1], dtype=K.dtype, device=K.device)
 
 
 def prior_moments(setting: Hyperparameters, data: Observed) -> Moments:
@@ -140,7 +140,8 @@ def prior_moments(setting: Hyperparameters, data: Observed) -> Moments:
     kernel, X = read_kernel(setting.kernel), data.inputs
     inducing = inducing_variables(setting.inducing_points, kernel)
     Kzz = _with_jitter(inducing, data.jitter, None if data.carried is None else data.carried.jitter)
-    Kzx, variance, mean = inducing.cross(X), kernel.diagonal(X).expand(len(X)), setting.mean(X)
+    Kzx, variance, mean = inducing.cross(X), kernel.diagonal(X), setting.mean(X)
+    variance = variance.expand(*variance.shape[:-1], len(X))
     if data.others is not None:
         other = data.others
         between = kernel.matrix(X.unsqueeze(-2), other.unsqueeze(-2)).reshape(-1)

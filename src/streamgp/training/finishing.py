@@ -28,6 +28,7 @@ def prior_process(setting: Hyperparameters, jitter: float) -> SparseProcess:
     """The prior of a setting as a process, with jitter relative to its variance."""
     Z = setting.inducing_points.detach()
     prior = Prior.snapshot(setting.kernel, setting.mean, like=Z)
+    Z = Z.expand(*prior.batch_shape, *Z.shape)  # latent functions share them
     return SparseProcess.from_prior(prior, Z, jitter=float(prior.inducing(Z).jitter(jitter)))
 
 

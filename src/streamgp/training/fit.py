@@ -201,6 +201,8 @@ def fit(  # type: ignore[misc] # the options of both are named here
         request = Request(given, kernel, mean, start, carried, standardize, num_starts)
         shards = _shards(X, y, map, request, options)
         sizes = None if shards is not None else _minibatches(X, given, minibatches)
+        if given is not None and given.num_latents > 1:
+            _check_several_latents(request, options, is_in_parts=shards is not None or sizes is not None)
         if carried is not None:
             _check_supported(request, options, is_in_parts=sizes is not None)
         if shards is not None:
@@ -253,6 +255,16 @@ def _check_supported(request: Request, options: Options, *, is_in_parts: bool) -
         raise UnsupportedError(
             f"A carried belief has units of its own, but standardize={request.standardize!r} would change those of X "
             "and y. Pass them in the units of the belief, or a start whose scaling these are."
+        )
+
+
+def _check_several_latents(request: Request, options: Options, *, is_in_parts: bool) -> None:
+    """Refuse what observations of several latent functions do not go together with."""
+    if is_in_parts or request.carried is not None or options.objective != "elbo" or options.beta != 1.0:
+        raise UnsupportedError(
+            f"A {type(request.likelihood).__name__} likelihood looks at several latent functions, which are fitted by "
+            "the bound of all observations at once: at most 50 000 rows as one array, without minibatches, map, a "
+            "carried belief, objective='pll' or a beta. Leave these out, or fit to fewer rows and absorb the others."
         )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import final
 
 import torch
+from gpytorch.kernels import Kernel
 from torch import Tensor
 
 from streamgp.training.data import has_constants
@@ -116,7 +117,11 @@ def train(setting: Hyperparameters, task: Task) -> Hyperparameters:
             setting = _choose_points(setting, task, num_inducing)
     else:
         Z = extend_points(
-            setting.kernel, setting.inducing_points, data.candidates, num_inducing, generator=options.generator
+            _leading_kernel(setting),
+            setting.inducing_points,
+            data.candidates,
+            num_inducing,
+            generator=options.generator,
         )
         setting = replace(setting, inducing_points=Z)
     is_moving = options.learn_inducing and len(setting.inducing_points) < len(data.candidates)
@@ -162,14 +167,20 @@ def _train_auto(setting: Hyperparameters, task: Task) -> Hyperparameters:
 
 def _choose_points(setting: Hyperparameters, task: Task, num_inducing: int) -> Hyperparameters:
     """Choose inducing points under the current kernel."""
-    inputs, options = task.data.candidates, task.options
+    inputs, options, kernel = task.data.candidates, task.options, _leading_kernel(setting)
     if isinstance(options.inducing, Tensor):
         return replace(setting, inducing_points=options.inducing.to(setting.inducing_points))
     if options.inducing != "pivoted":  # over shards, on a sample of them
-        Z = kmeans_points(setting.kernel, inputs, num_inducing, generator=options.generator)
+        Z = kmeans_points(kernel, inputs, num_inducing, generator=options.generator)
     else:
-        Z = pivoted_points(setting.kernel, inputs, num_inducing, generator=options.generator)
+        Z = pivoted_points(kernel, inputs, num_inducing, generator=options.generator)
     return replace(setting, inducing_points=Z)
+
+
+def _leading_kernel(setting: Hyperparameters) -> Kernel:
+    """The kernel by which points are chosen, that of the first latent function if there are several."""
+    kernel: Kernel = setting.kernel[0] if setting.kernel.batch_shape else setting.kernel
+    return kernel
 
 
 def climb(

@@ -3,8 +3,10 @@
 import math
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
+from streamgp.likelihoods import AbstractLikelihood
 from streamgp.training.collapsed import collapsed_bound
 from streamgp.training.features import Observed, observed_features
 from streamgp.training.options import Options
@@ -17,6 +19,7 @@ __all__ = [
     "SITE_TOLERANCE",
     "bound_of",
     "hyper_prior",
+    "latent_variance",
     "likelihood_bounds",
     "target_variance",
     "trace_slack",
@@ -58,8 +61,15 @@ def hyper_prior(setting: Hyperparameters, data: Observed, options: Options) -> H
         setting.kernel,
         setting.mean,
         likelihood=setting.likelihood,
-        target_variance=target_variance(data, is_gaussian=setting.likelihood.is_gaussian),
+        target_variance=latent_variance(data, setting.likelihood),
     )
+
+
+def latent_variance(data: Observed, likelihood: AbstractLikelihood | None) -> float | Float[Tensor, " c"]:
+    """The variance that latent functions are expected to have, of each where there are several."""
+    if likelihood is not None and likelihood.num_latents > 1:
+        return likelihood.starting_latents(data.targets)[1]
+    return target_variance(data, is_gaussian=likelihood is None or likelihood.is_gaussian)
 
 
 def target_variance(data: Observed, *, is_gaussian: bool) -> float:

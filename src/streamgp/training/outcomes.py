@@ -54,10 +54,10 @@ def read_likelihoods(likelihood: Any, Y: Tensor) -> list[AbstractLikelihood]:
     read = []
     for index, each in enumerate(given):
         one = Gaussian(_START_NOISE * float(_variance(Y[:, index]))) if each is None else read_likelihood(each)
-        if one.num_inputs != 1 or has_constants(one):
+        if one.num_inputs != 1 or one.num_latents != 1 or has_constants(one):
             raise UnsupportedError(
-                f"Each output has a likelihood of single inputs without constants for each observation, but "
-                f"output {index} has a {type(one).__name__} with them."
+                "Each output has a likelihood of single inputs and one latent function, without constants for each "
+                f"observation, but output {index} has a {type(one).__name__}."
             )
         one.check_targets(Y[:, index][~torch.isnan(Y[:, index])])
         read.append(one)

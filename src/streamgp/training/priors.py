@@ -78,7 +78,7 @@ class HyperPrior:
 
 
 def read_priors(
-    priors: str | None, kernel: Kernel, mean: Any, *, likelihood: AbstractLikelihood, target_variance: float
+    priors: str | None, kernel: Kernel, mean: Any, *, likelihood: AbstractLikelihood, target_variance: float | Tensor
 ) -> HyperPrior:
     r"""Put a named set of priors on all hyperparameters that have none of their own.
 
@@ -96,7 +96,8 @@ def read_priors(
         kernel: Whose own registered priors count in any case.
         mean: Likewise.
         likelihood: Of the observations.
-        target_variance: Of the targets; 1 for those that are not Gaussian.
+        target_variance: Of the targets; 1 for those that are not Gaussian. Where these look at several latent
+            functions, of each.
 
     References:
         Hvarfner, Hellsten, Nardi (2024), Vanilla Bayesian optimization performs great in high dimensions.
@@ -106,14 +107,14 @@ def read_priors(
     if priors is None:
         return HyperPrior(tuple(own))
     check_choice(priors, PRIORS, "priors")
-    log_variance = math.log(target_variance)
+    log_variance = target_variance.log() if isinstance(target_variance, Tensor) else math.log(target_variance)
     outputscale: Density = _gamma(2.0, 0.15)
     noise: Density = _gamma(1.1, 0.05)
     if priors == "dim_scaled":
         outputscale = _log_normal(1.0 + log_variance, 1.0)
         noise = _log_normal(-4.0 + log_variance, 1.0)
     terms = [(module, "outputscale", outputscale) for module in _without_prior(kernel, "outputscale")]
-    if priors == "dim_scaled" and likelihood.link != "identity":
+    if priors == "dim_scaled" and (likelihood.link != "identity" or likelihood.outcome_kind == "class"):
         terms += [(module, "constant", _normal(_MEAN_DEVIATION)) for module in _learned_constants(mean)]
     scaled = _without_prior(kernel, "lengthscale")
     if priors != "half_cauchy":
@@ -161,7 +162,7 @@ def _normal(scale: float) -> Density:
     return density
 
 
-def _log_normal(location: float, scale: float) -> Density:
+def _log_normal(location: float | Tensor, scale: float) -> Density:
     r"""The log density $-\log x - \log s - \frac12 \log 2 \pi - (\log x - m)^2 / (2 s^2)$."""
 
     def density(x: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from streamgp.likelihoods import AbstractLikelihood
 from streamgp.training.data import CheckedRows, check_points, to_observed
 from streamgp.training.finishing import cast_process, learn_belief, optimal_process, rounded_points
 from streamgp.training.full_batch import Log, Task, Trained, evaluate, train
-from streamgp.training.objective import target_variance
+from streamgp.training.objective import latent_variance
 from streamgp.training.options import Options
 from streamgp.training.parameters import Hyperparameters
 from streamgp.training.prior_site import read_prior_site
@@ -77,7 +77,7 @@ def prepare(
         kernel=request.kernel,
         mean=request.mean,
         start=start,
-        target_variance=target_variance(data, is_gaussian=request.is_gaussian),
+        latent_variance=latent_variance(data, request.likelihood),
     )
     return Task(data, options, log), scaling, setting
 

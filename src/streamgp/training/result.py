@@ -94,6 +94,8 @@ class FitResult:
     def predict(self, X: ArrayLike, *, covariance: bool = False) -> Prediction:
         """Predict the latent function in the user's units.
 
+        Several latent functions are on an axis before that of the inputs.
+
         Args:
             X: Inputs `(*b, n, d)`; the moments are arrays of NumPy if they are one.
             covariance: Compute the joint covariance at once, so that variances are read off it.
@@ -120,12 +122,15 @@ class FitResult:
     def _log_density(self, X: ArrayLike, y: Tensor) -> Tensor:
         X = check_inputs(X, num_dims=self.gp.inducing_points.shape[-1], like=self.gp.inducing_points)
         if self.scaling is None:
-            prediction = self.gp.predict(X)
-            return self.likelihood.log_predictive_density(prediction.mean, prediction.variance, y)
-        prediction = self.gp.predict(self.scaling.inputs(X))
-        scaled = self.scaling.targets(y)
-        density = self.likelihood.log_predictive_density(prediction.mean, prediction.variance, scaled)
+            return self._log_density_inside(X, y)
+        density = self._log_density_inside(self.scaling.inputs(X), self.scaling.targets(y))
         return density - self.scaling.target_scale.to(density).log()
+
+    def _log_density_inside(self, X: Tensor, y: Tensor) -> Tensor:
+        """The same in the units of the GP."""
+        prediction = self.gp.predict(X)
+        density = self.likelihood.log_predictive_density(prediction.mean, prediction.variance, y)
+        return density if self.likelihood.num_latents == 1 else density.squeeze(-2)
 
     def __repr__(self) -> str:
         info = self.info

@@ -17,15 +17,15 @@ __all__ = ["FixedSites", "bound_at_sites", "optimal_sites", "sites_bound", "site
 
 
 class FixedSites(NamedTuple):
-    r"""Gaussian factors $\exp(\lambda f - \frac12 \tau f^2)$, one for each observation.
+    r"""Gaussian factors $\exp(\lambda f - \frac12 \tau f^2)$, one for each observation and latent function.
 
     Attributes:
         pull: $\lambda$.
         precision: $\tau$, positive.
     """
 
-    pull: Float[Tensor, " n"]
-    precision: Float[Tensor, " n"]
+    pull: Float[Tensor, "*c n"]
+    precision: Float[Tensor, "*c n"]
 
 
 def optimal_sites(
@@ -63,8 +63,9 @@ def sites_bound(setting: Hyperparameters, data: Observed, sites: FixedSites) -> 
     \mathcal L(\theta) = \sum_i \mathbb E_{q_\theta} \log p(y_i \mid f_i) - \operatorname{KL}(q_\theta \Vert p_\theta).
     $$
 
-    Where the sites are optimal its gradient is that of the bound with the sites optimized away. A carried belief takes
-    the place of the prior $p_\theta(u)$, and what it integrates to is added.
+    Several latent functions of an observation have sites and divergences each. Where the sites are optimal its gradient
+    is that of the bound with the sites optimized away. A carried belief takes the place of the prior $p_\theta(u)$, and
+    what it integrates to is added.
 
     References:
         Adam, Chang, Khan, Solin (2021), Dual parameterization of sparse variational Gaussian processes.
@@ -80,7 +81,7 @@ def bound_at_sites(
     pull = sites.pull - sites.precision * features.mean
     updated = belief.update(pull, sites.precision)
     shrinkage = (sites.precision * updated.variance).sum()
-    divergence = 0.5 * (updated.quadratic - shrinkage + updated.log_determinant)
+    divergence = 0.5 * (updated.quadratic.sum() - shrinkage + updated.log_determinant.sum())
     fit = likelihood.expected_log_density(features.mean + updated.shift, updated.variance + features.slack, targets)
     return fit.sum() - divergence + features.log_normalizer
 

@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from gpytorch.kernels import Kernel, MaternKernel, ScaleKernel
 from gpytorch.means import ConstantMean, Mean
+from jaxtyping import Float
+from torch import Tensor
 
 from streamgp.conditioning import SparseGP
 from streamgp.errors import ArgumentTypeError, ShapeError, UnsupportedError
@@ -29,13 +31,7 @@ def read_likelihood(likelihood: object, start: object) -> AbstractLikelihood | N
     """Check a likelihood, an object or a name; that of an earlier result if there is none."""
     if likelihood is None:
         return start.likelihood if isinstance(start, FitResult) else None
-    read = registry.read_likelihood(likelihood)
-    if read.num_latents > 1:
-        raise UnsupportedError(
-            f"A {type(read).__name__} likelihood looks at {read.num_latents} latent functions, and fit trains one. "
-            "Choose the kernel of a batch of GPs otherwise, and condition it or let it absorb the observations."
-        )
-    return read
+    return registry.read_likelihood(likelihood)
 
 
 def check_modules(kernel: object, mean: object, start: object) -> None:
@@ -63,7 +59,7 @@ def starting_hyperparameters(
     kernel: Kernel | str | None,
     mean: Mean | None,
     start: FitResult | SparseGP | None,
-    target_variance: float,
+    latent_variance: float | Float[Tensor, " c"],
 ) -> Hyperparameters:
     """Copy what the user gave in double precision, and make the rest.
 
@@ -74,13 +70,15 @@ def starting_hyperparameters(
             each dimension.
         mean: None for that of `start`, or a constant.
         start: Earlier result, whose inducing points are the first ones too.
-        target_variance: The natural scale of the latent function.
+        latent_variance: The natural scale of the latent function, or of each.
     """
-    X, is_gaussian = data.inputs, likelihood is None or likelihood.is_gaussian
+    X = data.inputs
     Z = X[:1]
     if start is not None:
         gp = start.gp if isinstance(start, FitResult) else start
         Z = gp.inducing_points.detach().to(X)
+        if Z.dim() == 3 and bool((Z[0] == Z).all()):
+            Z = Z[0]  # shared by several latent functions
         if Z.dim() != 2 or Z.shape[-1] != X.shape[-1]:
             raise ShapeError(
                 f"start has inducing points of shape {tuple(Z.shape)}, but must have one model of inputs with "
@@ -91,19 +89,20 @@ def starting_hyperparameters(
         mean = _thawed(gp.mean, "mean", frozen) if mean is None else mean
     if isinstance(kernel, str):
         lower, upper = data.candidates.aminmax(dim=0)
-        chosen = make_kernel(kernel, lower, upper, variance=target_variance)
+        if isinstance(latent_variance, Tensor):
+            raise UnsupportedError(
+                f"kernel={kernel!r} is that of one latent function, but the likelihood looks at "
+                f"{len(latent_variance)}. Pass a kernel with batch_shape=torch.Size([{len(latent_variance)}]), or none."
+            )
+        chosen = make_kernel(kernel, lower, upper, variance=latent_variance)
     else:
-        chosen = _default_kernel(data, target_variance) if kernel is None else kernel
+        chosen = _default_kernel(data, latent_variance) if kernel is None else kernel
     if mean is None:
-        mean = ConstantMean()
-        mean.initialize(constant=data.targets.mean().item() if is_gaussian else 0.0)
+        mean = _default_mean(data, likelihood)
     chosen, mean = deepcopy(chosen).to(X), deepcopy(mean).to(X)
-    if chosen.batch_shape:
-        raise UnsupportedError(
-            f"The kernel has leading axes {tuple(chosen.batch_shape)}, but fit trains one model. Fit one for each."
-        )
     if likelihood is None:
-        likelihood = Gaussian(_START_NOISE * target_variance)
+        likelihood = Gaussian(_START_NOISE * latent_variance)
+    _check_batch_shape(chosen, likelihood)
     return Hyperparameters(chosen, mean, likelihood, Z, {})
 
 
@@ -133,11 +132,36 @@ def _thawed(module: Any, group: str, frozen: tuple[str, ...]) -> Any:
     return copy.train()
 
 
-def _default_kernel(data: Observed, target_variance: float) -> Kernel:
+def _check_batch_shape(kernel: Kernel, likelihood: AbstractLikelihood) -> None:
+    """One model is trained: of one latent function, or of all that an observation looks at."""
+    num = likelihood.num_latents
+    if num == 1 and kernel.batch_shape:
+        raise UnsupportedError(
+            f"The kernel has leading axes {tuple(kernel.batch_shape)}, but fit trains one model. Fit one for each."
+        )
+    if num > 1 and kernel.batch_shape != (num,):
+        raise UnsupportedError(
+            f"A {type(likelihood).__name__} likelihood looks at {num} latent functions, but the kernel has leading "
+            f"axes {tuple(kernel.batch_shape)}. Pass one with batch_shape=torch.Size([{num}]), or none."
+        )
+
+
+def _default_mean(data: Observed, likelihood: AbstractLikelihood | None) -> Mean:
+    if likelihood is not None and likelihood.num_latents > 1:
+        mean = ConstantMean(batch_shape=torch.Size([likelihood.num_latents])).to(data.targets)
+        mean.initialize(constant=likelihood.starting_latents(data.targets)[0])
+        return mean
+    mean = ConstantMean()
+    is_gaussian = likelihood is None or likelihood.is_gaussian
+    mean.initialize(constant=data.targets.mean().item() if is_gaussian else 0.0)
+    return mean
+
+
+def _default_kernel(data: Observed, variance: float | Float[Tensor, " c"]) -> Kernel:
     X = data.candidates
-    d = X.shape[-1]
-    kernel = ScaleKernel(MaternKernel(2.5, ard_num_dims=d)).to(X)
+    d, shape = X.shape[-1], variance.shape if isinstance(variance, Tensor) else torch.Size()
+    kernel = ScaleKernel(MaternKernel(2.5, ard_num_dims=d, batch_shape=shape), batch_shape=shape).to(X)
     # Two inputs drawn at random are then about 1.4 lengthscales apart, whatever the dimension.
     kernel.base_kernel.lengthscale = math.sqrt(d) * spread(X)
-    kernel.outputscale = target_variance
+    kernel.outputscale = variance
     return kernel

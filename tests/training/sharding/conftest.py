@@ -30,7 +30,7 @@ def problem(rng):
         is_class = isinstance(likelihood, sg.likelihoods.Bernoulli)
         data = Observed(X, None, (f > 0).double() if is_class else torch.poisson(f.exp(), generator=rng))
         start = starting_hyperparameters(
-            data, likelihood=likelihood, kernel=None, mean=None, start=None, target_variance=1.0
+            data, likelihood=likelihood, kernel=None, mean=None, start=None, latent_variance=1.0
         )
         return data, replace(start, inducing_points=X[:m] + 0.01, extra={})
 

@@ -27,7 +27,7 @@ def problem(rng, n=50, m=6):
     y = torch.sin(4.0 * X[:, 0]) + 0.2 * torch.randn(n, generator=rng, dtype=torch.float64)
     data = Observed(X, None, y)
     setting = starting_hyperparameters(
-        data, likelihood=Gaussian(0.1), kernel=None, mean=None, start=None, target_variance=1.0
+        data, likelihood=Gaussian(0.1), kernel=None, mean=None, start=None, latent_variance=1.0
     )
     return data, type(setting)(setting.kernel, setting.mean, setting.likelihood, X[:m] + 0.01, {})
 

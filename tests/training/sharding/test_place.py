@@ -13,7 +13,7 @@ def test_a_place_that_was_sent_has_the_same_hyperparameters(rng):
     X = torch.rand(8, 2, generator=rng, dtype=torch.float64)
     data = Observed(X, None, X[:, 0])
     setting = starting_hyperparameters(
-        data, likelihood=Gaussian(0.1), kernel=None, mean=None, start=None, target_variance=1.0
+        data, likelihood=Gaussian(0.1), kernel=None, mean=None, start=None, latent_variance=1.0
     )
     layout = Layout(setting, True, {}, {"noise_variance": (-9.0, 9.0)}, None, None)
     place = Place(layout, layout.space().start + 0.1)
