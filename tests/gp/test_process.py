@@ -1,11 +1,14 @@
 import gpytorch
 import pytest
 import torch
+from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.errors import NumericalError
 from streamgp.gp import row_by_row
+from streamgp.gp.inducing import InducingPoints
 from streamgp.testing.problems import random_sparse_gp
+from streamgp.testing.tolerances import tolerance
 
 
 @pytest.mark.parametrize("moment", ["mean", "variance", "covariance"])
@@ -46,3 +49,40 @@ def test_leading_axes_of_inputs_alone_are_evaluated_as_rows(rng, batch_shape):
     assert seen == [(*batch_shape, 4 * 5 * 6, 2)]
     assert values.equal((weights * X).sum(-1))
     assert row_by_row(function, X[:0], len(batch_shape)).shape == (0, *X.shape[1:-1])
+
+
+def count_crosses(monkeypatch):
+    calls = []
+    for name in ("cross", "crossed"):
+        whole = getattr(InducingPoints, name)
+        monkeypatch.setattr(InducingPoints, name, lambda *args, whole=whole: calls.append(1) or whole(*args))
+    return calls
+
+
+@pytest.mark.parametrize("is_conditioned", [False, True])
+def test_mean_and_variance_share_the_covariance_with_inducing_values(rng, monkeypatch, is_conditioned):
+    gp = random_sparse_gp(rng).gp
+    X = torch.rand(4, gp.inducing_points.shape[-1], generator=rng, dtype=torch.float64)
+    gp = gp.condition(X[:2], X[:2, 0], noise_variance=0.1) if is_conditioned else gp
+    mean, variance = gp.process.mean(X), gp.process.variance(X)
+    prediction, calls = gp.predict(X), count_crosses(monkeypatch)
+    assert_close(prediction.mean, mean, **tolerance(torch.float64))
+    assert_close(prediction.variance, variance, **tolerance(torch.float64))
+    assert len(calls) == 1
+
+
+def test_what_mean_and_variance_share_is_not_kept_where_it_is_large(rng, monkeypatch):
+    gp = random_sparse_gp(rng).gp
+    monkeypatch.setattr("streamgp.gp.sparse._MOST_KEPT", 4 * gp.num_inducing - 1)
+    X = torch.rand(4, gp.inducing_points.shape[-1], generator=rng, dtype=torch.float64)
+    assert gp.process.cross(X) is None
+    assert gp.process.cross(X[:3]) is not None
+
+
+def test_gradients_of_mean_and_variance_are_taken_one_after_the_other(rng):
+    gp = random_sparse_gp(rng).gp
+    X = torch.rand(4, gp.inducing_points.shape[-1], generator=rng, dtype=torch.float64).requires_grad_(True)
+    prediction = gp.predict(X)
+    prediction.mean.sum().backward()
+    prediction.variance.sum().backward()
+    assert X.grad is not None

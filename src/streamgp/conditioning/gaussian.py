@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.conditioning.noise import Noise
-from streamgp.gp import AbstractProcess, SparseProcess, row_by_row
+from streamgp.gp import AbstractProcess, SparseProcess, num_own_axes, row_by_row
 from streamgp.linalg import apply, cholesky, extend_cholesky, solve_lower, solve_vector
 from streamgp.shapes import broadcast_shapes
 from streamgp.storage import register
@@ -73,19 +73,25 @@ class ConditionedProcess(AbstractProcess):
         B = self.base.cross_weights(self.reduction_features)
         return self.base.mean_weights - apply(B, alpha), _spread(alpha, self.projection)
 
-    def mean(self, X: Tensor) -> Tensor:
+    def cross(self, X: Tensor) -> Tensor | None:
+        return None if num_own_axes(X, self._num_batch) > 0 else self.base.cross(X)
+
+    def mean(self, X: Tensor, cross: Tensor | None = None) -> Tensor:
         inducing_weights, input_weights = self._weights
         prior = self.base.prior
-        from_inducing = apply(self.base.inducing.crossed(X), inducing_weights)
+        from_inducing = apply(self.base.inducing.crossed(X) if cross is None else cross.mT, inducing_weights)
         return prior.mean(X) + from_inducing + apply(prior.covariance(X, self.inputs), input_weights)
 
-    def variance(self, X: Tensor) -> Tensor:
-        # Fantasies, the leading axes of the residual, share their variances.
-        num_batch = max(self.factor.dim() - 2, self.reduction_features.dim() - 2, len(self.base.batch_shape))
-        return row_by_row(self._variance, X, num_batch)
+    @property
+    def _num_batch(self) -> int:
+        """Leading axes of variances: fantasies, those of the residual, share them."""
+        return max(self.factor.dim() - 2, self.reduction_features.dim() - 2, len(self.base.batch_shape))
 
-    def _variance(self, X: Tensor) -> Tensor:
-        phi = self.base.features(X)
+    def variance(self, X: Tensor, cross: Tensor | None = None) -> Tensor:
+        return row_by_row(lambda rows: self._variance(rows, cross), X, self._num_batch)
+
+    def _variance(self, X: Tensor, cross: Tensor | None) -> Tensor:
+        phi = self.base.features(X, cross)
         V = self.whitened_cross(X, phi)
         before = self.base.prior.variance(X) - (phi * (self.base.variance_reduction @ phi)).sum(-2)
         return before - V.square().sum(-2)

@@ -5,7 +5,7 @@ from streamgp.gp.kernel_function import AbstractFeatureKernel, AbstractKernelFun
 from streamgp.gp.kernels import ModuleKernel, read_kernel
 from streamgp.gp.paths import SamplePaths, sample_paths
 from streamgp.gp.prior import Prior
-from streamgp.gp.process import AbstractProcess, Prediction, row_by_row
+from streamgp.gp.process import AbstractProcess, Prediction, num_own_axes, row_by_row
 from streamgp.gp.pseudo_data import PseudoData, pseudo_data
 from streamgp.gp.reading import read_gpytorch
 from streamgp.gp.sparse import InducingFactor, SparseProcess
@@ -27,6 +27,7 @@ __all__ = [
     "SparseProcess",
     "StationaryKernel",
     "inducing_variables",
+    "num_own_axes",
     "pseudo_data",
     "read_gpytorch",
     "read_kernel",

@@ -16,7 +16,7 @@ from streamgp.errors import NumericalError
 from streamgp.linalg import cholesky
 from streamgp.shapes import broadcast_shapes
 
-__all__ = ["AbstractProcess", "Prediction", "row_by_row"]
+__all__ = ["AbstractProcess", "Prediction", "num_own_axes", "row_by_row"]
 
 
 class AbstractProcess(ABC):
@@ -38,12 +38,32 @@ class AbstractProcess(ABC):
         """Leading axes of the process."""
 
     @abstractmethod
-    def mean(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*c n"]:
-        """Mean of the latent function."""
+    def cross(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*c m n"] | None:
+        """The covariance of inducing variables and values at inputs, which mean and variance there both begin with.
+
+        None where it is not to be kept from the one to the other: as it is large, has a gradient, or inputs have
+        leading axes of their own.
+        """
 
     @abstractmethod
-    def variance(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*c n"]:
-        """Marginal variances of the latent function."""
+    def mean(self, X: Float[Tensor, "*b n d"], cross: Float[Tensor, "*e m n"] | None = None) -> Float[Tensor, "*c n"]:
+        """Mean of the latent function.
+
+        Args:
+            X: Inputs.
+            cross: What `cross` makes of them, if it is there already.
+        """
+
+    @abstractmethod
+    def variance(
+        self, X: Float[Tensor, "*b n d"], cross: Float[Tensor, "*e m n"] | None = None
+    ) -> Float[Tensor, "*c n"]:
+        """Marginal variances of the latent function.
+
+        Args:
+            X: Inputs.
+            cross: What `cross` makes of them, if it is there already.
+        """
 
     @abstractmethod
     def covariance(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*c n n"]:
@@ -83,7 +103,7 @@ class Prediction:
     @cached_property
     def mean(self) -> Any:
         """Mean, `(*c, n)`; costs one dot product for each input."""
-        return self._shown(_finite(self.process.mean(self.inputs), "mean"))
+        return self._shown(_finite(self.process.mean(self.inputs, self._cross), "mean"))
 
     @cached_property
     def variance(self) -> Any:
@@ -91,7 +111,7 @@ class Prediction:
         if "covariance" in self.__dict__:
             joint = torch.as_tensor(self.covariance)
             return self._shown(joint.diagonal(dim1=-2, dim2=-1).clamp_min(0.0))
-        return self._shown(_finite(self.process.variance(self.inputs), "variance").clamp_min(0.0))
+        return self._shown(_finite(self.process.variance(self.inputs, self._cross), "variance").clamp_min(0.0))
 
     @cached_property
     def covariance(self) -> Any:
@@ -111,8 +131,17 @@ class Prediction:
         """The standard deviation, for short."""
         return self.standard_deviation
 
+    @cached_property
+    def _cross(self) -> Tensor | None:
+        return self.process.cross(self.inputs)
+
     def _shown(self, moment: Tensor) -> Any:
         return to_form(moment, is_numpy=self.is_numpy)
+
+
+def num_own_axes(X: Tensor, num_batch: int) -> int:
+    """How many leading axes inputs have that a batch of functions does not have."""
+    return X.dim() - 2 - num_batch
 
 
 def row_by_row(
@@ -127,7 +156,7 @@ def row_by_row(
         X: Inputs.
         num_batch: How many of the last leading axes inputs have in common with the function.
     """
-    num_own = X.dim() - 2 - num_batch
+    num_own = num_own_axes(X, num_batch)
     if num_own <= 0:
         return function(X)
     own, n = X.shape[:num_own], X.shape[-2]

@@ -10,11 +10,14 @@ from torch import Tensor
 
 from streamgp.gp.inducing import AbstractInducing
 from streamgp.gp.prior import Prior
-from streamgp.gp.process import AbstractProcess, row_by_row
+from streamgp.gp.process import AbstractProcess, num_own_axes, row_by_row
 from streamgp.linalg import apply, cholesky, solve_lower, solve_lower_transpose, solve_vector
 from streamgp.shapes import broadcast_shapes
 
 __all__ = ["InducingFactor", "SparseProcess"]
+
+# Covariances with inputs are kept from the mean to the variance up to this many numbers, some megabytes.
+_MOST_KEPT = 2**20
 
 
 @final
@@ -186,22 +189,33 @@ class SparseProcess(AbstractProcess):
         other.__dict__["inducing"], other.__dict__["inducing_factor"] = self.inducing, self.inducing_factor
         return other
 
-    def features(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*c m n"]:
+    def features(
+        self, X: Float[Tensor, "*b n d"], cross: Float[Tensor, "*e m n"] | None = None
+    ) -> Float[Tensor, "*c m n"]:
         r"""The features $\phi(X)$."""
-        return solve_lower(self.factor, self.inducing.cross(X))
+        return solve_lower(self.factor, self.inducing.cross(X) if cross is None else cross)
 
     def cross_weights(self, reduction_features: Float[Tensor, "*c m n"]) -> Float[Tensor, "*c m n"]:
         r"""The matrix $B = L^{-\top} D \phi(X)$, with which $k_q(w, X) = k(w, X) - \operatorname{cov}(f(w), u) B$."""
         return solve_lower_transpose(self.factor, reduction_features)
 
-    def mean(self, X: Tensor) -> Tensor:
-        return self.prior.mean(X) + apply(self.inducing.crossed(X), self.mean_weights)
+    def cross(self, X: Tensor) -> Tensor | None:
+        if X.requires_grad or num_own_axes(X, len(self.batch_shape)) > 0:
+            return None
+        if self.batch_shape.numel() * self.num_inducing * X.shape[-2] > _MOST_KEPT:
+            return None
+        cross = self.inducing.cross(X)
+        # One of two gradients would use up what the other needs.
+        return None if cross.requires_grad else cross
 
-    def variance(self, X: Tensor) -> Tensor:
-        return row_by_row(self._variance, X, len(self.batch_shape))
+    def mean(self, X: Tensor, cross: Tensor | None = None) -> Tensor:
+        return self.prior.mean(X) + apply(self.inducing.crossed(X) if cross is None else cross.mT, self.mean_weights)
 
-    def _variance(self, X: Tensor) -> Tensor:
-        phi = self.features(X)
+    def variance(self, X: Tensor, cross: Tensor | None = None) -> Tensor:
+        return row_by_row(lambda rows: self._variance(rows, cross), X, len(self.batch_shape))
+
+    def _variance(self, X: Tensor, cross: Tensor | None) -> Tensor:
+        phi = self.features(X, cross)
         # Through the root and not through D, which takes O(m^3) to form.
         return self.prior.variance(X) - phi.square().sum(-2) + (self.whitened_root.mT @ phi).square().sum(-2)
 

@@ -75,12 +75,15 @@ class RescaledProcess(AbstractProcess):
     def batch_shape(self) -> torch.Size:
         return self.process.batch_shape
 
-    def mean(self, X: Tensor) -> Tensor:
-        mean = self.process.mean(self.scaling.inputs(X))
+    def cross(self, X: Tensor) -> Tensor | None:
+        return self.process.cross(self.scaling.inputs(X))
+
+    def mean(self, X: Tensor, cross: Tensor | None = None) -> Tensor:
+        mean = self.process.mean(self.scaling.inputs(X), cross)
         return self.scaling.target_shift.to(mean) + self.scaling.target_scale.to(mean) * mean
 
-    def variance(self, X: Tensor) -> Tensor:
-        variance = self.process.variance(self.scaling.inputs(X))
+    def variance(self, X: Tensor, cross: Tensor | None = None) -> Tensor:
+        variance = self.process.variance(self.scaling.inputs(X), cross)
         return self.scaling.target_scale.to(variance).square() * variance
 
     def covariance(self, X: Tensor) -> Tensor:
