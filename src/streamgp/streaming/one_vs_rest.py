@@ -1,13 +1,13 @@
 """Several classes in a stream, each against all others."""
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NamedTuple, final
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from streamgp.errors import ShapeError, UnsupportedError
@@ -16,6 +16,7 @@ from streamgp.streaming.prediction import StreamPrediction
 from streamgp.streaming.refitting import RefitReport, relearn
 from streamgp.streaming.rows import Rows, read_inputs
 from streamgp.streaming.settings import StreamSettings
+from streamgp.streaming.sharpness import Sharpness
 from streamgp.streaming.unordered import learn_unordered
 
 __all__ = ["OneVsRest", "PredictedLabels", "unseen_probability"]
@@ -66,11 +67,13 @@ class OneVsRest:
         settings: Options; the likelihood must be of two classes.
         classes: Labels, in the order in which they came.
         learner: What is known.
+        sharpness: How sure predictions are to be, with `half_life="auto"`.
     """
 
     settings: StreamSettings
     classes: tuple[Hashable, ...] = ()
     learner: StreamLearner | None = None
+    sharpness: Sharpness = field(default_factory=Sharpness)
 
     @classmethod
     def from_classes(cls, settings: StreamSettings, classes: Sequence[Hashable]) -> "OneVsRest":
@@ -115,7 +118,7 @@ class OneVsRest:
 
         That of a lone class leaves some for one that is to come.
         """
-        return self._probabilities(self._started().predict(X))
+        return self._sharpened(self._probabilities(self._started().predict(X)), self.sharpness)
 
     def sample(self, X: Tensor, num_samples: int, *, generator: torch.Generator) -> Float[Tensor, "s n k"]:
         """Draw probabilities jointly for all inputs `(n, d)`, each class independent of the others."""
@@ -125,9 +128,16 @@ class OneVsRest:
         latent, _, prediction = learner.model.sample_latent(X, num_samples, generator, latest=learner.latest)
         each = prediction.likelihood.predictive_mean(latent, torch.zeros_like(latent))
         if len(self.classes) <= 2:
-            return self._pair(each.squeeze(-2))
-        each = each.clamp_min(torch.finfo(each.dtype).tiny)
-        return (each / each.sum(-2, keepdim=True)).mT
+            drawn = self._pair(each.squeeze(-2))
+        else:
+            each = each.clamp_min(torch.finfo(each.dtype).tiny)
+            drawn = (each / each.sum(-2, keepdim=True)).mT
+        mean = self._probabilities(prediction)
+        if not self._is_sharpened(mean):
+            return drawn
+        # As much more or less sure as the prediction of all draws together.
+        drawn = drawn * self._sharpened(mean, self.sharpness) / torch.from_numpy(mean).clamp_min(_ROUNDING)
+        return drawn / drawn.sum(-1, keepdim=True)
 
     def learn(
         self, X: Tensor, y: Sequence[Hashable], *, on_predicted: Callable[[PredictedLabels], None] | None = None
@@ -174,11 +184,11 @@ class OneVsRest:
 
     def reset(self) -> "OneVsRest":
         """Forget what the rows said, and keep classes, units, hyperparameters and inducing points."""
-        return self if self.learner is None else replace(self, learner=self.learner.reset())
+        return self if self.learner is None else replace(self, learner=self.learner.reset(), sharpness=Sharpness())
 
     def rewarm(self) -> "OneVsRest":
         """Begin again with a warm-up; the classes and the count of rows stay."""
-        return self if self.learner is None else replace(self, learner=self.learner.rewarm())
+        return self if self.learner is None else replace(self, learner=self.learner.rewarm(), sharpness=Sharpness())
 
     def _started(self) -> StreamLearner:
         if self.learner is None:
@@ -189,13 +199,21 @@ class OneVsRest:
         """Probabilities of one or two classes from that of the second."""
         return torch.stack([1.0 - second, second][: len(self.classes)], -1)
 
-    def _probabilities(self, prediction: StreamPrediction) -> Float[Tensor, "n k"]:
-        """Of the classes."""
+    def _probabilities(self, prediction: StreamPrediction) -> Float[np.ndarray, "n k"]:
+        """Of the classes, before they are sharpened."""
         if len(self.classes) <= 2:
             second = prediction.mean.numpy()[:, 0]
-            return torch.from_numpy(np.stack([1.0 - second, second][: len(self.classes)], -1))
+            return np.stack([1.0 - second, second][: len(self.classes)], -1)
         weights = prediction.weights
-        return torch.from_numpy((weights * prediction.class_probabilities).sum(0).T)
+        return np.asarray((weights * prediction.class_probabilities).sum(0).T)
+
+    def _is_sharpened(self, probabilities: Float[np.ndarray, "n k"]) -> bool:
+        """Whether it is learned how sure predictions are to be; a lone class leaves some for others, as it is."""
+        return self.settings.half_life == "auto" and probabilities.shape[-1] > 1
+
+    def _sharpened(self, probabilities: Float[np.ndarray, "n k"], sharpness: Sharpness) -> Float[Tensor, "n k"]:
+        is_learned = self._is_sharpened(probabilities)
+        return torch.from_numpy(sharpness.applied(probabilities) if is_learned else probabilities)
 
     def _learn_part(
         self,
@@ -207,36 +225,41 @@ class OneVsRest:
         """Learn from rows of classes that have room; those of `before` had come when the first row was predicted."""
         if not len(y):
             return self, LearnInfo()
-        start = 0
+        start, sharpness = 0, self.sharpness
+        tell = on_predicted or (lambda part: None)
 
         def show(part: Predicted) -> None:
-            nonlocal start
+            nonlocal start, sharpness
             labels, num_seen = y[start : start + part.rows.num_rows], self.num_seen + start
             start += len(labels)
-            assert on_predicted is not None
             if part.prediction is None:
-                on_predicted(PredictedLabels(labels, self.classes, None, num_seen))
+                tell(PredictedLabels(labels, self.classes, None, num_seen))
                 return
-            each = self._probabilities(part.prediction)
+            plain = self._probabilities(part.prediction)
             if num_seen == self.num_seen and len(before) < len(self.classes):
                 # Nobody knew of the class of the first row.
-                first = each[:1, : len(before)]
+                first = plain[:1, : len(before)]
                 if len(before) > 1:
-                    first = first / first.sum(-1, keepdim=True).clamp_min(torch.finfo(first.dtype).tiny)
-                on_predicted(PredictedLabels(labels[:1], before, first, num_seen))
-                labels, each, num_seen = labels[1:], each[1:], num_seen + 1
+                    first = first / np.maximum(first.sum(-1, keepdims=True), np.finfo(first.dtype).tiny)
+                tell(PredictedLabels(labels[:1], before, self._sharpened(first, sharpness), num_seen))
+                labels, plain, num_seen = labels[1:], plain[1:], num_seen + 1
             if len(labels):
-                on_predicted(PredictedLabels(labels, self.classes, each, num_seen))
+                tell(PredictedLabels(labels, self.classes, self._sharpened(plain, sharpness), num_seen))
+                if self._is_sharpened(plain):
+                    sharpness = sharpness.learned(plain, self._columns(labels))
 
-        learner, info = self._started().learn(X, self._targets(y), on_predicted=None if on_predicted is None else show)
-        return replace(self, learner=learner), info
+        learner, info = self._started().learn(X, self._targets(y), on_predicted=show)
+        return replace(self, learner=learner, sharpness=sharpness), info
+
+    def _columns(self, y: Sequence[Hashable]) -> Int[np.ndarray, " n"]:
+        """Which class each label is."""
+        column = {label: index for index, label in enumerate(self.classes)}
+        return np.array([column[label] for label in y], dtype=np.intp)
 
     def _targets(self, y: Sequence[Hashable]) -> Float[Tensor, "n c"]:
         """Answers to the questions."""
-        column = {label: index for index, label in enumerate(self.classes)}
-        index = np.array([column[label] for label in y], dtype=np.intp)[:, None]
         answers = [1] if len(self.classes) <= 2 else range(len(self.classes))
-        return torch.from_numpy((index == np.array(answers)).astype(np.float64))
+        return torch.from_numpy((self._columns(y)[:, None] == np.array(answers)).astype(np.float64))
 
 
 def _learner(settings: StreamSettings, num_classes: int) -> StreamLearner:

@@ -22,6 +22,7 @@ from streamgp.streaming.refitting import RefitReport
 from streamgp.streaming.rows import Rows
 from streamgp.streaming.scoring import ClassScore, ValueScore
 from streamgp.streaming.settings import StreamSettings
+from streamgp.streaming.sharpness import Sharpness
 from streamgp.streaming.units import Units
 
 __all__ = ["STORED"]
@@ -45,6 +46,7 @@ STORED = (
     Reach,
     RefitReport,
     Rows,
+    Sharpness,
     StreamLearner,
     StreamMetrics,
     StreamModel,
@@ -73,7 +75,13 @@ def _add_outliers(fields: Fields) -> Fields:
     return {**fields, "outliers": outliers, "lasting_log_weights": fields["log_weights"]}
 
 
+def _add_sharpness(fields: Fields) -> Fields:
+    """Version 1 of labels did not learn how sure to be."""
+    return {**fields, "sharpness": Sharpness()}
+
+
 register(Mixture, version=2, migrations={1: _add_outliers})
+register(OneVsRest, version=2, migrations={1: _add_sharpness})
 register(Rows, version=2, migrations={1: _rename_totals})
 register(StreamModel, version=2, migrations={1: _add_reach})
 for _cls in STORED:
