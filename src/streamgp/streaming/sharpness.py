@@ -15,6 +15,8 @@ _FIRST = np.where(_POWERS == 1.0, 1.0, np.exp(-3.0))
 _FIRST = _FIRST / _FIRST.sum()
 # With this probability another power is right from the next row on.
 _SWITCHING = 0.002
+# Labels count for half: of a run of easy ones in a row it is not concluded that all will be.
+_CAUTION = 0.5
 # Probabilities below this are not told apart.
 _LEAST = 1e-12
 
@@ -22,11 +24,13 @@ _LEAST = 1e-12
 @final
 @dataclass(frozen=True)
 class Sharpness:
-    """A mixture of powers of predicted probabilities; a frozen value of constant size.
+    r"""A mixture of powers of predicted probabilities; a frozen value of constant size.
 
     Classes that are each predicted against all others are often predicted too cautiously, and after a change too
-    boldly. Each power is weighted by the probabilities that it gave to the labels that came. The order of the classes
-    stays as it is.
+    boldly. Each power is weighted by the square roots of the probabilities that it gave to the labels that came. The
+    order of the classes stays as it is. Whatever labels come, the log loss of n of them is at most
+    $2 (-\log w - n \log(1 - s))$ larger than without powers, for the first weight $w$ of the power one and the
+    probability $s$ of a change.
 
     Attributes:
         weights: Of the powers, which sum to one.
@@ -45,7 +49,7 @@ class Sharpness:
             probabilities: What was predicted, as it was before powers were taken.
             labels: Columns of the labels that came.
         """
-        given = _powers(probabilities)[:, np.arange(len(labels)), labels]
+        given = _powers(probabilities)[:, np.arange(len(labels)), labels] ** _CAUTION
         weights = np.array(self.weights)
         for each in given.T:
             weights = weights * each
