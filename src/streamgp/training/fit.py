@@ -24,7 +24,7 @@ from streamgp.training.minibatch import train_in_minibatches
 from streamgp.training.options import Minibatches, Options
 from streamgp.training.outputs import MultiOutputFit, fit_outputs
 from streamgp.training.progress import progress_bar
-from streamgp.training.requests import Request, best_start, make_result, prepare
+from streamgp.training.requests import Request, best_start, check_carried, check_several_latents, make_result, prepare
 from streamgp.training.result import FitResult
 from streamgp.training.sharded_fit import fit_over_shards
 from streamgp.training.sharding import AbstractShards, MappedShards
@@ -202,9 +202,9 @@ def fit(  # type: ignore[misc] # the options of both are named here
         shards = _shards(X, y, map, request, options)
         sizes = None if shards is not None else _minibatches(X, given, minibatches)
         if given is not None and given.num_latents > 1:
-            _check_several_latents(request, options, is_in_parts=shards is not None or sizes is not None)
+            check_several_latents(request, options, is_in_parts=shards is not None or sizes is not None)
         if carried is not None:
-            _check_supported(request, options, is_in_parts=sizes is not None)
+            check_carried(request, options, is_in_parts=sizes is not None)
         if shards is not None:
             with few_threads(math.inf):
                 result = fit_over_shards(shards, request, options)
@@ -236,36 +236,6 @@ def _minibatches(X: Any, likelihood: AbstractLikelihood | None, asked: Minibatch
             "take apart. Pass all rows at once, without minibatches."
         )
     return asked or Minibatches()
-
-
-def _check_supported(request: Request, options: Options, *, is_in_parts: bool) -> None:
-    """Refuse what a carried belief does not go together with."""
-    if options.objective != "elbo" or options.beta != 1.0:
-        raise UnsupportedError(
-            f"A carried belief enters the bound, but objective={options.objective!r} with beta={options.beta:g} was "
-            "asked for. Leave both at their defaults."
-        )
-    if is_in_parts:
-        raise UnsupportedError(
-            "A carried belief needs all rows at once, at most 50 000 of them as one array, and no minibatches. Pass "
-            "fewer rows, and absorb the others."
-        )
-    is_scaled = isinstance(request.start, FitResult) and request.start.scaling is not None
-    if request.standardize is not False and not is_scaled:
-        raise UnsupportedError(
-            f"A carried belief has units of its own, but standardize={request.standardize!r} would change those of X "
-            "and y. Pass them in the units of the belief, or a start whose scaling these are."
-        )
-
-
-def _check_several_latents(request: Request, options: Options, *, is_in_parts: bool) -> None:
-    """Refuse what observations of several latent functions do not go together with."""
-    if is_in_parts or request.carried is not None or options.objective != "elbo" or options.beta != 1.0:
-        raise UnsupportedError(
-            f"A {type(request.likelihood).__name__} likelihood looks at several latent functions, which are fitted by "
-            "the bound of all observations at once: at most 50 000 rows as one array, without minibatches, map, a "
-            "carried belief, objective='pll' or a beta. Leave these out, or fit to fewer rows and absorb the others."
-        )
 
 
 def _shards(X: Any, y: Any, map: Any, request: Request, options: Options) -> AbstractShards | None:

@@ -9,7 +9,7 @@ from gpytorch.means import Mean
 from torch import Tensor
 
 from streamgp.conditioning import SparseGP
-from streamgp.errors import NumericalError
+from streamgp.errors import NumericalError, UnsupportedError
 from streamgp.gp import SparseProcess
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.training.data import CheckedRows, check_points, to_observed
@@ -24,7 +24,7 @@ from streamgp.training.scaling import Scaling, describe_unscaled_inputs, find_sc
 from streamgp.training.sharding.overview import Overview
 from streamgp.training.starting import frozen_names, perturbed, starting_hyperparameters
 
-__all__ = ["Request", "best_start", "make_result", "prepare"]
+__all__ = ["Request", "best_start", "check_carried", "check_several_latents", "make_result", "prepare"]
 
 
 @final
@@ -44,6 +44,36 @@ class Request:
     def is_gaussian(self) -> bool:
         """Whether the observations are."""
         return self.likelihood is None or self.likelihood.is_gaussian
+
+
+def check_carried(request: Request, options: Options, *, is_in_parts: bool) -> None:
+    """Refuse what a carried belief does not go together with."""
+    if options.objective != "elbo" or options.beta != 1.0:
+        raise UnsupportedError(
+            f"A carried belief enters the bound, but objective={options.objective!r} with beta={options.beta:g} was "
+            "asked for. Leave both at their defaults."
+        )
+    if is_in_parts:
+        raise UnsupportedError(
+            "A carried belief needs all rows at once, at most 50 000 of them as one array, and no minibatches. Pass "
+            "fewer rows, and absorb the others."
+        )
+    is_scaled = isinstance(request.start, FitResult) and request.start.scaling is not None
+    if request.standardize is not False and not is_scaled:
+        raise UnsupportedError(
+            f"A carried belief has units of its own, but standardize={request.standardize!r} would change those of X "
+            "and y. Pass them in the units of the belief, or a start whose scaling these are."
+        )
+
+
+def check_several_latents(request: Request, options: Options, *, is_in_parts: bool) -> None:
+    """Refuse what observations of several latent functions do not go together with."""
+    if is_in_parts or request.carried is not None or options.objective != "elbo" or options.beta != 1.0:
+        raise UnsupportedError(
+            f"A {type(request.likelihood).__name__} likelihood looks at several latent functions, which are fitted by "
+            "the bound of all observations at once: at most 50 000 rows as one array, without minibatches, map, a "
+            "carried belief, objective='pll' or a beta. Leave these out, or fit to fewer rows and absorb the others."
+        )
 
 
 def prepare(
