@@ -11,8 +11,8 @@ __all__ = ["Sharpness"]
 # Powers of probabilities: below one predictions become less sure, above one more. As they are, they are e³ times as
 # likely at first as with any other power.
 _POWERS = np.array([0.5, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0, 3.0])
-_FIRST = np.where(_POWERS == 1.0, 1.0, np.exp(-3.0))
-_FIRST = _FIRST / _FIRST.sum()
+_ODDS = np.where(_POWERS == 1.0, 1.0, np.exp(-3.0))
+_FIRST = _ODDS / _ODDS.sum()
 # With this probability another power is right from the next row on.
 _SWITCHING = 0.002
 # Labels count for half: of a run of easy ones in a row it is not concluded that all will be.
