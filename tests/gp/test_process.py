@@ -7,6 +7,7 @@ import streamgp as sg
 from streamgp.errors import NumericalError
 from streamgp.gp import row_by_row
 from streamgp.gp.inducing import InducingPoints
+from streamgp.testing.conditioning_laws import DTYPES
 from streamgp.testing.problems import random_sparse_gp
 from streamgp.testing.tolerances import tolerance
 
@@ -59,15 +60,16 @@ def count_crosses(monkeypatch):
     return calls
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("is_conditioned", [False, True])
-def test_mean_and_variance_share_the_covariance_with_inducing_values(rng, monkeypatch, is_conditioned):
-    gp = random_sparse_gp(rng).gp
-    X = torch.rand(4, gp.inducing_points.shape[-1], generator=rng, dtype=torch.float64)
+def test_mean_and_variance_share_the_covariance_with_inducing_values(rng, monkeypatch, is_conditioned, dtype):
+    gp = random_sparse_gp(rng, dtype=dtype).gp
+    X = torch.rand(4, gp.inducing_points.shape[-1], generator=rng, dtype=torch.float64).to(dtype)
     gp = gp.condition(X[:2], X[:2, 0], noise_variance=0.1) if is_conditioned else gp
     mean, variance = gp.process.mean(X), gp.process.variance(X)
     prediction, calls = gp.predict(X), count_crosses(monkeypatch)
-    assert_close(prediction.mean, mean, **tolerance(torch.float64))
-    assert_close(prediction.variance, variance, **tolerance(torch.float64))
+    assert_close(prediction.mean, mean, **tolerance(dtype))
+    assert_close(prediction.variance, variance, **tolerance(dtype))
     assert len(calls) == 1
 
 
