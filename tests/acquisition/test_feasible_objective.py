@@ -41,7 +41,7 @@ def test_feasibility_is_the_share_of_samples_within_the_limits(rng):
     objective = FeasibleObjective((1.0,), LIMITS)
     posterior = independent(rng, 4)
     samples = posterior.sample(100_000, rng)
-    chance = objective.feasibility(posterior.mean, posterior.variance)
+    chance = objective.feasibility(posterior)
     for j, (lower, upper) in enumerate(LIMITS):
         y = samples[..., j + 1]
         share = ((y >= (lower or -1e9)) & (y <= (upper or 1e9))).double().mean(0)
@@ -60,7 +60,7 @@ def test_constraints_are_negative_where_the_limits_are_kept(rng):
 
 def test_what_is_certain_is_feasible_or_not(rng):
     mean = torch.tensor([[0.0, 0.29], [0.0, 0.31]], dtype=torch.float64)
-    chance = FeasibleObjective((1.0,), LIMITS[:1]).feasibility(mean, torch.zeros_like(mean))
+    chance = FeasibleObjective((1.0,), LIMITS[:1]).feasibility(Independent(mean, torch.zeros_like(mean)))
     assert chance.squeeze(-1).tolist() == [1.0, 0.0]
 
 
@@ -81,3 +81,13 @@ def test_the_mean_is_differentiable(rng):
 def test_without_limits_the_mean_is_that_of_the_objective(rng):
     posterior = independent(rng, 1)
     assert_close(FeasibleObjective((-1.0,)).value(posterior), -posterior.mean[:, 0], **tolerance(torch.float64))
+
+
+def test_the_value_asks_for_no_variance_of_the_objective(rng, smooth_model):
+    X = torch.rand(8, 2, generator=rng, dtype=torch.float64)
+    model = smooth_model(X, torch.stack([X.sum(-1), X.prod(-1)], dim=-1), noise=0.05, lengthscale=0.3)
+    objective, lazy, plain = FeasibleObjective((-1.0,), LIMITS[:1], cost=1.0), model.posterior(X), model.posterior(X)
+    expected = objective.value(Independent(plain.mean, plain.variance))
+    assert_close(objective.value(lazy), expected, **tolerance(torch.float64))
+    asked = [set(vars(output)) & {"variance", "deviation", "_covariance"} for output in lazy.outputs]
+    assert asked == [set(), {"deviation"}]

@@ -56,7 +56,7 @@ class Context:
         """The largest mean of the objective at known points that are likely feasible; the least if none is."""
         posterior: Any = self.model.posterior(self.baseline)
         score = self.objective.score(posterior.mean)
-        is_good = (self.objective.feasibility(posterior.mean, posterior.variance) >= 0.5).all(-1)
+        is_good = (self.objective.feasibility(posterior) >= 0.5).all(-1)
         return (score[is_good].max() if is_good.any() else score.min()).detach()
 
     def centers(self) -> Float[Tensor, "c d"]:

@@ -11,6 +11,9 @@ from botorch.utils.transforms import t_batch_mode_transform
 from jaxtyping import Float
 from torch import Tensor
 
+from streamgp.models.output import Output, root_of_variance
+from streamgp.models.posterior import LatentPosterior
+
 __all__ = ["FeasibleMean", "FeasibleObjective", "Limits"]
 
 Limits = tuple[float | None, float | None]
@@ -55,18 +58,18 @@ class FeasibleObjective:
                 functions.append(_excess(j, -1.0, -lower))
         return functions or None
 
-    def feasibility(self, mean: Float[Tensor, "*s o"], variance: Float[Tensor, "*s o"]) -> Float[Tensor, "*s c"]:
+    def feasibility(self, posterior: Any) -> Float[Tensor, "*s c"]:
         """Probability that each of the limits is kept, one column for each further output."""
-        deviation = variance.clamp_min(torch.finfo(variance.dtype).tiny).sqrt()
         columns = []
         for j, (lower, upper) in enumerate(self.limits, start=self.num_objectives):
-            below = torch.ones_like(mean[..., j])
+            output = _Marginal.of(posterior, j)
+            below = torch.ones_like(output.mean)
             if upper is not None:
-                below = torch.special.ndtr((upper - mean[..., j]) / deviation[..., j])
+                below = torch.special.ndtr((upper - output.mean) / output.deviation)
             if lower is not None:
-                below = below - torch.special.ndtr((lower - mean[..., j]) / deviation[..., j])
+                below = below - torch.special.ndtr((lower - output.mean) / output.deviation)
             columns.append(below)
-        return torch.stack(columns, dim=-1) if columns else mean[..., :0]
+        return torch.stack(columns, dim=-1) if columns else posterior.mean[..., :0]
 
     def violation(self, samples: Float[Tensor, "*s o"]) -> Float[Tensor, "*s"]:
         """By how much samples exceed the limits, in total."""
@@ -77,11 +80,31 @@ class FeasibleObjective:
 
     def value(self, posterior: Any) -> Float[Tensor, "*s"]:
         r"""The expected value $\mathbb E[(f_0 + M) \, 1\{\text{feasible}\}] - M$, as outputs are independent."""
-        mean = posterior.mean
+        score = self.weights[0] * _Marginal.of(posterior, 0).mean
         if not self.limits:
-            return self.score(mean)
-        chance = self.feasibility(mean, posterior.variance).prod(-1)
-        return (self.score(mean) + self.cost) * chance - self.cost
+            return score
+        return (score + self.cost) * self.feasibility(posterior).prod(-1) - self.cost
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Marginal:
+    """One output of a posterior; nothing is computed of the others where the posterior is made of such."""
+
+    posterior: Any
+    index: int
+
+    @classmethod
+    def of(cls, posterior: Any, index: int) -> "_Marginal | Output":
+        return posterior.outputs[index] if isinstance(posterior, LatentPosterior) else cls(posterior, index)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.posterior.mean[..., self.index]
+
+    @property
+    def deviation(self) -> Tensor:
+        return root_of_variance(self.posterior.variance[..., self.index])
 
 
 @final

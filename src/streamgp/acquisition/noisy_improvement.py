@@ -79,7 +79,7 @@ class NoisyImprovement(AcquisitionFunction):
         """Known points that are the best with a probability that is not negligible."""
         posterior: Any = self.model.posterior(baseline)
         mean, deviation = self.objective.score(posterior.mean), posterior.variance[..., 0].sqrt()
-        chance = self.objective.feasibility(posterior.mean, posterior.variance).prod(-1)
+        chance = self.objective.feasibility(posterior).prod(-1)
         expected = self.objective.value(posterior)
         # With limits, the surest of all lower bounds is not that of a point that may not be feasible.
         surely = (mean - _CERTAIN * deviation).masked_fill(chance < 0.99, -math.inf).max()

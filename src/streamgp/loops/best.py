@@ -160,7 +160,7 @@ def _judge(context: Context, settings: LoopSettings, points: Tensor) -> tuple[Te
     """The mean of the objective, and the probability that each constraint holds."""
     posterior: Any = context.model.posterior(settings.space.inputs(points))
     # Whether an evaluation would fail, the last column if there is one, does not matter to a point that is known.
-    chance = context.objective.feasibility(posterior.mean, posterior.variance)[:, : len(settings.constraints)]
+    chance = context.objective.feasibility(posterior)[:, : len(settings.constraints)]
     return context.objective.score(posterior.mean), chance.clone()
 
 

@@ -92,7 +92,7 @@ def find_pareto(state: LoopState, settings: LoopSettings) -> ParetoSet:
     for j, one in enumerate(settings.objectives):
         if surrogate.is_noise_free(j):
             scores[:, j] = known.y[:, j] if one.maximize else -known.y[:, j]
-    chance = context.objective.feasibility(posterior.mean, posterior.variance)[:, : len(settings.constraints)].clone()
+    chance = context.objective.feasibility(posterior)[:, : len(settings.constraints)].clone()
     for j, constraint in enumerate(settings.constraints):
         if surrogate.is_noise_free(k + j):
             chance[:, j] = constraint.is_kept(known.y[:, k + j]).to(chance)

@@ -11,7 +11,7 @@ from torch import Tensor
 from streamgp.gp import Prediction
 from streamgp.linalg import apply, cholesky
 
-__all__ = ["Output", "Term"]
+__all__ = ["Output", "Term", "root_of_variance"]
 
 
 @final
@@ -87,9 +87,18 @@ class Output:
     @cached_property
     def variance(self) -> Float[Tensor, "..."]:
         """Marginal variances; read off the covariance if that is there already."""
+        return self._variance.expand(self.shape)
+
+    @cached_property
+    def deviation(self) -> Float[Tensor, "..."]:
+        """Marginal standard deviations."""
+        return root_of_variance(self._variance).expand(self.shape)
+
+    @cached_property
+    def _variance(self) -> Tensor:
         if "_covariance" in self.__dict__:
-            return self._covariance.diagonal(dim1=-2, dim2=-1).clamp_min(0.0).expand(self.shape)
-        return _sum([term.variance for term in self.terms]).expand(self.shape)
+            return self._covariance.diagonal(dim1=-2, dim2=-1).clamp_min(0.0)
+        return _sum([term.variance for term in self.terms])
 
     @property
     def covariance(self) -> Float[Tensor, "..."]:
@@ -109,14 +118,18 @@ class Output:
     def sample(self, base_samples: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """Map standard normal base samples `(*s, *b, q)` to samples."""
         if self.shape[-1] == 1:  # spares the covariance where the variance will do
-            # The root has no derivative at zero; there the gradient is zero and not NaN.
-            return self.mean + self.variance.clamp_min(torch.finfo(self.mean.dtype).tiny).sqrt() * base_samples
+            return self.mean + self.deviation * base_samples
         return self.mean + apply(self._factor, base_samples)
 
     def affine(self, scale: Float[Tensor, "..."], offset: Float[Tensor, "..."]) -> "Output":
         """The output times a scale, plus an offset."""
         shifted = offset if self.offset is None else scale * self.offset + offset
         return replace(self, terms=tuple(term.times(scale) for term in self.terms), offset=shifted)
+
+
+def root_of_variance(variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """The root, which has no derivative at zero: there the gradient is zero and not NaN."""
+    return variance.clamp_min(torch.finfo(variance.dtype).tiny).sqrt()
 
 
 def _sum(values: list[Tensor]) -> Tensor:

@@ -9,6 +9,7 @@ from torch.testing import assert_close
 import streamgp as sg
 from streamgp.acquisition import Context, KnowledgeGradient, MultiStep, Search
 from streamgp.acquisition.feasible_objective import FeasibleObjective
+from streamgp.acquisition.rules import knowledge_gradient
 from streamgp.acquisition.rules.knowledge_gradient import knowledge_gradient_on, lookahead
 from streamgp.likelihoods import Gaussian
 from streamgp.loops import Box
@@ -65,6 +66,16 @@ def test_knowledge_gradient_on_a_set_is_that_of_dense_algebra(context, rng):
         expected = (first + 1.5) * chance - 1.5
         assert_close(value[b], expected.max(-1).values.mean(), **tolerance(torch.float64, scale=10.0))
         assert torch.equal(best[:, b], points[expected.argmax(-1)])
+
+
+def test_parts_of_many_sets_are_the_whole(context, rng, monkeypatch):
+    made = context(objective=FeasibleObjective((1.0,), ((None, 0.2),), cost=1.5), num_outputs=2)
+    X, W = (torch.rand(*shape, 2, generator=rng, dtype=torch.float64) for shape in ((7, 2), (6,)))
+    monkeypatch.setattr(knowledge_gradient, "_NUM_VALUES", 2 * 6 * 8)  # two sets at a time, and one in the end
+    values, points = knowledge_gradient._knowledge_gradient_in_parts(made, X, W, num_fantasies=8, seed=0)
+    expected, best = knowledge_gradient_on(made, X, W, num_fantasies=8, seed=0)
+    assert_close(values, expected, **tolerance(torch.float64))
+    assert torch.equal(points, best)
 
 
 @pytest.mark.slow
