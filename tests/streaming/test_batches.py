@@ -1,8 +1,12 @@
+from unittest.mock import patch
+
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator
 
 from streamgp.errors import ShapeError, ValueRangeError
+from streamgp.streaming import batches
 from streamgp.streaming.batches import Batch, read_batch, read_matrix, read_total_count
 
 
@@ -26,6 +30,48 @@ def test_rows_are_checked_with_our_errors():
         read_batch(estimator, [[np.nan, 1.0]], [1.0], reset=False, is_numeric=True)
     with pytest.raises(ValueRangeError, match="3 features"):
         read_matrix(estimator, [[1.0, 2.0, 3.0]])
+
+
+@pytest.fixture
+def estimator():
+    known = AnyEstimator()
+    read_batch(known, [[1.0, 2.0], [3.0, 4.0]], [1, 2], reset=True, is_numeric=True)
+    return known
+
+
+@pytest.mark.parametrize("y", [np.array([0.5, 1.5]), np.array([1, 2]), np.array([True, False])])
+def test_plain_arrays_pass_as_scikit_learn_would_pass_them(estimator, y):
+    X = np.array([[1.0, 2.0], [3.0, 4.0]])
+    theirs = [read_batch(estimator, X.tolist(), y, reset=False, is_numeric=True), read_matrix(estimator, X.tolist())]
+    with patch.object(batches, "validate_data", side_effect=AssertionError):
+        ours = [read_batch(estimator, X, y, reset=False, is_numeric=True), read_matrix(estimator, X)]
+    assert np.array_equal(ours[0].inputs, theirs[0].inputs)
+    assert np.array_equal(ours[0].targets, theirs[0].targets)
+    assert ours[0].targets.dtype == theirs[0].targets.dtype
+    assert np.array_equal(ours[1], theirs[1])
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        ([[np.nan, 1.0]], [1.0], "NaN"),
+        ([[1.0, 2.0]], [np.inf], "infinity"),
+        ([[1.0, 2.0, 3.0]], [1.0], "3 features"),
+        ([1.0, 2.0], [1.0], "2D array"),
+        ([[1.0, 2.0]], [1.0, 2.0], "inconsistent numbers of samples"),
+        (np.empty((0, 2)), [], "minimum of 1"),
+    ],
+)
+def test_arrays_that_are_not_plain_are_refused_as_before(estimator, X, y, message):
+    with pytest.raises(ValueRangeError, match=message):
+        read_batch(estimator, np.array(X), np.array(y), reset=False, is_numeric=True)
+
+
+def test_columns_with_names_are_compared():
+    known = AnyEstimator()
+    read_batch(known, pd.DataFrame({"a": [1.0], "b": [2.0]}), [1.0], reset=True, is_numeric=True)
+    with pytest.warns(UserWarning, match="feature names"):
+        read_matrix(known, np.array([[1.0, 2.0]]))
 
 
 @pytest.mark.parametrize("total_count", [4, [4, 4, 4]])
