@@ -46,29 +46,36 @@ class StationaryKernel(AbstractSpectralKernel):
     smoothness: float
 
     def matrix(self, first: Tensor, second: Tensor) -> Tensor:
-        amplitude = self.outputscale[..., None, None]
+        amplitude = self._amplitude
         if not _is_tracked(first, second, self.lengthscale, self.outputscale):
             # The bookkeeping of a gradient takes longer than one row of the matrix.
-            with torch.no_grad():
-                if first.dim() == second.dim() == self.lengthscale.dim() == amplitude.dim() == 2:
-                    if second.shape[-2] == 1:
-                        return self._column(first, second).mul_(amplitude)
-                    if first.shape[-2] == 1:
-                        return self._column(second, first).mul_(amplitude).mT
-                is_near = self._is_near(first, second)
-                x, z = _scaled(first, second, self.lengthscale, is_near=is_near)
-                value, _ = self.profile(_distance(x, z, self.factor, is_near=is_near))
-                return value * amplitude if amplitude.dim() > 2 else value.mul_(amplitude)
+            if first.dim() == second.dim() == self.lengthscale.dim() == amplitude.dim() == 2:
+                if second.shape[-2] == 1:
+                    return self._column(first, second).mul_(amplitude)
+                if first.shape[-2] == 1:
+                    return self._column(second, first).mul_(amplitude).mT
+            is_near = self._is_near(first, second)
+            x, z = _scaled(first, second, self.lengthscale, is_near=is_near)
+            value = self._value(_distance(x, z, self.factor, is_near=is_near))
+            return value * amplitude if amplitude.dim() > 2 else value.mul_(amplitude)
         fused: Any = _FusedStationary  # torch leaves `apply` untyped
         how = self.profile, self.factor, self._is_near(first, second)
         return fused.apply(first, second, self.lengthscale, amplitude, how)
 
+    @cached_property
+    def _amplitude(self) -> Float[Tensor, "*j 1 1"]:
+        return self.outputscale[..., None, None]
+
     def _column(self, first: Float[Tensor, "n d"], second: Float[Tensor, "1 d"]) -> Float[Tensor, "n 1"]:
         """The profile at the distances to one point, subtracted before divided: a stream asks for one at a time."""
         s = torch.linalg.vector_norm((first - second).div_(self.lengthscale), dim=-1, keepdim=True)
-        return self.profile(s.mul_(self.factor).clamp_max_(_FAR))[0]
+        return self._value(s.mul_(self.factor).clamp_max_(_FAR))
 
-    @property
+    def _value(self, s: Tensor) -> Tensor:
+        """The profile alone; uses up the scaled distances."""
+        return _matern_five_halves_alone(s) if self.profile is _matern_five_halves else self.profile(s)[0]
+
+    @cached_property
     def factor(self) -> float:
         """What multiplies distances before the profile sees them."""
         return math.sqrt(2.0 * self.smoothness) if math.isfinite(self.smoothness) else 1.0
@@ -131,8 +138,14 @@ def _matern_five_halves(s: Tensor) -> tuple[Tensor, Tensor]:
     if torch.is_grad_enabled():
         return torch.addcmul(t, s.square(), e, value=1 / 3), (-1 / 3) * t
     # The same in the memory of three matrices: for large ones, taking fresh memory costs more than the arithmetic.
-    value = e.mul_(s).mul_(s).mul_(1 / 3).add_(t)
+    value = torch.add(t, e.mul_(s.square_()), alpha=1 / 3, out=e)
     return value, t.mul_(-1 / 3)
+
+
+def _matern_five_halves_alone(s: Tensor) -> Tensor:
+    """Its values alone, in fewer steps."""
+    e = s.neg().exp_()
+    return torch.addcmul(e, s, e).addcmul_(s.square_(), e, value=1 / 3)
 
 
 def _is_tracked(*tensors: Tensor) -> bool:
@@ -170,26 +183,26 @@ class _FusedStationary(torch.autograd.Function):
         scaled = _scaled(x, z, lengthscale, is_near=is_near)
         value, slope = profile(_distance(*scaled, factor, is_near=is_near))
         needs_value = ctx.needs_input_grad[3]
-        ctx.save_for_backward(x, z, lengthscale, amplitude, slope, value if needs_value else None)
+        ctx.save_for_backward(x, z, lengthscale, amplitude, slope, value if needs_value else None, *scaled)
         return value * amplitude if needs_value or amplitude.dim() > 2 else value.mul_(amplitude)
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
         (g,) = grad_outputs
-        raw_x, raw_z, lengthscale, amplitude, slope, value = ctx.saved_tensors
+        raw_x, raw_z, lengthscale, amplitude, slope, value, x, z = ctx.saved_tensors
         profile, factor, is_near = ctx.how
-        x, z = _scaled(raw_x, raw_z, lengthscale, is_near=is_near)
         if torch.is_grad_enabled():  # a second derivative was asked for: make the slope a function of x and z
+            x, z = _scaled(raw_x, raw_z, lengthscale, is_near=is_near)
             value, slope = profile((factor * _differentiable_distance(x, z)).clamp_max(_FAR))
         needs_x, needs_z, needs_lengthscale, needs_amplitude, *_ = ctx.needs_input_grad
-        h, scale = g * slope, factor**2 * amplitude
+        h, scale = g * slope, factor**2 * amplitude / lengthscale
         grad_x: Any = None
         grad_z: Any = None
         grad_lengthscale = grad_amplitude = None
         if needs_x or needs_lengthscale:
-            grad_x = scale * (h.sum(-1, keepdim=True) * x - h @ z) / lengthscale
+            grad_x = scale * (h.sum(-1, keepdim=True) * x - h @ z)
         if needs_z or needs_lengthscale:
-            grad_z = scale * (h.sum(-2).unsqueeze(-1) * z - h.mT @ x) / lengthscale
+            grad_z = scale * (h.sum(-2).unsqueeze(-1) * z - h.mT @ x)
         if needs_lengthscale:
             grad_lengthscale = -_sum_rows(grad_x * x, lengthscale) - _sum_rows(grad_z * z, lengthscale)
         if needs_amplitude:

@@ -1,5 +1,7 @@
 """Cholesky factors whose jitter is bounded and reported, and their growth by blocks."""
 
+import math
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -78,8 +80,8 @@ def factorize(
     """
     factor, failed = torch.linalg.cholesky_ex(matrix)
     pivots = factor.detach().diagonal(dim1=-2, dim2=-1)
-    # One look at the factor tells of both a failed pivot and a NaN that never met a comparison.
-    is_finite = not failed.any() and bool(torch.isfinite(factor.detach().sum()))
+    # What is not finite anywhere makes a pivot so, and not every NaN meets a comparison.
+    is_finite = not failed.any() and math.isfinite(float(pivots.sum()))
     if is_finite and (scale is None or bool((pivots.square() > _LEAST_PIVOT[matrix.dtype] * scale).all())):
         return factor, None
     is_trusted = failed == 0
