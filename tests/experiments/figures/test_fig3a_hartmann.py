@@ -30,9 +30,22 @@ class TestFigure(FigureLaws):
 
 
 def test_the_table_has_the_last_values():
-    (table,) = FIGURE.tables(records_of(dict.fromkeys(FIGURE.methods, 2.0), 1))
+    table, _ = FIGURE.tables(records_of(dict.fromkeys(FIGURE.methods, 2.0), 1))
     assert all(row[1].startswith("2.0") for row in table.rows)
     assert "after 16 evaluations" in table.caption
+
+
+def test_a_table_counts_the_runs_that_found_nothing():
+    def outcome(problem, method, seed):
+        best = 0.4 if method == "random" or (method == "svgp-qkg" and seed == 1) else 3.0
+        return {"num_evaluations": [10, 13], "best": [0.4, best], "seconds": [0.2]}
+
+    _, table = FIGURE.tables(make_records(FIGURE, outcome, num_trials=3))
+    rows = {row[0]: row[1:] for row in table.rows}
+    assert rows["random"] == ("3 of 3", "–")
+    assert rows["SVGP, qKG"][0] == "1 of 3"
+    assert rows["SVGP, qKG"][1].startswith("3.0")
+    assert rows["SVGP, qNEI"][0] == "0 of 3"
 
 
 def test_a_table_tells_what_the_mistake_does_where_both_points_are_known():
@@ -43,7 +56,7 @@ def test_a_table_tells_what_the_mistake_does_where_both_points_are_known():
         best += 0.01 * seed
         return {"num_evaluations": [10, 13], "best": [0.5, best], "recommended": [0.4, recommended], "seconds": [0.2]}
 
-    _, table = FIGURE.tables(make_records(FIGURE, outcome, num_trials=3))
+    _, _, table = FIGURE.tables(make_records(FIGURE, outcome, num_trials=3))
     assert [row[0] for row in table.rows] == [
         "SVGP, qKG",
         "SVGP, qKG with uncentered pseudo-data",
