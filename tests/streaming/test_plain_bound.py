@@ -4,6 +4,7 @@ import torch
 from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
 from torch.testing import assert_close
 
+from streamgp.errors import NumericalError
 from streamgp.streaming import hyperparameters
 from streamgp.streaming.hyperparameters import default_kernel
 from streamgp.streaming.plain_bound import PlainBound, is_plain
@@ -34,6 +35,20 @@ def test_bound_and_gradient_are_those_of_the_general_bound_and_priors(rng, num_t
         (gradient,) = torch.autograd.grad(value, x)
         (wanted,) = torch.autograd.grad(expected, x)
         assert_close(gradient, wanted, **tolerance(torch.float64))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("x", [99.0, -99.0, 710.0, -800.0, np.nan])
+def test_hyperparameters_out_of_range_are_refused_without_a_warning(rng, x):
+    X = torch.randn(10, 2, generator=rng, dtype=torch.float64).numpy()
+    plain = PlainBound(X, X[:, :1].T.copy(), X[:3], 1.0, hyperparameters._JITTER)
+    start = np.zeros(4)
+    start[1] = x  # a lengthscale
+    if abs(x) < 100.0:
+        assert np.isfinite(plain.value_and_gradient(start)[0])
+    else:
+        with pytest.raises(NumericalError, match="shorter step"):
+            plain.value_and_gradient(start)
 
 
 def _frozen():

@@ -25,6 +25,8 @@ __all__ = ["PlainBound", "is_plain"]
 
 _NAMES = ("kernel.raw_outputscale", "kernel.base_kernel.raw_lengthscale", "likelihood.noise_variance")
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
+# Logarithms of hyperparameters up to which nothing overflows; a line search may try others.
+_MOST_LOG = 100.0
 
 
 def is_plain(space: Space) -> bool:
@@ -89,6 +91,8 @@ class PlainBound:
 
     def _bound(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """Without the priors; the letters and formulas are those of `gaussian_bound`."""
+        if not np.abs(x).max() < _MOST_LOG:
+            raise NumericalError("A hyperparameter of the bound is beyond what float64 can hold. Take a shorter step.")
         values = np.exp(x)
         outputscale, noise = float(values[0]), float(values[-1])
         inverse = math.sqrt(5.0) / values[1:-1]

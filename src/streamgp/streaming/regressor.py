@@ -84,7 +84,7 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
         max_inducing: Any = 256,
         warmup: Any = 200,
         refit: Any = "auto",
-        buffer_size: Any = 2000,
+        buffer_size: Any = 4000,
         half_life: Any = "auto",
         sites: Any = "variational",
         drift_detector: Any = None,

@@ -89,7 +89,7 @@ class StreamSettings:
     max_inducing: int = 256
     warmup: int = 200
     refit: str | int = "auto"
-    buffer_size: int = 2000
+    buffer_size: int = 4000
     half_life: float | str | None = "auto"
     seed: int = 0
     sites: SiteRule = field(default_factory=lambda: SiteRule(tolerance=SITE_TOLERANCE))

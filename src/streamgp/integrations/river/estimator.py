@@ -29,7 +29,7 @@ class AbstractRiverEstimator(ABC, Generic[Learner]):
     max_inducing: int = 256
     warmup: int = 200
     refit: str | int = "auto"
-    buffer_size: int = 2000
+    buffer_size: int = 4000
     half_life: float | str | None = "auto"
     drift_detector: DriftDetector | None = None
     on_drift: str = "rewarm"
