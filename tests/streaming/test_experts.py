@@ -2,6 +2,7 @@ import math
 
 import pytest
 import torch
+from torch.testing import assert_close
 
 from streamgp.streaming.experts import (
     CLASS_EXPERTS,
@@ -11,7 +12,7 @@ from streamgp.streaming.experts import (
     Expert,
     Experts,
 )
-from streamgp.testing.tolerances import rounding, within
+from streamgp.testing.tolerances import rounding, tolerance, within
 
 BANKS = (REAL_EXPERTS, COUNT_EXPERTS, CLASS_EXPERTS, MANY_CLASS_EXPERTS)
 
@@ -39,3 +40,12 @@ def test_steps_of_a_level_give_its_gain_in_the_long_run():
         variance = variance * (1.0 - found)
     assert found == pytest.approx(gain, **within(rounding(torch.float64)))
     assert torch.equal(Experts((Expert(), Expert(level_gain=gain))).has_level, torch.tensor([0.0, 1.0]).double())
+
+
+def test_elsewhere_only_what_forgets_nothing_counts_if_it_is_believed():
+    experts = Experts((Expert(), Expert(100.0), Expert(level_gain=0.5), Expert(slope=1.0)))
+    weights = torch.tensor([0.5, 0.1, 0.15, 0.25], dtype=torch.float64)
+    expected = torch.tensor([2 / 3, 0.0, 0.0, 1 / 3], dtype=torch.float64)
+    assert_close(experts.remembering(weights), expected, **tolerance(torch.float64))
+    doubted = torch.tensor([0.3, 0.4, 0.15, 0.15], dtype=torch.float64)
+    assert torch.equal(experts.remembering(doubted), doubted)

@@ -9,7 +9,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-__all__ = ["CLASS_EXPERTS", "COUNT_EXPERTS", "MANY_CLASS_EXPERTS", "REAL_EXPERTS", "Expert", "Experts"]
+__all__ = ["BELIEVED", "CLASS_EXPERTS", "COUNT_EXPERTS", "MANY_CLASS_EXPERTS", "REAL_EXPERTS", "Expert", "Experts"]
+
+# How much experts that forget nothing must be believed in the long run, so that what they believe still holds.
+BELIEVED = 0.5
 
 
 @final
@@ -110,6 +113,16 @@ class Experts:
     def has_level(self) -> Float[Tensor, " e"]:
         """One for those with a level, zero for the others."""
         return (self.gains > 0).double()
+
+    def remembering(self, weights: Float[Tensor, " e"]) -> Float[Tensor, " e"]:
+        """Weights where the stream has long been elsewhere: of experts that forget nothing, if they are believed.
+
+        Of places that the stream has left, experts that forget say nothing, and a level is that of another place. They
+        are not proven wrong there, as long as the stream does not come back.
+        """
+        kept = torch.where((self.half_lives == math.inf) & (self.gains == 0.0), weights, 0.0)
+        total = float(kept.sum())
+        return kept / total if total >= BELIEVED else weights
 
     @cached_property
     def is_trusting(self) -> Bool[Tensor, " e"]:

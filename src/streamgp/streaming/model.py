@@ -92,9 +92,13 @@ class StreamModel:
     def _nearby(
         self, prediction: StreamPrediction, X: Float[Tensor, "n d"], latest: Float[Tensor, "r d"] | None
     ) -> StreamPrediction:
-        """A prediction that knows which of its inputs are near the latest rows."""
+        """A prediction in which other weights count at inputs that are not near the latest rows."""
         is_near = None if latest is None else self._is_near(X, latest)
-        return prediction if is_near is None else replace(prediction, is_near=is_near)
+        if is_near is None:
+            return prediction
+        now, elsewhere = self.mixture.weights, self.bank.experts.remembering(self.mixture.lasting_weights)
+        weights = np.where(is_near, *(each.numpy()[:, None, None] for each in (now, elsewhere)))
+        return replace(prediction, input_weights=weights)
 
     def _is_near(self, X: Float[Tensor, "n d"], latest: Float[Tensor, "r d"]) -> Bool[np.ndarray, " n"] | None:
         """Which inputs are within the range of the latest rows, or not far beyond; None for all."""

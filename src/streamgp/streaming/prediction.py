@@ -8,7 +8,7 @@ from typing import final
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from streamgp.likelihoods import AbstractLikelihood
@@ -38,8 +38,7 @@ class StreamPrediction:
         shift: What is added to targets of those units, times `scale`, to come back to the user's.
         scale: See `shift`.
         is_flat: Whether there is one output, without an axis of its own.
-        is_near: Which inputs are near the latest rows; for others, experts count by what they were worth in the long
-            run. None for all.
+        input_weights: Weights of the experts for each input; None for those of the mixture.
     """
 
     latent_mean: Float[Tensor, "e c n"]
@@ -49,7 +48,7 @@ class StreamPrediction:
     shift: Float[Tensor, "c 1"]
     scale: Float[Tensor, "c 1"]
     is_flat: bool = True
-    is_near: Bool[np.ndarray, " n"] | None = None
+    input_weights: Float[np.ndarray, "e 1 n"] | None = None
 
     @property
     def is_real(self) -> bool:
@@ -59,10 +58,7 @@ class StreamPrediction:
     @cached_property
     def weights(self) -> Float[np.ndarray, "e 1 #n"]:
         """Weights of the experts, for each input or for all."""
-        now = self.mixture.weights.numpy()[:, None, None]
-        if self.is_near is None:
-            return now
-        return np.where(self.is_near, now, self.mixture.lasting_weights.numpy()[:, None, None])
+        return self.mixture.weights.numpy()[:, None, None] if self.input_weights is None else self.input_weights
 
     @cached_property
     def mean(self) -> Float[Tensor, "n ..."]:

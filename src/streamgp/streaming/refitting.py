@@ -12,7 +12,7 @@ from torch import Tensor
 
 from streamgp.streaming.bank import Bank
 from streamgp.streaming.carrying import carry
-from streamgp.streaming.experts import Experts
+from streamgp.streaming.experts import BELIEVED, Experts
 from streamgp.streaming.fitting import LEAST_WINDOW, fit_latest
 from streamgp.streaming.mixture import Mixture
 from streamgp.streaming.model import StreamModel
@@ -28,8 +28,6 @@ __all__ = ["RefitReport", "Relearned", "relearn"]
 _MARGIN_OF_REALS, _MARGIN = 1.0, 0.5
 # The largest noise variance that a fit may find, in units of the expected squared error of this many latest rows.
 _MOST_NOISE, _NUM_EXPECTED = 2.0, 100
-# How much experts that forget nothing must be believed in the long run, so that what they believe still holds.
-_REMEMBERED = 0.5
 
 
 @final
@@ -176,7 +174,7 @@ def _remembered(anchor: Bank | None, mixture: Mixture) -> Rows | None:
     if anchor is None:
         return None
     weights = torch.where(anchor.experts.half_lives == math.inf, mixture.lasting_weights, 0.0)
-    if float(weights.sum()) < _REMEMBERED:
+    if float(weights.sum()) < BELIEVED:
         return None
     Z = anchor.inducing_points
     return Rows(Z, anchor.see(Z).mean[int(weights.argmax())], None)
