@@ -103,7 +103,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="*", default=list(METHODS), choices=list(METHODS))
     parser.add_argument("--q", nargs="*", type=int, default=[1], choices=list(BUDGETS))
     parser.add_argument("--threads", type=int, default=None, help="of torch")
-    parser.add_argument("--report", action="store_true", help="only report what is there")
+    parser.add_argument("--report", action="store_true", help="only report what is there of methods and problems")
     options = parser.parse_args()
     if options.threads is not None:
         torch.set_num_threads(options.threads)
@@ -127,7 +127,8 @@ def main() -> None:
         with path.open("a") as file:
             file.write(json.dumps(lines[-1]) + "\n")
         print(problem, method, q, seed, f"{result['value']:.4g}", flush=True)
-    report(lines)
+    names = options.problems or list(ALL)
+    report([one for one in lines if one["method"] in options.methods and one["problem"] in names])
 
 
 if __name__ == "__main__":
