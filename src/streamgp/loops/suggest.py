@@ -12,8 +12,10 @@ from streamgp.acquisition.abstract_rule import Design
 from streamgp.acquisition.feasible_objective import FeasibleObjective, Limits
 from streamgp.acquisition.pool import Pool
 from streamgp.conditioning import SparseGP
+from streamgp.loops.neighbors import untried_neighbor
 from streamgp.loops.noise_free import NOISE_MODE
 from streamgp.loops.observations import Observations
+from streamgp.loops.parameter_space import ParameterSpace
 from streamgp.loops.pool_space import PoolSpace
 from streamgp.loops.settings import LoopSettings
 from streamgp.loops.state import LoopState, add_pending, after_design, current, is_initial, num_initial, refitted
@@ -31,6 +33,8 @@ _DESIGN = 1
 _LEAST_KNOWN = 15
 # With several objectives, one of so many points is chosen far from all others, the farthest of so many.
 _LONELY_EVERY, _NUM_LONELY = 8, 256
+# Among discrete parameters, one of so many points is a neighbor of the best that was not tried.
+_NEIGHBOR_EVERY = 3
 
 
 def suggest(state: LoopState, settings: LoopSettings, q: int) -> tuple[LoopState, Tensor]:
@@ -76,8 +80,9 @@ def suggest(state: LoopState, settings: LoopSettings, q: int) -> tuple[LoopState
         is_noisy = surrogate is not None and not all(surrogate.is_noise_free(j) for j in outputs)
         taken = told.failures if is_noisy else torch.cat([state.pending, told.failures])
         points = space.separate(points, taken, is_noisy=is_noisy, seed=derived_seed(seed, 1))
-    if (doubted := _doubted(state, settings)) is not None:
-        points = torch.cat([doubted, points[1:]])
+    first = _doubted(state, settings)
+    first = _next_door(state, settings, q) if first is None else first
+    points = points if first is None else torch.cat([first, points[1:]])
     state = replace(state, num_designed=num_designed, num_asks=state.num_asks + 1)
     return add_pending(state, points), points
 
@@ -117,6 +122,19 @@ def _doubted(state: LoopState, settings: LoopSettings) -> Tensor | None:
         return None
     best = known.y[:, 0].argmax() if settings.objectives[0].maximize else known.y[:, 0].argmin()
     return known.points[best : best + 1]
+
+
+def _next_door(state: LoopState, settings: LoopSettings, q: int) -> Tensor | None:
+    """Now and then, an untried neighbor of the best point in a discrete parameter; None otherwise."""
+    space, surrogate = settings.space, state.surrogate
+    is_plain = isinstance(space, ParameterSpace) and not settings.is_preference and settings.rule.start() is None
+    if surrogate is None or not is_plain or is_initial(state, settings) or len(settings.objectives) > 1:
+        return None
+    taken = torch.cat([current(state, settings).points, state.pending])
+    if max(len(taken) - settings.num_initial, 0) % _NEIGHBOR_EVERY + q < _NEIGHBOR_EVERY:
+        return None
+    assert isinstance(space, ParameterSpace)
+    return untried_neighbor(make_context(state, settings), space, taken)
 
 
 def _lonely(state: LoopState, settings: LoopSettings, space: AbstractSpace, q: int, *, seed: int) -> Tensor:
