@@ -80,9 +80,9 @@ def suggest(state: LoopState, settings: LoopSettings, q: int) -> tuple[LoopState
         is_noisy = surrogate is not None and not all(surrogate.is_noise_free(j) for j in outputs)
         taken = told.failures if is_noisy else torch.cat([state.pending, told.failures])
         points = space.separate(points, taken, is_noisy=is_noisy, seed=derived_seed(seed, 1))
-    first = _doubted(state, settings)
-    first = _next_door(state, settings, q) if first is None else first
-    points = points if first is None else torch.cat([first, points[1:]])
+    wanted = _doubted(state, settings)
+    wanted = _next_door(state, settings, q) if wanted is None else wanted
+    points = points if wanted is None else torch.cat([wanted, points[1:]])
     state = replace(state, num_designed=num_designed, num_asks=state.num_asks + 1)
     return add_pending(state, points), points
 
