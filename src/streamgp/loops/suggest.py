@@ -69,9 +69,11 @@ def suggest(state: LoopState, settings: LoopSettings, q: int) -> tuple[LoopState
         if isinstance(space, PoolSpace):
             space.check_left(q)
         state = refitted(state, settings)
+        context = make_context(state, replace(settings, space=space))
+        # What a model that is wrong would never ask for; rules choose the others.
         points = _lonely(state, settings, space, q, seed=derived_seed(seed, 2))
+        points = _next_door(state, settings, context, q) if not len(points) else points
         if len(points) < q:
-            context = make_context(state, replace(settings, space=space))
             points = torch.cat([rule.propose(context, q - len(points), seed=seed), points])
     if not rule.may_repeat:
         # Where there is noise, to ask for a point again can be worth as much as another one.
@@ -80,9 +82,8 @@ def suggest(state: LoopState, settings: LoopSettings, q: int) -> tuple[LoopState
         is_noisy = surrogate is not None and not all(surrogate.is_noise_free(j) for j in outputs)
         taken = told.failures if is_noisy else torch.cat([state.pending, told.failures])
         points = space.separate(points, taken, is_noisy=is_noisy, seed=derived_seed(seed, 1))
-    wanted = _doubted(state, settings)
-    wanted = _next_door(state, settings, q) if wanted is None else wanted
-    points = points if wanted is None else torch.cat([wanted, points[1:]])
+    if (doubted := _doubted(state, settings)) is not None:
+        points = torch.cat([doubted, points[1:]])
     state = replace(state, num_designed=num_designed, num_asks=state.num_asks + 1)
     return add_pending(state, points), points
 
@@ -124,17 +125,15 @@ def _doubted(state: LoopState, settings: LoopSettings) -> Tensor | None:
     return known.points[best : best + 1]
 
 
-def _next_door(state: LoopState, settings: LoopSettings, q: int) -> Tensor | None:
-    """Now and then, an untried neighbor of the best point in a discrete parameter; None otherwise."""
-    space, surrogate = settings.space, state.surrogate
-    is_plain = isinstance(space, ParameterSpace) and not settings.is_preference and settings.rule.start() is None
-    if surrogate is None or not is_plain or is_initial(state, settings) or len(settings.objectives) > 1:
-        return None
-    taken = torch.cat([current(state, settings).points, state.pending])
-    if max(len(taken) - settings.num_initial, 0) % _NEIGHBOR_EVERY + q < _NEIGHBOR_EVERY:
-        return None
-    assert isinstance(space, ParameterSpace)
-    return untried_neighbor(make_context(state, settings), space, taken)
+def _next_door(state: LoopState, settings: LoopSettings, context: Context, q: int) -> Tensor:
+    """Now and then, an untried neighbor of the best point in a discrete parameter, or none."""
+    space, taken = settings.space, torch.cat([current(state, settings).points, state.pending])
+    num_chosen = max(len(taken) - settings.num_initial, 0)
+    is_whole = settings.rule.start() is None and not settings.is_preference and len(settings.objectives) == 1
+    if not is_whole or not isinstance(space, ParameterSpace) or num_chosen % _NEIGHBOR_EVERY + q < _NEIGHBOR_EVERY:
+        return taken[:0]
+    found = untried_neighbor(context, space, taken)
+    return taken[:0] if found is None else found
 
 
 def _lonely(state: LoopState, settings: LoopSettings, space: AbstractSpace, q: int, *, seed: int) -> Tensor:
