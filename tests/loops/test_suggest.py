@@ -218,3 +218,13 @@ def test_a_finite_space_of_which_all_is_known_has_no_point_far_from_others():
     points = [{"a": a, "b": b} for a in range(3) for b in "xy"] + [{"a": 0, "b": "x"}] * 4
     optimizer.tell(points, torch.tensor([[p["a"], 2.0 - p["a"] + (p["b"] == "x")] for p in points]))
     assert len(optimizer.ask(1)) == 1
+
+
+def test_fixed_values_stay_where_a_model_doubts_the_best_point():
+    space = {"x": sg.Real(0, 1), "stirrers": sg.Integer(1, 4), "solvent": sg.Categorical(["water", "ethanol"])}
+    optimizer = sg.Optimizer(space, seed=0, maximize=False)
+    for i in range(20):
+        (point,) = optimizer.ask(1, fixed={"solvent": "water"} if i > 8 else None)
+        assert i <= 8 or point["solvent"] == "water"
+        value = (point["x"] - 0.4) ** 2 + 0.1 * abs(point["stirrers"] - 3) + (point["solvent"] == "water")
+        optimizer.tell(point, value)

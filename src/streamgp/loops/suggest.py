@@ -111,7 +111,8 @@ def _doubted(state: LoopState, settings: LoopSettings) -> Tensor | None:
     A function that is rugged looks like noise to a model, which then searches and recommends where it is not. To
     evaluate one point again tells which it is: outcomes that are repeated to the last digit have no noise.
     """
-    if is_initial(state, settings) or settings.is_preference or settings.rule.start() is not None:
+    is_fixed = isinstance(settings.space, ParameterSpace) and bool(settings.space.fixed)
+    if is_fixed or is_initial(state, settings) or settings.is_preference or settings.rule.start() is not None:
         return None
     surrogate, data = state.surrogate, current(state, settings)
     known = data.rows(data.is_informative)
