@@ -1,9 +1,11 @@
+from dataclasses import replace
+
 import pytest
 import torch
 from torch.testing import assert_close
 
 from streamgp.acquisition import integrated_variance
-from streamgp.acquisition.integrated_variance import score_integrated_variance
+from streamgp.acquisition.integrated_variance import bound_integrated_variance, score_integrated_variance
 from streamgp.acquisition.pool import Pool, choose_greedily
 from streamgp.errors import NumericalError, ShapeError, ValueRangeError
 from streamgp.likelihoods import Binomial, Gaussian, Poisson
@@ -85,3 +87,54 @@ def test_scores_that_are_not_numbers_choose_nothing(rng):
     pool = Pool.read(random_sparse_gp(rng).gp, X, likelihood=Gaussian(), targets=None, weights=None, pending=None)
     with pytest.raises(NumericalError, match="1 of 3 scores of members are NaN"):
         choose_greedily(lambda pool, members: torch.tensor([1.0, torch.nan, 0.0]), pool, torch.arange(3), 1)
+
+
+@pytest.mark.parametrize("likelihood", [Gaussian(0.1), Poisson(3.0)])
+def test_scores_after_an_observation_are_within_their_bound(rng, likelihood):
+    gp, X = random_sparse_gp(rng).gp, torch.rand(30, 2, generator=rng, dtype=torch.float64)
+    weights = torch.rand(30, generator=rng, dtype=torch.float64)
+    pool = Pool.read(gp, X, likelihood=likelihood, targets=list(range(0, 30, 2)), weights=weights, pending=None)
+    everyone = torch.arange(30)
+    limits = score_integrated_variance(pool, everyone)
+    for member in (3, 17, 3):
+        after = pool.awaiting(member)
+        limits = bound_integrated_variance(pool, after, everyone, limits)
+        assert (score_integrated_variance(after, everyone) <= limits * (1.0 + tolerance(X.dtype)["rtol"])).all()
+        pool = after
+
+
+def test_what_was_worth_nothing_is_bounded_by_what_the_observation_takes(rng):
+    gp, x = random_sparse_gp(rng).gp, torch.rand(1, 2, generator=rng, dtype=torch.float64)
+    before = Pool.read(gp, x, likelihood=Gaussian(0.1), targets=None, weights=None, pending=None)
+    after = before.awaiting(0)
+    limits = bound_integrated_variance(before, after, torch.tensor([0]), torch.zeros(1, dtype=torch.float64))
+    expected = after.belief.roots[-1] ** 4 / (0.1 + after.belief.variance)
+    assert_close(limits, expected, **tolerance(torch.float64))
+
+
+def test_members_without_information_have_no_bound(rng):
+    gp, X = random_sparse_gp(rng).gp, torch.rand(3, 2, generator=rng, dtype=torch.float64)
+    likelihood = Binomial(torch.tensor([10.0, 0.0, 10.0]))
+    pool = Pool.read(gp, X, likelihood=likelihood, targets=None, weights=None, pending=None)
+    limits = bound_integrated_variance(
+        pool, pool.awaiting(0), torch.arange(3), integrated_variance(gp, X, likelihood=likelihood)
+    )
+    assert limits[1] == torch.inf
+    assert limits[[0, 2]].isfinite().all()
+
+
+@pytest.mark.parametrize("has_costs", [False, True])
+def test_members_that_cannot_be_best_are_not_scored_again(rng, has_costs):
+    gp, X = random_sparse_gp(rng).gp, 20.0 * torch.rand(4000, 2, generator=rng, dtype=torch.float64)
+    pool = Pool.read(gp, X, likelihood=Gaussian(0.1), targets=list(range(40)), weights=None, pending=None)
+    if has_costs:
+        pool = replace(pool, costs=torch.rand(4000, generator=rng, dtype=torch.float64) + 0.5)
+    numbers: list[int] = []
+
+    def score(pool, candidates):
+        numbers.append(len(candidates))
+        return score_integrated_variance(pool, candidates)
+
+    chosen = choose_greedily(score, pool, torch.arange(4000), 5, bound=bound_integrated_variance)
+    assert sum(numbers) < 3 * 4000
+    assert torch.equal(chosen, choose_greedily(score_integrated_variance, pool, torch.arange(4000), 5))

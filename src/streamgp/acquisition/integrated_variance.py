@@ -11,7 +11,7 @@ from streamgp.acquisition.pool_belief import blocks
 from streamgp.conditioning import ConditionedGP, SparseGP
 from streamgp.likelihoods import AbstractLikelihood
 
-__all__ = ["integrated_variance", "score_integrated_variance"]
+__all__ = ["bound_integrated_variance", "integrated_variance", "score_integrated_variance"]
 
 
 def integrated_variance(
@@ -61,3 +61,26 @@ def score_integrated_variance(pool: Pool, candidates: Int[Tensor, " c"]) -> Floa
         total[part] = cross.square_() @ pool.weights
     # With the precision, and not the noise, which is infinite where an observation tells nothing.
     return total * precision / (1.0 + precision * belief.variance[candidates])
+
+
+def bound_integrated_variance(
+    before: Pool, after: Pool, candidates: Int[Tensor, " c"], scores: Float[Tensor, " c"]
+) -> Float[Tensor, " c"]:
+    r"""What scores are at most when one more observation is awaited, without a covariance.
+
+    It takes $r_c r_t$ from the covariances of a candidate with the targets, so that their weighted norm grows by no
+    more than $\lvert r_c \rvert \, \lVert r \rVert$.
+
+    Args:
+        before: The pool.
+        after: The same with the observation.
+        candidates: Members.
+        scores: What their scores before are at most.
+    """
+    precision, root = before.precision(candidates), after.belief.roots[-1]
+    total = scores * (1.0 + precision * before.belief.variance[candidates]) / precision  # nothing is known without one
+    norm = (after.weights @ root[after.targets].square()).sqrt()
+    total = (total.sqrt() + norm * root[candidates].abs()).square()
+    precision = after.precision(candidates)
+    limits = total * precision / (1.0 + precision * after.belief.variance[candidates])
+    return torch.where(limits.isfinite(), limits, torch.inf)

@@ -15,7 +15,7 @@ from streamgp.conditioning import ConditionedGP, SparseGP
 from streamgp.errors import ArgumentTypeError, NumericalError, ShapeError, UnsupportedError
 from streamgp.likelihoods import AbstractLikelihood
 
-__all__ = ["Pool", "Score", "choose_greedily", "read_candidates"]
+__all__ = ["Bound", "Pool", "Score", "choose_greedily", "read_candidates"]
 
 
 @final
@@ -85,9 +85,16 @@ class Pool:
 
 
 Score = Callable[[Pool, Int[Tensor, " c"]], Float[Tensor, " c"]]
+# What scores of members are at most when one more observation is awaited, from what they were at most before.
+Bound = Callable[[Pool, Pool, Int[Tensor, " c"], Float[Tensor, " c"]], Float[Tensor, " c"]]
+
+# Members that are scored first because they may be best, and how many more each time that is not settled.
+_FIRST_SCORED, _GROWTH = 512, 4
 
 
-def choose_greedily(score: Score, pool: Pool, candidates: Int[Tensor, " c"], q: int) -> Int[Tensor, " q"]:
+def choose_greedily(
+    score: Score, pool: Pool, candidates: Int[Tensor, " c"], q: int, *, bound: Bound | None = None
+) -> Int[Tensor, " q"]:
     """Choose members one after the other, each given that those before will be observed.
 
     Args:
@@ -95,24 +102,49 @@ def choose_greedily(score: Score, pool: Pool, candidates: Int[Tensor, " c"], q: 
         pool: The pool.
         candidates: Members to choose from, at least `q`.
         q: How many.
+        bound: What scores are at most after an observation; members that cannot be best are not scored again.
     """
     chosen: list[int] = []
+    limits = torch.full((len(candidates),), torch.inf, dtype=pool.belief.mean.dtype)
     for k in range(q):
-        scores = score(pool, candidates)
+        limits, place = _find_best(score, pool, candidates, limits)
+        best, is_left = int(candidates[place]), torch.arange(len(candidates)) != place
+        chosen.append(best)
+        candidates, limits = candidates[is_left], limits[is_left]
+        if k < q - 1:
+            before, pool = pool, pool.awaiting(best)
+            limits = torch.full_like(limits, torch.inf) if bound is None else bound(before, pool, candidates, limits)
+    return torch.tensor(chosen, dtype=torch.long)
+
+
+def _find_best(
+    score: Score, pool: Pool, candidates: Int[Tensor, " c"], limits: Float[Tensor, " c"]
+) -> tuple[Float[Tensor, " c"], int]:
+    """Find the place of the best candidate, and what scores are at most now: themselves for those that were scored."""
+    limits, values = limits.clone(), torch.full_like(limits, -torch.inf)
+    # Limits that are level with the best are within its rounding.
+    most = _per_cost(limits * (1.0 + torch.finfo(limits.dtype).eps ** 0.5), pool, candidates)
+    order = most.argsort(descending=True, stable=True)
+    start, size = 0, len(order) if most.isinf().all() else _FIRST_SCORED
+    while start < len(order) and (start == 0 or most[order[start]] >= values.max()):
+        part = order[start : start + size].sort().values
+        limits[part] = scores = score(pool, candidates[part]).to(limits)
         if not bool(scores.isfinite().all()):
             raise NumericalError(
                 f"{int((~scores.isfinite()).sum())} of {len(scores)} scores of members are NaN or infinite, so no "
                 "member can be chosen. Check the scale of inputs and outcomes, and the fitted hyperparameters."
             )
-        if pool.costs is not None:  # what is gained for each unit of cost; a loss weighs more where it costs more
-            costs = pool.costs[candidates].to(scores)
-            scores = torch.where(scores > 0, scores / costs, scores * costs)
-        best = int(candidates[scores.argmax()])
-        chosen.append(best)
-        candidates = candidates[candidates != best]
-        if k < q - 1:
-            pool = pool.awaiting(best)
-    return torch.tensor(chosen, dtype=torch.long)
+        values[part] = _per_cost(scores, pool, candidates[part])
+        start, size = start + len(part), size * _GROWTH
+    return limits, int(values.argmax())
+
+
+def _per_cost(scores: Float[Tensor, " c"], pool: Pool, members: Int[Tensor, " c"]) -> Float[Tensor, " c"]:
+    """What is gained for each unit of cost; a loss weighs more where it costs more."""
+    if pool.costs is None:
+        return scores
+    costs = pool.costs[members].to(scores)
+    return torch.where(scores > 0, scores / costs, scores * costs)
 
 
 def read_candidates(candidates: Any, pool: Pool) -> Int[Tensor, " c"]:

@@ -11,9 +11,9 @@ from streamgp.acquisition.abstract_rule import AbstractRule
 from streamgp.acquisition.context import Context
 from streamgp.acquisition.exceedance import score_exceedance
 from streamgp.acquisition.hotspot_entropy import HotspotRule, score_hotspot_entropy
-from streamgp.acquisition.integrated_variance import score_integrated_variance
+from streamgp.acquisition.integrated_variance import bound_integrated_variance, score_integrated_variance
 from streamgp.acquisition.latent_variance import score_latent_variance
-from streamgp.acquisition.pool import Pool, choose_greedily
+from streamgp.acquisition.pool import Bound, Pool, choose_greedily
 from streamgp.acquisition.response import latent_threshold
 from streamgp.acquisition.response_variance import score_response_variance
 from streamgp.errors import OptionError, UnsupportedError
@@ -37,6 +37,11 @@ class AbstractPoolRule(AbstractRule):
     def score(self, pool: Pool, candidates: Int[Tensor, " c"]) -> Float[Tensor, " c"]:
         """How much each candidate is wanted."""
 
+    @property
+    def bound(self) -> Bound | None:
+        """What scores are at most when one more member is observed; None where nothing is known of it."""
+        return None
+
     def check(self, likelihood: AbstractLikelihood) -> None:
         """Refuse outcomes that the rule is not for."""
         return
@@ -48,7 +53,7 @@ class AbstractPoolRule(AbstractRule):
                 f"{type(self).__name__} scores the members of a pool, but the space has none. Use PoolLearner."
             )
         candidates = context.space.all_points()
-        return choose_greedily(self.score, context.pool, candidates, q)
+        return choose_greedily(self.score, context.pool, candidates, q, bound=self.bound)
 
 
 class AbstractThresholdRule(AbstractPoolRule):
@@ -81,6 +86,11 @@ class IntegratedVariance(AbstractPoolRule):
     def score(self, pool: Pool, candidates: Tensor) -> Tensor:
         """As `integrated_variance`."""
         return score_integrated_variance(pool, candidates)
+
+    @property
+    def bound(self) -> Bound:
+        """As `bound_integrated_variance`."""
+        return bound_integrated_variance
 
 
 @register

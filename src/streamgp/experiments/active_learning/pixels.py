@@ -58,6 +58,10 @@ class AbstractSurveyor(ABC):
         """Mean and variance at coordinates."""
 
     @abstractmethod
+    def mean(self, X: Float[Tensor, "n 2"]) -> Tensor:
+        """The mean alone: variances would take most of the time of a step."""
+
+    @abstractmethod
     def choose(self, num_chosen: int) -> Int[Tensor, " q"]:
         """Pixels that lower the integrated variance most, one after the other."""
 
@@ -100,6 +104,9 @@ class SparseSurveyor(AbstractSurveyor):
         prediction = self.learner.fit_result.predict(X)
         return prediction.mean, prediction.variance
 
+    def mean(self, X: Float[Tensor, "n 2"]) -> Tensor:
+        return self.learner.fit_result.predict(X).mean
+
     def choose(self, num_chosen: int) -> Int[Tensor, " q"]:
         return self.learner.ask(num_chosen)
 
@@ -138,6 +145,9 @@ class ExactSurveyor(AbstractSurveyor):
 
     def predict(self, X: Float[Tensor, "n 2"]) -> tuple[Tensor, Tensor]:
         return self.gp.predict(X)
+
+    def mean(self, X: Float[Tensor, "n 2"]) -> Tensor:
+        return self.gp.mean(X)
 
     def choose(self, num_chosen: int) -> Int[Tensor, " q"]:
         left = self.pool.left(self.measured)
@@ -183,6 +193,9 @@ class WiskiSurveyor(AbstractSurveyor):
 
     def predict(self, X: Float[Tensor, "n 2"]) -> tuple[Tensor, Tensor]:
         return self.model.predict(X)
+
+    def mean(self, X: Float[Tensor, "n 2"]) -> Tensor:
+        return self.predict(X)[0]
 
     def choose(self, num_chosen: int) -> Int[Tensor, " q"]:
         X, left = self.pool.X, self.pool.left(self.measured)

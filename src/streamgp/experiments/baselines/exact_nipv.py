@@ -91,6 +91,10 @@ class FixedNoiseGP:
         prediction = self.twin.gps[0].predict(X)
         return prediction.mean, prediction.variance
 
+    def mean(self, X: Tensor) -> Tensor:
+        """The mean alone."""
+        return self.twin.gps[0].predict(X).mean
+
     def choose(self, candidates: Tensor, targets: Tensor, *, num_chosen: int) -> list[int]:
         """Choose candidates one after the other by BoTorch's integrated posterior variance, earlier ones pending.
 

@@ -107,8 +107,7 @@ def _start(model: str, pool: PixelPool, first: Tensor, settings: MalariaSettings
 
 
 def _rmse(surveyor: AbstractSurveyor, data: Malaria) -> float:
-    mean, _ = surveyor.predict(data.test_X)
-    return rounded(float((mean - data.test_y).square().mean().sqrt()))
+    return rounded(float((surveyor.mean(data.test_X) - data.test_y).square().mean().sqrt()))
 
 
 def _map(surveyor: AbstractSurveyor, data: Malaria, num_pixels: int) -> UnitOutcome:
