@@ -72,9 +72,11 @@ class PoolSurveyor(AbstractVillageSurveyor):
 
     Attributes:
         learner: The pool learner, which changes as it is told.
+        inputs: Of all villages, in the units of the model.
     """
 
     learner: PoolLearner
+    inputs: Float[Tensor, "n d"]
 
     def visit(self, villages: Int[Tensor, " q"], counts: Float[Tensor, " q"]) -> "PoolSurveyor":
         self.learner.tell(villages, counts)
@@ -85,8 +87,8 @@ class PoolSurveyor(AbstractVillageSurveyor):
         return self
 
     def predict(self) -> Prevalences:
-        prediction = self.learner.predict()
-        return Prevalences(prediction.latent_mean, prediction.latent_variance)
+        prediction = self.learner.fit_result.gp.predict(self.inputs)
+        return Prevalences(prediction.mean, prediction.variance)
 
     def choose(self) -> Int[Tensor, " 1"]:
         return self.learner.ask(1)

@@ -20,7 +20,7 @@ from streamgp.models import OnlineGP
 __all__ = ["FixedNoiseGP", "paper_kernel"]
 
 # Candidates that are conditioned on at a time.
-_BLOCK = 64
+_BLOCK = 512
 
 
 def paper_kernel(num_dims: int) -> ScaleKernel:

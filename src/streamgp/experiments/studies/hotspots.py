@@ -177,8 +177,9 @@ def _start(
             counts=nothing.double(),
         )
     acquisition = {"entropy": "hotspot_entropy", "response": "response_variance"}.get(rule, rule)
+    inputs = scale_inputs(data.inputs, initial, settings.scaling)
     learner = PoolLearner(
-        scale_inputs(data.inputs, initial, settings.scaling),
+        inputs,
         likelihood=Binomial(settings.total_count),
         acquisition=acquisition,
         threshold=data.threshold,
@@ -196,7 +197,7 @@ def _start(
         standardize=False,
         seed=seed,
     )
-    return PoolSurveyor(learner)
+    return PoolSurveyor(learner, inputs)
 
 
 def _score(beliefs: Prevalences, data: Hotspots, visited: Tensor, predictor: str) -> tuple[float, float]:
