@@ -22,6 +22,9 @@ from streamgp.streaming.settings import StreamSettings
 
 __all__ = ["StreamingGPClassifier"]
 
+# Types of arrays that are labels whatever they hold, which scikit-learn takes longer to find out than a row to learn.
+_LABEL_KINDS = "biuU"
+
 
 @final
 class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRest]):
@@ -187,10 +190,11 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
 
     def _read(self, X: Any, y: Any, *, reset: bool) -> Batch:
         batch = self._read_rows(X, y, reset=reset, is_numeric=False)
-        try:
-            check_classification_targets(batch.targets)
-        except ValueError as error:
-            raise ValueRangeError(str(error)) from error
+        if batch.targets.dtype.kind not in _LABEL_KINDS:
+            try:
+                check_classification_targets(batch.targets)
+            except ValueError as error:
+                raise ValueRangeError(str(error)) from error
         known = self.state_.learner.classes if self._is_started and not reset else ()
         if len({isinstance(label, str) for label in (*known, *_labels(batch.targets[:1]))}) > 1:
             raise ArgumentTypeError(

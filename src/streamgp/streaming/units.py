@@ -79,7 +79,7 @@ class Units:
         """Inputs in the user's units."""
         return self.bends.straighten(self.input_shift + self.input_scale * scaled)
 
-    @property
+    @cached_property
     def input_lengths(self) -> Float[Tensor, " d"]:
         """What a small length of one in the units of the model is in the user's, around the middle of each input."""
         d = len(self.lower)
