@@ -77,8 +77,8 @@ def derive_information(
     whitened_root: Float[Tensor, "*b m m"], whitening: Float[Tensor, "*b m m"]
 ) -> Float[Tensor, "*b m"]:
     """The same of a belief given by its root and the inverse factor of its points."""
-    inverse, _ = torch.linalg.inv_ex(whitened_root.double())
-    information = (inverse @ whitening).square().sum(-2) - whitening.square().sum(-2)
+    solved, _ = torch.linalg.solve_ex(whitened_root.double(), whitening)
+    information = solved.square().sum(-2) - whitening.square().sum(-2)
     # A belief without spread is infinitely sure; as large as the dtype holds with room for products.
     most = torch.finfo(whitened_root.dtype).max ** 0.25
     return information.nan_to_num(nan=most, posinf=most).clamp_max(most).to(whitened_root.dtype)
