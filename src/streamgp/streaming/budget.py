@@ -47,7 +47,7 @@ def points_within(
     rows wherever they run.
 
     ```python
-    most = sg.points_within(num_columns=8, milliseconds=10.0, megabytes=20.0)
+    most = sg.points_within(num_columns=8, milliseconds=5.0, megabytes=4.0)
     model = sg.StreamingGPRegressor(max_inducing=most)
     ```
 
