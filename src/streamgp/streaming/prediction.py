@@ -228,13 +228,20 @@ class StreamPrediction:
         return StudentMixture(weights, means, squared_scales, self.mixture.degrees)
 
     def _log_parts(self, targets: Float[Tensor, "c n"]) -> tuple[np.ndarray, np.ndarray | None]:
-        """Log densities of real targets by each expert: jointly with being no outliers, and with being some."""
+        """Log densities of real targets by each expert: jointly with being no outliers, and with being some.
+
+        Those asked for last are kept.
+        """
+        last = self.__dict__.get("_last_parts")
+        if last is not None and last[0] is targets:
+            return last[1]
         outliers, degrees, errors = self.mixture.outliers, self.mixture.degrees, self._errors(targets)
-        plain = student_log_density(errors, self._squared_scale, degrees)
-        if outliers.share == 0.0:
-            return plain, None
-        wide = student_log_density(errors, self._squared_scale + outliers.variance, degrees)
-        return plain + math.log1p(-outliers.share), wide + math.log(outliers.share)
+        plain, wide = student_log_density(errors, self._squared_scale, degrees), None
+        if outliers.share > 0.0:
+            wide = student_log_density(errors, self._squared_scale + outliers.variance, degrees)
+            plain, wide = plain + math.log1p(-outliers.share), wide + math.log(outliers.share)
+        self.__dict__["_last_parts"] = targets, (plain, wide)
+        return plain, wide
 
     def _average(self, values: np.ndarray) -> np.ndarray:
         """The mixture's mean `(c, n)` of values `(e, c, n)`."""
