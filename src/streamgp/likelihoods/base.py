@@ -73,6 +73,10 @@ class AbstractLikelihood(Expectations, Learnable, ABC):
     def response(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         r"""Evaluate the response $g(f)$: the mean of $y$, for one trial or a unit of exposure. It rises with $f$."""
 
+    def conditional_mean(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        r"""Evaluate the mean of $y$ given $f$: the response, times trials or exposure where there are any."""
+        return self.response(f)
+
     @classmethod
     def starting(cls: type[Likelihood]) -> Likelihood:
         """Make one with parameters to start learning from, for targets of unit variance if they can be scaled."""

@@ -109,7 +109,8 @@ class Binomial(AbstractLogitLink, AbstractCountLikelihood):
         spread = expectation(lambda f: (torch.sigmoid(f) - p).square(), mean, variance, num_nodes=self.num_nodes)
         return total * p * expected_sigmoid(-mean, variance) + (total * (total - 1.0)).clamp(min=0.0) * spread
 
-    def _mean_count(self, f: Tensor) -> Tensor:
+    def conditional_mean(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        r"""Evaluate $N \, \sigma(f)$."""
         return self.total_count.to(f) * torch.sigmoid(f)
 
     def _log_probability(self, f: Tensor, count: Tensor) -> Tensor:

@@ -31,7 +31,7 @@ class AbstractCountLikelihood(AbstractLikelihood):
         r"""Evaluate $P(Y \le y)$ when $f \sim \mathcal{N}(m, v)$; in double precision, without gradient."""
 
     @abstractmethod
-    def _mean_count(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    def conditional_mean(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """Evaluate the mean count given latent values, with the axes of the likelihood's constants."""
 
     def _log_probability(self, f: Float[Tensor, "..."], count: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
@@ -45,7 +45,7 @@ class AbstractCountLikelihood(AbstractLikelihood):
         return count_quantiles(
             self._log_probability,
             lambda k: self.predictive_cumulative(mean, variance, k),
-            self._mean_count,
+            self.conditional_mean,
             mean=mean,
             variance=variance,
             probabilities=probabilities,

@@ -114,7 +114,8 @@ class NegativeBinomial(AbstractLogLink, AbstractCountLikelihood):
         )
         return torch.where(y < 0, 0.0, below)
 
-    def _mean_count(self, f: Tensor) -> Tensor:
+    def conditional_mean(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        r"""Evaluate $\exp(f)$."""
         return finite_exp(f) + torch.zeros_like(self.dispersion.to(f))
 
     def sample(self, f: Float[Tensor, "..."], *, generator: torch.Generator | None = None) -> Float[Tensor, "..."]:

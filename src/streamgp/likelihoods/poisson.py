@@ -106,7 +106,7 @@ class Poisson(AbstractLogLink, AbstractCountLikelihood):
 
     def predictive_mean(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         r"""Evaluate $M = e \exp(m + v / 2)$."""
-        return self._mean_count(mean + 0.5 * variance)
+        return self.conditional_mean(mean + 0.5 * variance)
 
     def predictive_variance(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         r"""Evaluate $M + M^2 (e^v - 1)$."""
@@ -130,9 +130,10 @@ class Poisson(AbstractLogLink, AbstractCountLikelihood):
 
     def sample(self, f: Float[Tensor, "..."], *, generator: torch.Generator | None = None) -> Float[Tensor, "..."]:
         """Draw counts; rates above 1e18 are taken as 1e18."""
-        return sample_counts(self._mean_count(f.detach()), generator=generator)
+        return sample_counts(self.conditional_mean(f.detach()), generator=generator)
 
-    def _mean_count(self, f: Tensor) -> Tensor:
+    def conditional_mean(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        r"""Evaluate $e \exp(f)$."""
         return finite_exp(f + self.exposure.to(f).log())
 
     def _log_ratio(self, f: Tensor, reference: Tensor) -> Tensor:

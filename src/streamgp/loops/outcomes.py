@@ -157,7 +157,7 @@ class Outcome:
     def _mean_of_one(self) -> Tensor:
         """How many responses the mean of an outcome is."""
         zero = torch.zeros((), dtype=torch.float64)
-        return self.likelihood.predictive_mean(zero, zero) / self.likelihood.response(zero)
+        return self.likelihood.conditional_mean(zero) / self.likelihood.response(zero)
 
 
 @register

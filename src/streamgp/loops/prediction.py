@@ -131,10 +131,10 @@ def predict_response(
         return ResponsePrediction(mean, std, ends.amin(0), ends.amax(0), m, v, above)
     mean, std, lower, upper = (torch.empty_like(m) for _ in range(4))
     for part, _ in blocks(torch.arange(len(m)), _ROW_NUMBERS):
-        deviation, certain = reach * v[part].sqrt(), torch.zeros_like(v[part])
+        deviation = reach * v[part].sqrt()
         mean[part], std[part] = _moments(likelihood, m[part], v[part])
-        lower[part] = likelihood.predictive_mean(m[part] - deviation, certain)
-        upper[part] = likelihood.predictive_mean(m[part] + deviation, certain)
+        lower[part] = likelihood.conditional_mean(m[part] - deviation)
+        upper[part] = likelihood.conditional_mean(m[part] + deviation)
     above = None if threshold is None else exceedance_probability(m, v, latent_threshold(likelihood, threshold))
     return ResponsePrediction(mean, std, lower, upper, m, v, above)
 
@@ -144,6 +144,6 @@ def _moments(likelihood: AbstractLikelihood, m: Tensor, v: Tensor) -> tuple[Tens
     mean = likelihood.predictive_mean(m, v)
 
     def squared(f: Tensor) -> Tensor:
-        return (likelihood.predictive_mean(f, torch.zeros_like(f)) - mean).square()
+        return (likelihood.conditional_mean(f) - mean).square()
 
     return mean, expectation(squared, m, v, num_nodes=_NUM_NODES).sqrt()

@@ -48,16 +48,12 @@ class _Links:
         return self._columns(lambda one, m, v: one.predictive_mean(m, v), mean, mean, variance)
 
     def response(self, samples: Tensor) -> Tensor:
-        return self._columns(
-            lambda one, f, zero: one.predictive_mean(f, zero), samples, samples, samples.new_zeros(samples.shape)
-        )
+        return self._columns(lambda one, f: one.conditional_mean(f), samples, samples)
 
     def variance(self, mean: Tensor, variance: Tensor) -> Tensor:
         def integrate(one: AbstractLikelihood, m: Tensor, v: Tensor) -> Tensor:
             center = one.predictive_mean(m, v)
-            return expectation(
-                lambda f: (one.predictive_mean(f, torch.zeros_like(f)) - center).square(), m, v, num_nodes=_NUM_NODES
-            )
+            return expectation(lambda f: (one.conditional_mean(f) - center).square(), m, v, num_nodes=_NUM_NODES)
 
         return self._columns(integrate, variance, mean, variance)
 

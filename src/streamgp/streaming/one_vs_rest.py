@@ -126,7 +126,7 @@ class OneVsRest:
         X = read_inputs(X, num_dims=self.num_dims)
         assert learner.model is not None
         latent, _, prediction = learner.model.sample_latent(X, num_samples, generator, latest=learner.latest)
-        each = prediction.likelihood.predictive_mean(latent, torch.zeros_like(latent))
+        each = prediction.likelihood.conditional_mean(latent)
         if len(self.classes) <= 2:
             drawn = self._pair(each.squeeze(-2))
         else:

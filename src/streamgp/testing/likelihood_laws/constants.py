@@ -32,6 +32,13 @@ class ConstantLaws(AbstractLikelihoodProblem):
         unit = self.likelihood().per_unit()
         assert_close(unit.response(mean), unit.predictive_mean(mean, torch.zeros_like(mean)), dtype)
 
+    @both_dtypes
+    def test_the_conditional_mean_is_the_mean_without_variance(self, rng: torch.Generator, dtype: torch.dtype) -> None:
+        mean, _, _ = self._problem(rng, dtype)
+        likelihood = self.likelihood()
+        expected = likelihood.predictive_mean(mean, torch.zeros_like(mean))
+        assert_close(likelihood.conditional_mean(mean).expand(expected.shape), expected, dtype)
+
     def test_the_inverse_response_takes_back_the_response(self, rng: torch.Generator) -> None:
         likelihood = self.likelihood()
         if not likelihood.has_response:
