@@ -36,6 +36,38 @@ def test_the_variance_is_read_off_a_covariance_that_is_there(rng):
     assert prediction.variance.equal(prediction.covariance.diagonal())
 
 
+@pytest.mark.parametrize("moment", ["mean", "variance"])
+@pytest.mark.parametrize("is_conditioned", [False, True])
+def test_very_many_inputs_are_predicted_part_by_part(rng, monkeypatch, moment, is_conditioned):
+    gp, X = random_sparse_gp(rng).gp, torch.rand(23, 2, generator=rng, dtype=torch.float64)
+    if is_conditioned:
+        gp = gp.condition(X[:2], torch.randn(4, 2, generator=rng, dtype=torch.float64), noise_variance=0.1)
+    expected = getattr(gp.predict(X), moment)
+    sizes = []
+    function = getattr(type(gp.process), moment)
+    monkeypatch.setattr(
+        "streamgp.gp.process._PART_NUMBERS", 5 * gp.process.num_inducing * gp.process.batch_shape.numel()
+    )
+    monkeypatch.setattr(
+        type(gp.process), moment, lambda process, X, cross: sizes.append(len(X)) or function(process, X, cross)
+    )
+    found = getattr(gp.predict(X), moment)
+    assert sizes == [5, 5, 5, 5, 3]
+    assert_close(found, expected, **tolerance(X.dtype))
+
+
+def test_gradients_pass_through_very_many_inputs(rng, monkeypatch):
+    """Those of what a belief hangs on, though its inputs have none."""
+    gp, X = random_sparse_gp(rng).gp, torch.rand(9, 2, generator=rng, dtype=torch.float64)
+    gradients = []
+    for numbers in (10**6, 2 * gp.process.num_inducing):
+        monkeypatch.setattr("streamgp.gp.process._PART_NUMBERS", numbers)
+        place = X[:3].clone().requires_grad_(True)
+        variance = gp.condition(place, X[:3, 0], noise_variance=0.1).predict(X).variance
+        gradients.append(torch.autograd.grad(variance.sum(), place)[0])
+    assert_close(*gradients, **tolerance(X.dtype))
+
+
 @pytest.mark.parametrize("batch_shape", [(), (3,), (2, 3)])
 def test_leading_axes_of_inputs_alone_are_evaluated_as_rows(rng, batch_shape):
     X = torch.randn(4, 1, 5, *batch_shape, 6, 2, generator=rng, dtype=torch.float64)

@@ -57,6 +57,19 @@ def test_filtering_row_by_row_equals_the_gp_whose_covariance_decays_with_time(rn
         assert_close(explained.squeeze(-1), (C[-1, -1] - C[:-1, -1] @ weights).expand(2), **tolerance(torch.float64))
 
 
+def test_many_inputs_are_seen_part_by_part(rng, monkeypatch):
+    bank, X, Y, noise = _problem(rng, n=50)
+    bank = bank.learn(bank.see(X), Y, noise)
+    monkeypatch.setattr("streamgp.streaming.bank._PART_NUMBERS", 20 * bank.mean.numel())
+    sizes, see = [], Bank.see
+    monkeypatch.setattr(Bank, "see", lambda bank, X: sizes.append(len(X)) or see(bank, X))
+    mean, variance = bank.moments(X)
+    assert sizes == [20, 20, 10]
+    expected = see(bank, X)
+    assert_close(mean, expected.mean, **tolerance(X.dtype))
+    assert_close(variance, expected.variance, **tolerance(X.dtype))
+
+
 def test_absorbing_at_once_equals_absorbing_one_by_one(rng):
     bank, X, Y, noise = _problem(rng)
     once = bank.absorb(bank.see(X), Y, noise)

@@ -18,6 +18,9 @@ from streamgp.shapes import broadcast_shapes
 
 __all__ = ["AbstractProcess", "Prediction", "num_own_axes", "row_by_row"]
 
+# Numbers of a matrix of inducing variables and inputs; more inputs are predicted part by part, in little memory.
+_PART_NUMBERS = 2_000_000
+
 
 class AbstractProcess(ABC):
     """A Gaussian process: its moments at any inputs. Inputs are taken as they are, without checks."""
@@ -103,7 +106,7 @@ class Prediction:
     @cached_property
     def mean(self) -> Any:
         """Mean, `(*c, n)`; costs one dot product for each input."""
-        return self._shown(_finite(self.process.mean(self.inputs, self._cross), "mean"))
+        return self._shown(_finite(self._by_parts(self.process.mean), "mean"))
 
     @cached_property
     def variance(self) -> Any:
@@ -111,7 +114,7 @@ class Prediction:
         if "covariance" in self.__dict__:
             joint = torch.as_tensor(self.covariance)
             return self._shown(joint.diagonal(dim1=-2, dim2=-1).clamp_min(0.0))
-        return self._shown(_finite(self.process.variance(self.inputs, self._cross), "variance").clamp_min(0.0))
+        return self._shown(_finite(self._by_parts(self.process.variance), "variance").clamp_min(0.0))
 
     @cached_property
     def covariance(self) -> Any:
@@ -134,6 +137,22 @@ class Prediction:
     @cached_property
     def _cross(self) -> Tensor | None:
         return self.process.cross(self.inputs)
+
+    def _by_parts(self, moment: Callable[[Tensor, Tensor | None], Tensor]) -> Tensor:
+        """A moment at all inputs, of which very many are taken one part after the other."""
+        X, process = self.inputs, self.process
+        size = max(1, _PART_NUMBERS // max(1, process.num_inducing * process.batch_shape.numel()))
+        if X.dim() > 2 or len(X) <= size or X.requires_grad:
+            return moment(X, self._cross)
+        first = moment(X[:size], None)
+        if first.requires_grad:  # through all of them
+            return moment(X, None)
+        values = first.new_empty(*first.shape[:-1], len(X))
+        values[..., :size] = first
+        for start in range(size, len(X), size):
+            part = slice(start, start + size)
+            values[..., part] = moment(X[part], None)
+        return values
 
     def _shown(self, moment: Tensor) -> Any:
         return to_form(moment, is_numpy=self.is_numpy)

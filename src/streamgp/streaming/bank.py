@@ -23,6 +23,8 @@ __all__ = ["Bank", "Seen"]
 _JITTER = 1e-8
 # Most rows of which what was seen is kept.
 _MOST_KEPT = 16
+# Numbers of the states of all inputs that are seen at once, 8 MB of them.
+_PART_NUMBERS = 1_000_000
 # Inducing points are exchanged by steps of rank one, whose rounding adds up; after so many they are factorized anew.
 _MOST_EXCHANGED = 500
 
@@ -146,6 +148,20 @@ class Bank:
         if len(X) <= _MOST_KEPT:
             self.__dict__["_last"] = X, seen
         return seen
+
+    @property
+    def most_seen(self) -> int:
+        """Inputs that can be seen at once in little memory."""
+        return max(_MOST_KEPT, _PART_NUMBERS // self.mean.numel())
+
+    def moments(self, X: Float[Tensor, "n d"]) -> tuple[Float[Tensor, "e c n"], Float[Tensor, "e c n"]]:
+        """Predict means and variances of latent values alone, of many inputs part by part."""
+        mean, variance = (X.new_empty(*self.mean.shape[:2], len(X)) for _ in range(2))
+        for start in range(0, len(X), self.most_seen):
+            part = slice(start, start + self.most_seen)
+            seen = self.see(X[part])
+            mean[..., part], variance[..., part] = seen.mean, seen.variance
+        return mean, variance
 
     def _see_many(self, X: Float[Tensor, "n d"], features: Float[Tensor, "m n"], prior: Float[Tensor, " n"]) -> Seen:
         slack = (prior - features.square().sum(-2)).clamp_min_(0.0)

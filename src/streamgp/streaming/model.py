@@ -86,8 +86,12 @@ class StreamModel:
             latest: Inputs of the latest rows; elsewhere experts count by what they were worth in the long run. None if
                 all of `X` are near them.
         """
-        seen = self.bank.see(self.units.inputs(self.reach.limit(X)))
-        return self._nearby(self.prediction(seen, total_count), X, latest)
+        bank, inputs = self.bank, self.units.inputs(self.reach.limit(X))
+        if len(X) <= bank.most_seen:
+            prediction = self.prediction(bank.see(inputs), total_count)
+        else:
+            prediction = self._prediction(*bank.moments(inputs), total_count)
+        return self._nearby(prediction, X, latest)
 
     def _nearby(
         self, prediction: StreamPrediction, X: Float[Tensor, "n d"], latest: Float[Tensor, "r d"] | None
@@ -113,18 +117,23 @@ class StreamModel:
         last = self.__dict__.get("_last")
         if last is not None and last[0] is seen and total_count is None:
             return last[1]
-        prediction = StreamPrediction(
-            seen.mean,
-            seen.variance,
+        prediction = self._prediction(seen.mean, seen.variance, total_count)
+        if total_count is None:
+            self.__dict__["_last"] = seen, prediction
+        return prediction
+
+    def _prediction(
+        self, mean: Float[Tensor, "e c n"], variance: Float[Tensor, "e c n"], total_count: Float[Tensor, " n"] | None
+    ) -> StreamPrediction:
+        return StreamPrediction(
+            mean,
+            variance,
             self.mixture,
             likelihood_of(self.likelihood, total_count),
             self.units.target_shift,
             self.units.target_scale,
             self.is_flat,
         )
-        if total_count is None:
-            self.__dict__["_last"] = seen, prediction
-        return prediction
 
     def __getstate__(self) -> dict[str, object]:
         """What copies and pickles hold: not what was derived from the rest."""
