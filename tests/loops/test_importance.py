@@ -30,6 +30,16 @@ def test_the_indices_of_ishigamis_function():
     assert_close(total, (variances + both) / (v_x + v_y + v_xz), **judgement(absolute=8e-3))
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_nothing_explains_more_by_itself_than_with_others(seed):
+    """Of a sum, where both are equal but for the error of the design."""
+    parts = {str(j): slice(j, j + 1) for j in range(6)}
+    first, total = sobol_indices(
+        lambda points: (3.0 * points).sin().sum(-1), parts, num_dims=6, num_points=64, seed=seed
+    )
+    assert (first <= total).all()
+
+
 def test_a_function_that_is_constant_has_no_importance():
     first, total = sobol_indices(
         lambda points: torch.full_like(points[:, 0], 5.0), {"x": slice(0, 1)}, num_dims=1, num_points=8

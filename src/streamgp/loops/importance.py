@@ -118,7 +118,8 @@ def sobol_indices(
         return torch.zeros(len(parts), dtype=values.dtype), torch.zeros(len(parts), dtype=values.dtype)
     first_order = (f_B * (f_mixed - f_A)).mean(-1) / variance
     total = 0.5 * (f_A - f_mixed).square().mean(-1) / variance
-    return first_order.clamp_min(0.0), total
+    # As the shares themselves, of which the total has the smaller error.
+    return torch.minimum(first_order.clamp_min(0.0), total), total
 
 
 def _num_columns(space: AbstractSpace) -> int:
