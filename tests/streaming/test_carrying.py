@@ -51,3 +51,27 @@ def test_a_level_makes_up_for_another_constant(rng):
     learned = bank.learn(bank.see(X), Y, noise)
     carried = carry(learned, replace(bank, constant=torch.tensor([0.7, -2.0], dtype=torch.float64)))
     assert_close(carried.see(X).mean, learned.see(X).mean, **approximation(1e-6, "jitter"))
+
+
+def test_a_share_of_what_new_points_leave_open_is_noise_of_what_was_known(rng):
+    """By plain inverses: of the site, where a tenth of the open prior covariance of the old values is added to it."""
+    bank, X, Y, noise = _problem(rng, m=6)
+    learned = bank.absorb(bank.see(X), Y, noise)
+    Z = torch.randn(5, 2, generator=rng, dtype=torch.float64)
+    other = Bank.from_prior(EXPERTS, _kernel(), Z, constant=bank.constant, level_noise=0.1)
+    covariance, old, new = other.process.prior.covariance, learned.whitening, other.whitening
+    T = new @ covariance(Z, bank.inducing_points) @ old.mT
+    prior = old @ covariance(bank.inducing_points, bank.inducing_points) @ old.mT
+    D = torch.zeros(9, 9, dtype=torch.float64)
+    D[:6, :6] = 0.1 * (prior - T.mT @ T)
+    T = torch.block_diag(T, torch.eye(3, dtype=torch.float64))
+    no_level = torch.diag(torch.tensor([1.0] * 8 + [0.0], dtype=torch.float64))
+    precision = torch.linalg.inv(learned.covariance)
+    site = precision - no_level
+    kept = torch.linalg.inv(torch.eye(9, dtype=torch.float64) + site @ D)
+    covariance = torch.linalg.inv(T @ kept @ site @ T.mT + torch.diag(torch.tensor([1.0] * 7 + [0.0]).double()))
+    mean = covariance @ T @ kept @ precision @ learned.mean.unsqueeze(-1)
+    carried = carry(learned, other)
+    assert_close(carried.covariance, covariance, **approximation(1e-6, "jitter"))
+    assert_close(carried.mean, mean.squeeze(-1), **approximation(1e-6, "jitter"))
+    assert not torch.allclose(T @ site @ T.mT, T @ kept @ site @ T.mT)

@@ -11,20 +11,29 @@ from streamgp.streaming.bank import Bank
 
 __all__ = ["carry"]
 
+# The share alpha of what new inducing points leave open that counts. Streams of 24 000 rows which do not change became
+# worse and worse with 0 and 0.01, and not with 0.1; with 1, two of eleven streams were 1 to 3 % worse than with 0.1.
+_OPEN_SHARE = 0.1
+
 
 def carry(bank: Bank, other: Bank) -> Bank:
     r"""The belief of a bank under the kernel and at the inducing points of another.
 
     A belief is its prior times a site, $\Lambda = S^{-1} - E$, $\lambda = S^{-1} m$ in the state, with $E = 1$ but for
     the level, which has no prior left: it walks at random. The part for the inducing values moves with
-    $T = L^{-1} k_\theta(Z, Z') L'^{-\top}$, the rest stays:
+    $T = L^{-1} k_\theta(Z, Z') L'^{-\top}$, the rest stays. The new points leave the covariance $D$ of the old values
+    open, and the site is of these:
 
     $$
-    \Lambda \leftarrow T \Lambda T^\top, \qquad \lambda \leftarrow T (\lambda + \Lambda \eta) ,
+    \tilde \Lambda = (\Lambda^{-1} + \alpha D)^{-1} , \qquad
+    \Lambda \leftarrow T \tilde \Lambda T^\top, \qquad
+    \lambda \leftarrow T \tilde \Lambda \Lambda^{-1} (\lambda + \Lambda \eta) ,
     $$
 
     where $\eta$ makes up in the state for the change of the constant, so that the function stays where it is. As no
-    state is wider than its prior, $\Lambda$ is positive, whatever the kernels.
+    state is wider than its prior, $\Lambda$ is positive, whatever the kernels. Without $D$ a belief from many rows
+    would be sure of a function that the new points cannot express, and the longer a stream, the farther it would be
+    from what its rows say. With all of it, more is forgotten at each refit than need be.
 
     Args:
         bank: The belief.
@@ -33,11 +42,12 @@ def carry(bank: Bank, other: Bank) -> Bank:
     Z, Z_old = other.inducing_points, bank.inducing_points
     K = other.process.prior.covariance(Z_old, Z)
     T = other.whitening @ (bank.whitening @ K).mT
-    T = torch.block_diag(T, torch.eye(Z.shape[-1] + 1, dtype=T.dtype))
     L, _ = cholesky(bank.covariance, name="the covariance of the carried state")
     half = solve_lower(L, torch.eye(L.shape[-1], dtype=T.dtype).expand_as(L))
     site = half.mT @ half - _without_level(L.shape[-1])
     pull = half.mT @ (half @ bank.mean.unsqueeze(-1)) + site @ _shift(bank, other.constant).unsqueeze(-1)
+    site, pull = _widened(site, pull, _open_root(bank, other, T))
+    T = torch.block_diag(T, torch.eye(Z.shape[-1] + 1, dtype=T.dtype))
     pull = T @ pull
     values, vectors = symmetric_eigen(T @ site @ T.mT, name="the site of the carried state")
     precision = _without_level(len(T)) + (vectors * values.clamp_min(0.0).unsqueeze(-2)) @ vectors.mT
@@ -45,6 +55,26 @@ def carry(bank: Bank, other: Bank) -> Bank:
     root = solve_lower(L_P, torch.eye(len(T), dtype=T.dtype).expand_as(L_P))
     mean = (root.mT @ (root @ pull)).squeeze(-1)
     return other.with_belief(mean, root.mT @ root)
+
+
+def _open_root(bank: Bank, other: Bank, T: Float[Tensor, "m k"]) -> Float[Tensor, "k k"]:
+    """A root of what the new points cannot express of the old state: a share of its prior covariance given theirs."""
+    Z = bank.inducing_points
+    prior = bank.whitening @ other.process.prior.covariance(Z, Z) @ bank.whitening.mT
+    values, vectors = symmetric_eigen(prior - T.mT @ T, name="what new inducing points leave open of old ones")
+    return vectors * (_OPEN_SHARE * values.clamp_min(0.0)).sqrt().unsqueeze(-2)
+
+
+def _widened(
+    site: Float[Tensor, "e c k k"], pull: Float[Tensor, "e c k 1"], root: Float[Tensor, "m m"]
+) -> tuple[Float[Tensor, "e c k k"], Float[Tensor, "e c k 1"]]:
+    """The site of a state to which a Gaussian variable was added, given by a root of its covariance."""
+    m = len(root)
+    G = site[..., :m] @ root
+    A = root.mT @ G[..., :m, :] + torch.eye(m, dtype=root.dtype)
+    L, _ = cholesky(A, name="the covariance of the carried state")
+    H = solve_lower(L, G.mT)
+    return site - H.mT @ H, pull - H.mT @ solve_lower(L, root.mT @ pull[..., :m, :])
 
 
 def _shift(bank: Bank, constant: Float[Tensor, " c"]) -> Float[Tensor, "e c k"]:
