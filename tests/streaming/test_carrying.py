@@ -54,7 +54,7 @@ def test_a_level_makes_up_for_another_constant(rng):
 
 
 def test_a_share_of_what_new_points_leave_open_is_noise_of_what_was_known(rng):
-    """By plain inverses: of the site, where a tenth of the open prior covariance of the old values is added to it."""
+    """By square roots of the sites, along whose directions precisions shrink by at most a third."""
     bank, X, Y, noise = _problem(rng, m=6)
     learned = bank.absorb(bank.see(X), Y, noise)
     Z = torch.randn(5, 2, generator=rng, dtype=torch.float64)
@@ -65,13 +65,18 @@ def test_a_share_of_what_new_points_leave_open_is_noise_of_what_was_known(rng):
     D = torch.zeros(9, 9, dtype=torch.float64)
     D[:6, :6] = 0.1 * (prior - T.mT @ T)
     T = torch.block_diag(T, torch.eye(3, dtype=torch.float64))
-    no_level = torch.diag(torch.tensor([1.0] * 8 + [0.0], dtype=torch.float64))
+    without_level = [torch.diag(torch.tensor([1.0] * k + [0.0], dtype=torch.float64)) for k in (7, 8)]
     precision = torch.linalg.inv(learned.covariance)
-    site = precision - no_level
-    kept = torch.linalg.inv(torch.eye(9, dtype=torch.float64) + site @ D)
-    covariance = torch.linalg.inv(T @ kept @ site @ T.mT + torch.diag(torch.tensor([1.0] * 7 + [0.0]).double()))
-    mean = covariance @ T @ kept @ precision @ learned.mean.unsqueeze(-1)
+    site = precision - without_level[1]
+    known, basis = torch.linalg.eigh(site)
+    root = (basis * known.clamp_min(0.0).sqrt().unsqueeze(-2)) @ basis.mT
+    added, directions = torch.linalg.eigh(root @ D @ root)
+    assert (added > 0.5).any()
+    assert ((added > 1e-3) & (added < 0.5)).any()
+    shrunk = (directions / (1.0 + added.clamp(0.0, 0.5)).unsqueeze(-2)) @ directions.mT
+    narrowed = T @ root @ shrunk
+    covariance = torch.linalg.inv(narrowed @ root @ T.mT + without_level[0])
+    mean = covariance @ narrowed @ torch.linalg.pinv(root) @ precision @ learned.mean.unsqueeze(-1)
     carried = carry(learned, other)
     assert_close(carried.covariance, covariance, **approximation(1e-6, "jitter"))
     assert_close(carried.mean, mean.squeeze(-1), **approximation(1e-6, "jitter"))
-    assert not torch.allclose(T @ site @ T.mT, T @ kept @ site @ T.mT)

@@ -37,7 +37,9 @@ def test_a_point_that_joins_changes_no_prediction(rng):
     assert_close(joined.see(W).variance, bank.see(W).variance, **rounding(W.dtype, condition=1e4))
 
 
-def test_an_exchange_equals_carrying_the_belief_to_the_new_points(rng):
+def test_an_exchange_equals_carrying_the_belief_to_the_new_points(rng, monkeypatch):
+    """But for what they leave open, of which refits see more: an exchange is for one point."""
+    monkeypatch.setattr("streamgp.streaming.carrying._OPEN_SHARE", 0.0)
     bank, X = _bank(rng)
     x = torch.tensor([[4.0]], dtype=torch.float64)
     exchanged = bank.exchanged(x, 2)
