@@ -89,9 +89,11 @@ def test_scores_that_are_not_numbers_choose_nothing(rng):
         choose_greedily(lambda pool, members: torch.tensor([1.0, torch.nan, 0.0]), pool, torch.arange(3), 1)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("likelihood", [Gaussian(0.1), Poisson(3.0)])
-def test_scores_after_an_observation_are_within_their_bound(rng, likelihood):
-    gp, X = random_sparse_gp(rng).gp, torch.rand(30, 2, generator=rng, dtype=torch.float64)
+def test_scores_after_an_observation_are_within_their_bound(rng, likelihood, dtype):
+    gp = random_sparse_gp(rng, dtype=dtype).gp
+    X = torch.rand(30, 2, generator=rng, dtype=torch.float64).to(dtype)
     weights = torch.rand(30, generator=rng, dtype=torch.float64)
     pool = Pool.read(gp, X, likelihood=likelihood, targets=list(range(0, 30, 2)), weights=weights, pending=None)
     everyone = torch.arange(30)
@@ -99,7 +101,7 @@ def test_scores_after_an_observation_are_within_their_bound(rng, likelihood):
     for member in (3, 17, 3):
         after = pool.awaiting(member)
         limits = bound_integrated_variance(pool, after, everyone, limits)
-        assert (score_integrated_variance(after, everyone) <= limits * (1.0 + tolerance(X.dtype)["rtol"])).all()
+        assert (score_integrated_variance(after, everyone) <= limits * (1.0 + tolerance(dtype)["rtol"])).all()
         pool = after
 
 

@@ -38,10 +38,12 @@ def test_the_variance_is_read_off_a_covariance_that_is_there(rng):
 
 @pytest.mark.parametrize("moment", ["mean", "variance"])
 @pytest.mark.parametrize("is_conditioned", [False, True])
-def test_very_many_inputs_are_predicted_part_by_part(rng, monkeypatch, moment, is_conditioned):
-    gp, X = random_sparse_gp(rng).gp, torch.rand(23, 2, generator=rng, dtype=torch.float64)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_very_many_inputs_are_predicted_part_by_part(rng, monkeypatch, moment, is_conditioned, dtype):
+    gp = random_sparse_gp(rng, dtype=dtype).gp
+    X, Y = (torch.rand(*shape, generator=rng, dtype=torch.float64).to(dtype) for shape in ((23, 2), (4, 2)))
     if is_conditioned:
-        gp = gp.condition(X[:2], torch.randn(4, 2, generator=rng, dtype=torch.float64), noise_variance=0.1)
+        gp = gp.condition(X[:2], Y, noise_variance=0.1)
     expected = getattr(gp.predict(X), moment)
     sizes = []
     function = getattr(type(gp.process), moment)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from streamgp.conditioning import ConditionedGP, SparseGP
 from streamgp.conditioning.gaussian import ConditionedProcess
-from streamgp.gp import SparseProcess
+from streamgp.gp import Prediction, SparseProcess
 from streamgp.linalg import solve_lower_transpose
 
 __all__ = ["CovarianceColumns", "PoolBelief", "blocks"]
@@ -93,13 +93,10 @@ class PoolBelief:
     @classmethod
     def of(cls, gp: SparseGP | ConditionedGP, inputs: Float[Tensor, "n d"]) -> "PoolBelief":
         """Predict all members."""
-        process = gp.process
-        mean, variance = inputs.new_empty(len(inputs)), inputs.new_empty(len(inputs))
         with torch.no_grad():
-            for part, members in blocks(torch.arange(len(inputs)), 4 * process.num_inducing):
-                mean[part] = process.mean(inputs[members])
-                variance[part] = process.variance(inputs[members])
-        return cls(process, inputs, mean, variance.clamp_min(0.0), inputs.new_empty(0, len(inputs)))
+            prediction = Prediction(gp.process, inputs)
+            mean, variance = prediction.mean, prediction.variance
+        return cls(gp.process, inputs, mean, variance, inputs.new_empty(0, len(inputs)))
 
     def columns(self, members: Int[Tensor, " t"]) -> CovarianceColumns:
         """Prepare covariances with some members."""
