@@ -42,9 +42,10 @@ def points_within(
 ) -> int:
     """Find how many inducing points a stream may have so that its rows stay within a budget, for `max_inducing`.
 
-    Time is measured on this machine, as busy as it is now, with short streams of random numbers: a second, or half a
-    minute for a large budget. Streams themselves never look at the clock, so that they learn the same from the same
-    rows wherever they run.
+    Time is measured on this machine, as busy as it is now, with short streams of random numbers that a regressor
+    learns: a second, or half a minute for a large budget. Streams themselves never look at the clock, so that they
+    learn the same from the same rows wherever they run. A classifier of many classes keeps a belief for each of them,
+    and takes more.
 
     ```python
     most = sg.points_within(num_columns=8, milliseconds=5.0, megabytes=4.0)

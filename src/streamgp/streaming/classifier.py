@@ -48,7 +48,8 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
             default. Parameters with `requires_grad=False` stay as they are.
         num_inducing: Number of inducing points for each class; `"auto"` for 100, and more as the stream goes on, one
             for every 20 rows, where it needs them.
-        max_inducing: For `"auto"`: the most points, which bound time and memory.
+        max_inducing: For `"auto"`: the most points, which bound time and memory; `points_within` finds how many a
+            budget allows.
         warmup: Rows after which the units of inputs are frozen.
         refit: When hyperparameters are learned after the warm-up: `"auto"` (when the number of rows has doubled, but at
             least every 1000 rows), `"doubling"`, `"never"`, or every so many rows; see `refits_`.
