@@ -40,3 +40,9 @@ def test_loadings_are_those_of_inducing_values_inputs_and_the_level():
     np.testing.assert_array_equal(scales.loadings[1, 0, :, 0], [3.0, 3.0, 3.0, 2.0, 2.0, 0.0])
     np.testing.assert_array_equal(scales.loadings[3, 0, :, 0], [1.0, 1.0, 1.0, 0.0, 0.0, 1.0])
     np.testing.assert_array_equal(scales.amplitudes[:, 0, 0], [1.0, 9.0, 1.0, 1.0])
+
+
+def test_what_happens_in_blocks_of_one_size_is_found_once():
+    first, again = (Aging.over(16, EXPERTS, 3, level_noise=0.4) for _ in range(2))
+    assert again is first
+    assert Aging.over(16, EXPERTS, 3, level_noise=0.3) is not first

@@ -9,7 +9,7 @@ from gpytorch.kernels import RBFKernel, ScaleKernel
 import streamgp as sg
 from streamgp.errors import NumericalError
 from streamgp.streaming import StreamLearner, StreamSettings, fitting
-from streamgp.streaming.refitting import relearn
+from streamgp.streaming.refitting import is_settled, relearn
 from streamgp.streaming.rows import Rows
 
 
@@ -105,3 +105,23 @@ def test_a_refit_does_not_take_what_came_before_a_change_for_noise():
     assert [each.num_seen for each in model.refits_] == [400, 800]
     before, after = errors[700:800].mean(), errors[810:].mean()
     assert after < 1.5 * before
+
+
+def test_a_refit_waits_only_while_nothing_has_changed(rng):
+    settings = StreamSettings(num_inducing=8)
+    model = relearn(_rows(rng, 40), settings, before=None).model
+    weights = torch.full_like(model.mixture.log_weights, 1e-6)
+    weights[0] = 1.0
+    still = replace(model, mixture=replace(model.mixture, log_weights=weights.log()))
+    assert is_settled(still, settings, 3000, 4000)
+    assert not is_settled(still, settings, 500, 1000)  # twice as many rows
+    assert not is_settled(still, settings, 6000, 10_000)  # a buffer of new ones
+    assert not is_settled(still, StreamSettings(num_inducing=8, refit=1000), 3000, 4000)  # as the user wants it
+    assert not is_settled(still, StreamSettings(), 3000, 4000)  # there is room for more points
+    assert is_settled(still, StreamSettings(), 6000, 7000)
+    moving = replace(model, mixture=replace(model.mixture, log_weights=weights.flip(0).log()))
+    assert not is_settled(moving, settings, 3000, 4000)
+    mixture = still.mixture
+    for _ in range(100):
+        mixture = mixture.calibrated(torch.full((len(weights), 1, 1), 2.0, dtype=torch.float64))
+    assert not is_settled(replace(model, mixture=mixture), settings, 3000, 4000)  # errors twice as large

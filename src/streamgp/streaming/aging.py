@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import final
 
@@ -32,6 +33,7 @@ class Aging:
     steps: Float[np.ndarray, "e 1 k"]
 
     @classmethod
+    @lru_cache(maxsize=4)  # blocks of rows have the same size, one after the other
     def over(cls, num_rows: int, experts: Experts, size: int, *, level_noise: float) -> "Aging":
         """While some rows come.
 

@@ -11,8 +11,10 @@ from torch import Tensor
 
 __all__ = ["BELIEVED", "CLASS_EXPERTS", "COUNT_EXPERTS", "MANY_CLASS_EXPERTS", "REAL_EXPERTS", "Expert", "Experts"]
 
-# How much experts that forget nothing must be believed in the long run, so that what they believe still holds.
+# How much experts that forget nothing must be believed, so that the stream stands still.
 BELIEVED = 0.5
+# By how many nats others must have been better in the long run, so that these are wrong where nothing was seen of late.
+_CLEARLY = 20.0
 
 
 @final
@@ -114,15 +116,29 @@ class Experts:
         """One for those with a level, zero for the others."""
         return (self.gains > 0).double()
 
-    def remembering(self, weights: Float[Tensor, " e"]) -> Float[Tensor, " e"]:
-        """Weights where the stream has long been elsewhere: of experts that forget nothing, if they are believed.
+    def remembering(self, log_weights: Float[Tensor, " e"]) -> Float[Tensor, " e"]:
+        """Weights where the stream has long been elsewhere: of experts that forget nothing, if they are trusted there.
 
         Of places that the stream has left, experts that forget say nothing, and a level is that of another place. They
         are not proven wrong there, as long as the stream does not come back.
         """
-        kept = torch.where((self.half_lives == math.inf) & (self.gains == 0.0), weights, 0.0)
-        total = float(kept.sum())
-        return kept / total if total >= BELIEVED else weights
+        is_kept = self.is_lasting if self.is_trusted(log_weights) else torch.ones_like(self.is_lasting)
+        return torch.softmax(torch.where(is_kept, log_weights, -math.inf), -1)
+
+    def is_trusted(self, log_weights: Float[Tensor, " e"]) -> bool:
+        """Whether those that forget nothing hold in the long run: what others gain on some rows may be of one place."""
+        if bool(self.is_lasting.all()) or not bool(self.is_lasting.any()):
+            return bool(self.is_lasting.all())
+        return float(log_weights[self.is_lasting].max() - log_weights[~self.is_lasting].max()) > -_CLEARLY
+
+    @cached_property
+    def is_lasting(self) -> Bool[Tensor, " e"]:
+        """Which expect a function that does not change."""
+        return (self.half_lives == math.inf) & (self.gains == 0.0)
+
+    def are_still(self, weights: Float[Tensor, " e"]) -> bool:
+        """Whether, by these weights, the function is believed not to change."""
+        return float(weights[self.is_lasting].sum()) >= BELIEVED
 
     @cached_property
     def is_trusting(self) -> Bool[Tensor, " e"]:

@@ -12,7 +12,7 @@ from streamgp.errors import OptionError, UnsupportedError
 from streamgp.streaming.bank import Bank
 from streamgp.streaming.model import StreamModel
 from streamgp.streaming.prediction import StreamPrediction
-from streamgp.streaming.refitting import RefitReport, relearn
+from streamgp.streaming.refitting import RefitReport, is_settled, relearn
 from streamgp.streaming.rows import Rows, likelihood_of, read_inputs, read_rows
 from streamgp.streaming.settings import StreamSettings
 from streamgp.threads import few_threads
@@ -254,9 +254,18 @@ class StreamLearner:
         room = self.settings.room(self.num_since_start)
         model = model.learned(scaled, seen, self.settings, mixture=mixture, plausible=plausible, reach=reach, room=room)
         learner = self._after(n, model, buffer, num_outside)
-        if is_due:
+        if is_due and learner._is_settled():
+            learner = replace(learner, next_refit=self.settings.next_refit(num_since_start))
+        elif is_due:
             learner = learner._relearn(is_flat=is_flat, num_unjudged=0)
         return learner._fold(), predicted
+
+    def _is_settled(self) -> bool:
+        """Whether a search for hyperparameters would find what the last one found."""
+        if self.model is None or not self.refits:
+            return False
+        last = self.refits[-1].num_seen - self.num_seen + self.num_since_start
+        return is_settled(self.model, self.settings, last, self.num_since_start)
 
     def _after(self, num_rows: int, model: StreamModel | None, buffer: Rows, num_outside: int = 0) -> "StreamLearner":
         """With a model and a buffer after more rows; `replace` takes longer than a small matrix product."""
@@ -274,7 +283,7 @@ class StreamLearner:
             self.is_exclusive,
         )
 
-    def _relearn(self, *, is_flat: bool, num_unjudged: int) -> "StreamLearner":
+    def _relearn(self, *, is_flat: bool, num_unjudged: int, is_searching: bool = True) -> "StreamLearner":
         """Learn hyperparameters, and the buffer anew."""
         assert self.buffer is not None
         model, is_new = self.model, self.num_since_start <= self.settings.warmup
@@ -284,6 +293,7 @@ class StreamLearner:
             before=model,
             anchor=self.anchor,
             is_new=is_new,
+            is_searching=is_searching,
             is_flat=is_flat,
             is_exclusive=self.is_exclusive,
             num_unjudged=num_unjudged,
@@ -293,7 +303,7 @@ class StreamLearner:
         learner = replace(self, model=learned.model, next_refit=self.settings.next_refit(self.num_since_start))
         if self.halfway is not None and learned.halfway is not None:
             learner = replace(learner, halfway=Halfway(learned.halfway, self.halfway.num_rows))
-        if is_new:
+        if is_new or not is_searching:
             return learner
         is_kept = not learned.gain <= 0.0
         reason = "" if is_kept else "what was learned before is as good"

@@ -5,7 +5,7 @@ from typing import NamedTuple, final
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.likelihoods import AbstractLikelihood
@@ -13,6 +13,7 @@ from streamgp.linalg import cholesky
 from streamgp.streaming.bank import Bank, Seen
 from streamgp.streaming.hyperparameters import LearnedKernel
 from streamgp.streaming.mixture import Mixture
+from streamgp.streaming.nearness import is_near
 from streamgp.streaming.observing import observe
 from streamgp.streaming.outliers import Plausibility
 from streamgp.streaming.points import Usage, follow, used
@@ -97,20 +98,14 @@ class StreamModel:
         self, prediction: StreamPrediction, X: Float[Tensor, "n d"], latest: Float[Tensor, "r d"] | None
     ) -> StreamPrediction:
         """A prediction in which other weights count at inputs that are not near the latest rows."""
-        is_near = None if latest is None else self._is_near(X, latest)
-        if is_near is None:
+        if latest is None:
             return prediction
-        now, elsewhere = self.mixture.weights, self.bank.experts.remembering(self.mixture.lasting_weights)
-        weights = np.where(is_near, *(each.numpy()[:, None, None] for each in (now, elsewhere)))
+        near = is_near(X.numpy(), latest.numpy(), self.units.input_lengths.numpy())
+        if near.all():
+            return prediction
+        now, elsewhere = self.mixture.weights, self.bank.experts.remembering(self.mixture.lasting_log_weights)
+        weights = np.where(near, *(each.numpy()[:, None, None] for each in (now, elsewhere)))
         return replace(prediction, input_weights=weights)
-
-    def _is_near(self, X: Float[Tensor, "n d"], latest: Float[Tensor, "r d"]) -> Bool[np.ndarray, " n"] | None:
-        """Which inputs are within the range of the latest rows, or not far beyond; None for all."""
-        x, rows, usual = X.numpy(), latest.numpy(), self.units.input_lengths.numpy()
-        lower, upper = rows.min(0), rows.max(0)
-        margin = np.maximum(upper - lower, usual)
-        is_near: np.ndarray = ((x >= lower - margin) & (x <= upper + margin)).all(-1)
-        return None if is_near.all() else is_near
 
     def prediction(self, seen: Seen, total_count: Float[Tensor, " n"] | None) -> StreamPrediction:
         """What the experts' latent values mean for targets; kept, as rows are first predicted and then learned."""

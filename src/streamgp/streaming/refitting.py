@@ -6,13 +6,12 @@ from functools import partial
 from itertools import pairwise
 from typing import NamedTuple, final
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.streaming.bank import Bank
 from streamgp.streaming.carrying import carry
-from streamgp.streaming.experts import BELIEVED, Experts
+from streamgp.streaming.experts import Experts
 from streamgp.streaming.fitting import LEAST_WINDOW, fit_latest
 from streamgp.streaming.mixture import Mixture
 from streamgp.streaming.model import StreamModel
@@ -22,12 +21,14 @@ from streamgp.streaming.rows import Rows
 from streamgp.streaming.settings import StreamSettings
 from streamgp.streaming.units import Units
 
-__all__ = ["RefitReport", "Relearned", "relearn"]
+__all__ = ["RefitReport", "Relearned", "is_settled", "relearn"]
 
 # How far beyond the inputs so far trends go, in widths of their range; rates are exponentials of latent values.
 _MARGIN_OF_REALS, _MARGIN = 1.0, 0.5
 # The largest noise variance that a fit may find, in units of the expected squared error of this many latest rows.
 _MOST_NOISE, _NUM_EXPECTED = 2.0, 100
+# How large squared errors may be, in units of what is expected, where nothing has changed.
+_MOST_SETTLED = 1.25
 
 
 @final
@@ -61,6 +62,27 @@ class Relearned(NamedTuple):
     model: StreamModel
     halfway: Bank | None
     gain: float
+
+
+def is_settled(model: StreamModel, settings: StreamSettings, last: int, now: int) -> bool:
+    """Whether a refit can wait: since the last one, nothing has changed that hyperparameters would follow.
+
+    Where the stream stands still, experts that forget nothing are believed and errors are as large as expected. No
+    refit waits until the number of rows has doubled, or until the buffer is full of rows that came since.
+
+    Args:
+        model: The model.
+        settings: Options; refits of a policy that a user states do not wait.
+        last: After how many rows the last refit was.
+        now: How many rows there are.
+    """
+    if settings.refit != "auto" or now >= min(2 * last, last + settings.buffer_size):
+        return False
+    if settings.room(last).most < settings.room(now).most:
+        return False  # with more points there is more to learn from the same rows
+    mixture = model.mixture
+    errors = float((mixture.weights[:, None] * mixture.scale).sum(0).max())
+    return model.bank.experts.are_still(mixture.weights) and errors <= _MOST_SETTLED
 
 
 def relearn(
@@ -171,12 +193,10 @@ def _remembered(anchor: Bank | None, mixture: Mixture) -> Rows | None:
     Hyperparameters that suit the latest rows alone may tie together too little of what was learned elsewhere, and so
     forget it: in a stream in order of an input, say.
     """
-    if anchor is None:
-        return None
-    weights = torch.where(anchor.experts.half_lives == math.inf, mixture.lasting_weights, 0.0)
-    if float(weights.sum()) < BELIEVED:
+    if anchor is None or not anchor.experts.is_trusted(mixture.lasting_log_weights):
         return None
     Z = anchor.inducing_points
+    weights = anchor.experts.remembering(mixture.lasting_log_weights)
     return Rows(Z, anchor.see(Z).mean[int(weights.argmax())], None)
 
 

@@ -24,8 +24,9 @@ _NUM_ROUNDS = 2
 # The least that rows leave open of what is predicted of each, relative to the noise.
 _LEAST_OPEN = 1e-3
 
-# Inputs, and targets of mean zero; what was learned, and its gain.
-Search = Callable[[Float[Tensor, "n d"], Float[Tensor, "c n"]], tuple[LearnedKernel, float]]
+
+# Learns from inputs and targets of mean zero, with the options of `learn_hyperparameters`.
+Search = Callable[..., tuple[LearnedKernel, float]]
 
 
 @final
@@ -68,7 +69,8 @@ def learn_robustly(X: Float[Tensor, "n d"], Y: Float[Tensor, "c n"], search: Sea
         Y: Targets.
         search: Learns hyperparameters from some rows.
     """
-    plain = _learned(X, Y, search)
+    mean = Y.mean(-1)
+    plain = RobustFit(*search(X, Y - mean.unsqueeze(-1)), mean)
     robust, is_far = plain, torch.zeros(len(X), dtype=torch.bool)
     for _ in range(_NUM_ROUNDS):
         residuals = _residuals(X, Y - robust.mean.unsqueeze(-1), robust.learned, is_far)
@@ -78,24 +80,26 @@ def learn_robustly(X: Float[Tensor, "n d"], Y: Float[Tensor, "c n"], search: Sea
             return plain
         if torch.equal(before, is_far):
             break
-        robust = _learned(X, Y, search, is_far, residuals)
+        robust = _without(X, Y, search, is_far, residuals, robust)
     return max(plain, robust, key=lambda each: each.log_evidence(Y.numel()))
 
 
-def _learned(
+def _without(
     X: Float[Tensor, "n d"],
     Y: Float[Tensor, "c n"],
     search: Search,
-    is_far: Bool[Tensor, " n"] | None = None,
-    residuals: Float[Tensor, "c n"] | None = None,
+    is_far: Bool[Tensor, " n"],
+    residuals: Float[Tensor, "c n"],
+    before: RobustFit,
 ) -> RobustFit:
-    """From rows but for some that are far off, with these residuals."""
-    if is_far is None or residuals is None:
-        mean = Y.mean(-1)
-        return RobustFit(*search(X, Y - mean.unsqueeze(-1)), mean)
-    mean = Y[:, ~is_far].mean(-1)
-    learned, gain = search(X[~is_far], Y[:, ~is_far] - mean.unsqueeze(-1))
-    return RobustFit(learned, gain, mean, float(is_far.double().mean()), float(residuals[:, is_far].square().mean()))
+    """From all rows but those that are far off, with these residuals."""
+    X, Y = X[~is_far], Y[:, ~is_far]
+    mean = Y.mean(-1)
+    # What was found without most of them is nearly right; with them, it may be all noise.
+    options = {"before": before.learned, "is_thorough": False} if before.share else {}
+    learned, gain = search(X, Y - mean.unsqueeze(-1), **options)
+    share, variance = float(is_far.double().mean()), float(residuals[:, is_far].square().mean())
+    return RobustFit(learned, before.gain + gain if before.share else gain, mean, share, variance)
 
 
 def _residuals(

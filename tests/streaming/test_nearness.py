@@ -1,0 +1,35 @@
+import numpy as np
+import pytest
+
+from streamgp.streaming.nearness import is_near
+
+LENGTHS = np.array([1.0, 0.01])
+
+
+def test_inputs_in_any_order_are_near_within_twice_their_range():
+    draw = np.random.default_rng(0)
+    latest = draw.uniform(0.0, 3.0, (64, 2))
+    X = np.array([[1.0, 2.0], [-2.5, 5.5], [-3.5, 1.0], [1.0, 6.5]])
+    assert is_near(X, latest, LENGTHS).tolist() == [True, True, False, False]
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_inputs_that_move_in_steps_are_near_the_very_latest(sign):
+    draw = np.random.default_rng(0)
+    latest = np.stack([sign * np.arange(64.0), draw.uniform(0.0, 3.0, 64)], -1)
+    X = np.stack([sign * np.array([10.0, 30.0, 35.0, 60.0, 77.0, 80.0]), np.full(6, 1.0)], -1)
+    assert is_near(X, latest, LENGTHS).tolist() == [False, False, True, True, True, False]
+
+
+def test_an_outlier_among_rows_in_any_order_makes_no_steps():
+    draw = np.random.default_rng(0)
+    latest = draw.uniform(0.0, 3.0, (64, 2))
+    latest[20, 0] = 1000.0
+    assert is_near(draw.uniform(0.0, 3.0, (50, 2)), latest, LENGTHS).all()
+
+
+def test_the_next_row_of_a_random_walk_is_near():
+    draw = np.random.default_rng(0)
+    walk = draw.normal(size=(2000, 2)).cumsum(0)
+    near = [is_near(walk[i : i + 1], walk[i - 64 : i], LENGTHS).item() for i in range(64, 2000)]
+    assert np.mean(near) > 0.99
