@@ -14,17 +14,24 @@ def test_inputs_in_any_order_are_near_within_twice_their_range():
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_inputs_that_move_in_steps_are_near_the_very_latest(sign):
+def test_inputs_that_move_in_one_direction_are_near_the_very_latest(sign):
     draw = np.random.default_rng(0)
     latest = np.stack([sign * np.arange(64.0), draw.uniform(0.0, 3.0, 64)], -1)
     X = np.stack([sign * np.array([10.0, 30.0, 35.0, 60.0, 77.0, 80.0]), np.full(6, 1.0)], -1)
     assert is_near(X, latest, LENGTHS).tolist() == [False, False, True, True, True, False]
 
 
-def test_an_outlier_among_rows_in_any_order_makes_no_steps():
+def test_values_far_apart_at_the_end_of_a_sorted_table_do_not_make_all_near():
+    latest = np.stack([np.append(np.arange(62.0), [200.0, 400.0]), np.full(64, 1.0)], -1)
+    X = np.array([[20.0, 1.0], [40.0, 1.0], [410.0, 1.0], [420.0, 1.0]])
+    assert is_near(X, latest, LENGTHS).tolist() == [False, True, True, False]
+
+
+@pytest.mark.parametrize("index", [0, 20, 63])
+def test_an_outlier_among_rows_in_any_order_does_not_make_them_move(index):
     draw = np.random.default_rng(0)
     latest = draw.uniform(0.0, 3.0, (64, 2))
-    latest[20, 0] = 1000.0
+    latest[index, 0] = 1000.0
     assert is_near(draw.uniform(0.0, 3.0, (50, 2)), latest, LENGTHS).all()
 
 

@@ -5,9 +5,9 @@ from jaxtyping import Bool, Float
 
 __all__ = ["is_near"]
 
-# An input moves through its range if its steps from row to row are so small, compared with its deviations from the
-# mean; then the latest so many rows tell where it is.
-_SMALL_STEP, _NUM_LAST = 0.2, 16
+# An input moves in one direction if the way that it went, up and down, is so little longer than its range; then the
+# latest so many rows tell where it is.
+_LONGEST_WAY, _NUM_LAST = 1.5, 16
 
 
 def is_near(
@@ -15,7 +15,7 @@ def is_near(
 ) -> Bool[np.ndarray, " n"]:
     """Whether inputs are within the range of the latest rows, or not far beyond.
 
-    Columns that move in small steps, such as time, or the one that a table is sorted by, have to be near those of the
+    Columns that move in one direction, such as time, or the one that a table is sorted by, have to be near those of the
     very latest rows: what has changed of late may be of one place.
 
     Args:
@@ -25,11 +25,12 @@ def is_near(
     """
     lower, upper = latest.min(0), latest.max(0)
     margin = np.maximum(upper - lower, lengths)
-    steps, deviations = (np.abs(each).sum(0) for each in (latest[1:] - latest[:-1], latest - latest.mean(0)))
-    is_stepping = steps < _SMALL_STEP * deviations
-    if is_stepping.any():
+    steps = np.abs(latest[1:] - latest[:-1])
+    is_moving = steps.sum(0) < _LONGEST_WAY * (upper - lower)
+    if is_moving.any():
         last = latest[-_NUM_LAST:]
-        lower, upper = np.where(is_stepping, [last.min(0), last.max(0)], [lower, upper])
-        margin = np.where(is_stepping, upper - lower, margin)
+        lower, upper = np.where(is_moving, [last.min(0), last.max(0)], [lower, upper])
+        # A usual step: at the end of a sorted table, values lie far apart.
+        margin = np.where(is_moving, _NUM_LAST * np.median(steps, 0), margin)
     near: np.ndarray = ((lower - margin <= X) & (upper + margin >= X)).all(-1)
     return near
