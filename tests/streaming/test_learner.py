@@ -330,11 +330,12 @@ def test_few_rows_and_single_experts_do_not_tell_where_the_stream_is(rng):
 
 @pytest.mark.slow
 def test_refits_wait_while_the_stream_stands_still(rng):
-    X = torch.rand(3700, 1, generator=rng, dtype=torch.float64)
-    y = torch.sin(6.0 * X[:, 0]) + 0.1 * torch.randn(3700, generator=rng, dtype=torch.float64)
-    still, _ = StreamLearner(StreamSettings(num_inducing=12)).learn(X, y)
-    assert [each.num_seen for each in still.refits] == [400, 800, 1600, 3600]
-    moved, _ = StreamLearner(StreamSettings(num_inducing=12)).learn(X[:2600], torch.cat([y[:2000], -y[2000:2600]]))
-    assert [each.num_seen for each in moved.refits] == [400, 800, 1600, 2600]
+    X = torch.rand(5700, 1, generator=rng, dtype=torch.float64)
+    y = torch.sin(6.0 * X[:, 0]) + 0.1 * torch.randn(5700, generator=rng, dtype=torch.float64)
+    settings = StreamSettings(num_inducing=12, buffer_size=1500)
+    still, _ = StreamLearner(settings).learn(X, y)
+    assert [each.num_seen for each in still.refits] == [400, 800, 1600, 2600, 3600, 5600]
+    moved, _ = StreamLearner(settings).learn(X[:4700], torch.cat([y[:4000], -y[4000:4700]]))
+    assert [each.num_seen for each in moved.refits] == [400, 800, 1600, 2600, 3600, 4600]
     stated, _ = StreamLearner(StreamSettings(num_inducing=12, refit=500)).learn(X[:1300], y[:1300])
     assert [each.num_seen for each in stated.refits] == [700, 1200]

@@ -113,15 +113,15 @@ def test_a_refit_waits_only_while_nothing_has_changed(rng):
     weights = torch.full_like(model.mixture.log_weights, 1e-6)
     weights[0] = 1.0
     still = replace(model, mixture=replace(model.mixture, log_weights=weights.log()))
-    assert is_settled(still, settings, 3000, 4000)
-    assert not is_settled(still, settings, 500, 1000)  # twice as many rows
-    assert not is_settled(still, settings, 6000, 10_000)  # a buffer of new ones
-    assert not is_settled(still, StreamSettings(num_inducing=8, refit=1000), 3000, 4000)  # as the user wants it
-    assert not is_settled(still, StreamSettings(), 3000, 4000)  # there is room for more points
-    assert is_settled(still, StreamSettings(), 6000, 7000)
+    assert is_settled(still, settings, 8000, 9000)
+    assert not is_settled(still, settings, 5000, 6000)  # more rows tell more
+    assert not is_settled(still, settings, 9000, 13_000)  # a buffer of new ones
+    assert not is_settled(still, StreamSettings(num_inducing=8, refit=1000), 8000, 9000)  # as the user wants it
+    assert not is_settled(still, StreamSettings(max_inducing=1000), 8000, 9000)  # there is room for more points
+    assert is_settled(still, StreamSettings(), 8000, 9000)
     moving = replace(model, mixture=replace(model.mixture, log_weights=weights.flip(0).log()))
-    assert not is_settled(moving, settings, 3000, 4000)
+    assert not is_settled(moving, settings, 8000, 9000)
     mixture = still.mixture
     for _ in range(100):
         mixture = mixture.calibrated(torch.full((len(weights), 1, 1), 2.0, dtype=torch.float64))
-    assert not is_settled(replace(model, mixture=mixture), settings, 3000, 4000)  # errors twice as large
+    assert not is_settled(replace(model, mixture=mixture), settings, 8000, 9000)  # errors twice as large

@@ -51,9 +51,9 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
         max_inducing: For `"auto"`: the most points, which bound time and memory; `points_within` finds how many a
             budget allows.
         warmup: Rows after which the units of inputs are frozen.
-        refit: When hyperparameters are learned after the warm-up: `"auto"` (when the number of rows has doubled, every
-            1000 rows while the stream changes, and each time the buffer is full of new rows), `"doubling"`, `"never"`,
-            or every so many rows; see `refits_`.
+        refit: When hyperparameters are learned after the warm-up: `"auto"` (when the number of rows has doubled, but at
+            least every 1000 rows; where a long stream does not change, each time the buffer is full of new rows),
+            `"doubling"`, `"never"`, or every so many rows; see `refits_`.
         buffer_size: Latest rows that a refit sees one by one; older ones are summarized in a belief.
         half_life: `"auto"` learns with several half-lives side by side, and mixes them by how well they predict:
             nothing has to be known of how the stream moves. A number of rows after which half of what was known is

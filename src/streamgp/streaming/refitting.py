@@ -29,6 +29,8 @@ _MARGIN_OF_REALS, _MARGIN = 1.0, 0.5
 _MOST_NOISE, _NUM_EXPECTED = 2.0, 100
 # How large squared errors may be, in units of what is expected, where nothing has changed.
 _MOST_SETTLED = 1.25
+# Rows from which on refits may wait, in sizes of the buffer.
+_NUM_BUFFERS = 2
 
 
 @final
@@ -68,7 +70,8 @@ def is_settled(model: StreamModel, settings: StreamSettings, last: int, now: int
     """Whether a refit can wait: since the last one, nothing has changed that hyperparameters would follow.
 
     Where the stream stands still, experts that forget nothing are believed and errors are as large as expected. No
-    refit waits until the number of rows has doubled, or until the buffer is full of rows that came since.
+    refit waits for longer than until the buffer is full of rows that came since, or before there are rows for several
+    buffers: until then, more of them tell more.
 
     Args:
         model: The model.
@@ -76,7 +79,8 @@ def is_settled(model: StreamModel, settings: StreamSettings, last: int, now: int
         last: After how many rows the last refit was.
         now: How many rows there are.
     """
-    if settings.refit != "auto" or now >= min(2 * last, last + settings.buffer_size):
+    size = settings.buffer_size
+    if settings.refit != "auto" or last < _NUM_BUFFERS * size or now >= last + size:
         return False
     if settings.room(last).most < settings.room(now).most:
         return False  # with more points there is more to learn from the same rows

@@ -73,9 +73,9 @@ class StreamSettings:
         max_inducing: For `"auto"`: the most points, which bound time and memory.
         warmup: Rows after which scaling is frozen. Until then all rows are kept, and everything is learned anew when
             their number has doubled.
-        refit: When hyperparameters are learned after that: `"auto"` (when the number of rows has doubled, every 1000
-            rows while the stream changes, and each time the buffer is full of new rows), `"doubling"`, `"never"`, or
-            every so many rows.
+        refit: When hyperparameters are learned after that: `"auto"` (when the number of rows has doubled, but at least
+            every 1000 rows; where a long stream does not change, each time the buffer is full of new rows),
+            `"doubling"`, `"never"`, or every so many rows.
         buffer_size: Most recent rows that a refit sees one by one; older ones are summarized in a belief.
         half_life: `"auto"` learns with several half-lives side by side, with and without a level and a linear trend,
             and mixes them by how well they predict. A number of rows is the half-life after which half of what was
