@@ -88,6 +88,7 @@ def test_the_choice_is_by_the_upper_bound():
     assert choose_leaf(root, 0.0).sides == (("border", 1),)
 
 
+@pytest.mark.slow
 def test_samples_of_every_leaf_stay_inside_it_and_inside_the_cube(halves):
     X, y = halves
     for leaf in leaves(grow_tree(X, y, PartitionSettings(leaf_size=15), seed=1)):

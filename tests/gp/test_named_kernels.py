@@ -33,6 +33,7 @@ def test_a_name_that_no_kernel_has_is_refused(rng):
         sg.Optimizer([(0.0, 1.0)], kernel="cubic")
 
 
+@pytest.mark.slow
 def test_the_optimizer_takes_a_name(rng):
     optimizer = sg.Optimizer([(0.0, 1.0)] * 2, kernel="spherical_linear", num_initial=4)
     X = torch.rand(6, 2, generator=rng, dtype=torch.float64)

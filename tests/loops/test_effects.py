@@ -90,6 +90,7 @@ def test_a_dimension_of_a_box_goes_by_its_number():
     assert (effect.name, effect.values[0], effect.values[-1]) == ("x1", 5.0, 6.0)
 
 
+@pytest.mark.slow
 def test_along_a_mixture_only_valid_values_are_shown():
     mixture = sg.Optimizer(
         {"a": sg.Real(0, 1), "b": sg.Real(0, 1)}, input_constraints=[sg.LinearConstraint({"a": 1, "b": 1}, upper=1)]

@@ -40,6 +40,7 @@ def value(point):
     return (point["x"] - 0.5) ** 2 + 0.1 * abs(point["stirrers"] - 3) + (0.0 if point["solvent"] == "ethanol" else 2.0)
 
 
+@pytest.mark.slow
 def test_a_number_of_few_values_is_tried_next_door_to_the_best_point():
     context, space, taken = told(POINTS, [value(point) for point in POINTS])
     found = shown(space, untried_neighbor(context, space, taken))
@@ -72,6 +73,7 @@ def test_fixed_parameters_stay():
     assert untried_neighbor(context, space.fixing({"stirrers": 4}), taken) is None
 
 
+@pytest.mark.slow
 def test_an_optimizer_asks_for_every_value_of_a_number_near_the_best_point():
     optimizer = sg.Optimizer(SPACE, maximize=False, seed=0)
     for _ in range(30):

@@ -38,6 +38,7 @@ def test_outcomes_without_noise_are_recognized_and_more_of_them_need_one_fit(smo
     assert noise(smooth) == pytest.approx(1e-6)
 
 
+@pytest.mark.slow
 def test_noise_is_learned_where_there_is_some(rng):
     assert noise(fitted(wave(X) + 0.3 * torch.randn(12, generator=rng, dtype=torch.float64))) > 1e-3
 
@@ -69,6 +70,7 @@ def test_the_likeliest_noise_is_that_of_a_dense_reference(smooth, rng):
         assert _is_likeliest_without_noise(result, rows, y, 1e-6) is expected
 
 
+@pytest.mark.slow
 def test_a_constraint_without_noise_is_known_more_exactly_than_an_objective():
     optimizer = sg.Optimizer([(0.0, 1.0)], constraints=[sg.Constraint(upper=0.0)], num_initial=4)
     optimizer.tell(X, torch.stack([wave(X), X.squeeze(-1) ** 2 - 0.5], -1))

@@ -17,6 +17,7 @@ def optimizer():
     return optimizer
 
 
+@pytest.mark.slow
 def test_an_optimizer_says_what_it_knows(optimizer):
     assert repr(sg.Optimizer([(0.0, 1.0)])) == "Optimizer(1 parameter, 0 outcomes, 0 pending)"
     assert repr(optimizer) == "Optimizer(2 parameters, 4 outcomes, 1 failed, 1 pending, best observed 71)"

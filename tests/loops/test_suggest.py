@@ -170,6 +170,7 @@ def _rippled(*, noise=0.0, seed=0):
     return optimizer, torch.cat(asked)
 
 
+@pytest.mark.slow
 def test_the_best_point_is_asked_for_again_once_where_the_model_sees_noise():
     optimizer, X = _rippled()
     same = (X.unsqueeze(1) == X).all(-1).sum(-1)
@@ -182,12 +183,14 @@ def test_the_best_point_is_asked_for_again_once_where_the_model_sees_noise():
     assert float(_ripples(torch.as_tensor(best.X))) == float(_ripples(X).max())
 
 
+@pytest.mark.slow
 def test_noise_that_a_repeated_point_shows_is_noise():
     optimizer, X = _rippled(noise=0.5)
     assert int((X.unsqueeze(1) == X).all(-1).sum(-1).max()) >= 2
     assert not optimizer._refitted().surrogate.is_noise_free(0)
 
 
+@pytest.mark.slow
 def test_no_point_is_repeated_where_the_model_needs_no_noise():
     optimizer = sg.Optimizer(BOX, search=SMALL, num_initial=14)
     asked = []
@@ -199,6 +202,7 @@ def test_no_point_is_repeated_where_the_model_needs_no_noise():
     assert int((X.unsqueeze(1) == X).all(-1).sum(-1).max()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("num_told", "q", "is_far"), [(9, 1, False), (11, 1, True), (9, 3, True)])
 def test_with_several_objectives_one_point_of_eight_is_far_from_all_others(rng, num_told, q, is_far):
     objectives = [sg.Objective("cost", maximize=False), sg.Objective("loss", maximize=False)]
@@ -220,6 +224,7 @@ def test_a_finite_space_of_which_all_is_known_has_no_point_far_from_others():
     assert len(optimizer.ask(1)) == 1
 
 
+@pytest.mark.slow
 def test_fixed_values_stay_where_a_model_doubts_the_best_point():
     space = {"x": sg.Real(0, 1), "stirrers": sg.Integer(1, 4), "solvent": sg.Categorical(["water", "ethanol"])}
     optimizer = sg.Optimizer(space, seed=0, maximize=False)

@@ -113,6 +113,7 @@ def test_a_likelihood_object_is_saved_too(tmp_path):
     assert torch.equal(saved.ask(2), sg.TurboOptimizer.load(tmp_path / "turbo.sgp").ask(2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["sparse", "exact"])
 def test_known_noise_stays_as_it_is_in_the_users_units(model):
     variance = 1e-6
@@ -274,6 +275,7 @@ def test_priors_are_those_of_fits_and_the_exact_model_has_its_own():
         sg.TurboOptimizer([(0.0, 1.0)] * 2, priors="cauchy")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [sg.TurboOptimizer, sg.LaMCTSOptimizer])
 def test_ranks_make_suggestions_invariant_to_increasing_maps_of_outcomes(kind):
     bounds = [(0.0, 1.0)] * 2
@@ -288,6 +290,7 @@ def test_ranks_make_suggestions_invariant_to_increasing_maps_of_outcomes(kind):
         second.tell(X, torch.exp(20.0 * y))
 
 
+@pytest.mark.slow
 def test_the_model_may_be_refitted_now_and_then():
     optimizer = sg.TurboOptimizer([(0.0, 1.0)] * 2, num_initial=4, refit=3, num_inducing=10)
     fits = []
@@ -309,6 +312,7 @@ def test_scalings_and_refits_are_checked():
         sg.TurboOptimizer([(0.0, 1.0)], model="exact", refit=5)
 
 
+@pytest.mark.slow
 def test_a_region_is_searched_by_a_rule_of_the_users_own_which_is_saved(tmp_path):
     optimizer = advance(turbo(acquisition=LargestMeans()), 6)
     assert optimizer.best().observed > -0.02

@@ -203,6 +203,7 @@ def changed(module, **options):
     return describe_module(module) | options
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("structure", "sentence"),
     [

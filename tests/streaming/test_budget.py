@@ -31,6 +31,7 @@ def test_a_budget_that_nothing_fits_is_refused():
         sg.points_within(num_columns=2)
 
 
+@pytest.mark.slow
 def test_memory_grows_with_points_and_what_is_found_fits():
     small, large = measure_row(25, num_columns=2), measure_row(50, num_columns=2)
     assert small.megabytes < large.megabytes

@@ -104,6 +104,7 @@ def test_one_row_that_is_far_off_after_the_warmup_spoils_nothing():
     assert _errors(X, f, y, start=222) < 1.5 * clean
 
 
+@pytest.mark.slow
 def test_a_level_that_jumps_is_followed():
     X, f, y, _ = _stream(300)
     y[230:] += 10.0
@@ -111,6 +112,7 @@ def test_a_level_that_jumps_is_followed():
     assert _errors(X, f, y, start=240) < 1.0
 
 
+@pytest.mark.slow
 def test_predictions_expect_outliers_in_all_that_they_say():
     X, _, y, draw = _stream(200)
     y = y + torch.from_numpy(np.where(draw.random(200) < 0.1, 10.0 * draw.normal(size=200), 0.0))

@@ -115,6 +115,7 @@ class ConditioningLaws(ABC):
             assert_within((batched.mean[index] - alone.mean).abs(), limits.mean[index], "mean")
             assert_within((batched.variance[index] - alone.variance).abs(), limits.variance[index], "variance")
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("dtype", DTYPES)
     @pytest.mark.parametrize("batch_shape", BATCH_SHAPES)
     @given(seed=_seeds, n=_sizes)

@@ -38,6 +38,7 @@ def test_a_gp_with_the_given_mean_is_unchanged(rng):
     assert uncentered(gp, 1.5).predict(X).mean.equal(gp.predict(X).mean)
 
 
+@pytest.mark.slow
 def test_it_proposes_points_of_the_space():
     search = Search(num_restarts=2, raw_samples=8, max_iterations=3)
     optimizer = sg.Optimizer(

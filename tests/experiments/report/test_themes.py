@@ -22,6 +22,7 @@ def test_contrast_is_the_ratio_of_wcag(first, second, ratio):
     assert contrast(second, first) == contrast(first, second)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=lambda theme: theme.name)
 @pytest.mark.parametrize("pair", TEXT_PAIRS, ids="-on-".join)
 def test_texts_are_legible_in_both_themes(theme, pair):

@@ -62,6 +62,7 @@ def test_methods_of_a_seed_share_the_initial_points():
     assert first["best"][0] == second["best"][0]
 
 
+@pytest.mark.slow
 def test_infeasible_points_are_worth_nothing():
     generator = torch.Generator().manual_seed(2)
     X = torch.rand(6, 6, generator=generator, dtype=torch.float64)
@@ -87,6 +88,7 @@ def test_exact_means_an_exact_gp(rng):
     torch.testing.assert_close(predicted.covariance, reference.covariance, **tolerance(torch.float64, scale=1e3))
 
 
+@pytest.mark.slow
 def test_sparse_models_have_at_most_their_number_of_inducing_points(rng):
     task = TASKS["noise0.1-q3"]
     X = torch.rand(8, 6, generator=rng, dtype=torch.float64)

@@ -22,6 +22,7 @@ TINY = RobotSettings(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["svgp-ts", "exact-lts", "cma", "random", "ars"])
 def test_best_rewards_never_fall_and_repeat_by_the_seed(method):
     outcome = STUDY.run("hopper", method, 1, TINY)
