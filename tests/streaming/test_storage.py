@@ -68,7 +68,7 @@ def test_mixtures_of_files_that_knew_of_no_outliers_are_read(tmp_path, rewrite):
     restored = load(tmp_path / "file", kind=Mixture)
     assert restored.outliers.share == 0.0
     assert restored.outliers.surprise.shape == (3, 2)
-    assert torch.equal(restored.lasting_weights, mixture.weights)
+    assert torch.equal(restored.lasting_log_weights.exp(), mixture.weights)
 
 
 def test_a_learner_is_restored_before_its_first_row(tmp_path):

@@ -9,10 +9,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-__all__ = ["BELIEVED", "CLASS_EXPERTS", "COUNT_EXPERTS", "MANY_CLASS_EXPERTS", "REAL_EXPERTS", "Expert", "Experts"]
+__all__ = ["CLASS_EXPERTS", "COUNT_EXPERTS", "MANY_CLASS_EXPERTS", "REAL_EXPERTS", "Expert", "Experts"]
 
 # How much experts that forget nothing must be believed, so that the stream stands still.
-BELIEVED = 0.5
+_BELIEVED = 0.5
 # By how many nats others must have been better in the long run, so that these are wrong where nothing was seen of late.
 _CLEARLY = 20.0
 
@@ -138,7 +138,7 @@ class Experts:
 
     def are_still(self, weights: Float[Tensor, " e"]) -> bool:
         """Whether, by these weights, the function is believed not to change."""
-        return float(weights[self.is_lasting].sum()) >= BELIEVED
+        return float(weights[self.is_lasting].sum()) >= _BELIEVED
 
     @cached_property
     def is_trusting(self) -> Bool[Tensor, " e"]:

@@ -261,7 +261,7 @@ class StreamLearner:
         return learner._fold(), predicted
 
     def _is_settled(self) -> bool:
-        """Whether a search for hyperparameters would find what the last one found."""
+        """Whether a refit would find what the last one found."""
         if self.model is None or not self.refits:
             return False
         last = self.refits[-1].num_seen - self.num_seen + self.num_since_start
@@ -283,7 +283,7 @@ class StreamLearner:
             self.is_exclusive,
         )
 
-    def _relearn(self, *, is_flat: bool, num_unjudged: int, is_searching: bool = True) -> "StreamLearner":
+    def _relearn(self, *, is_flat: bool, num_unjudged: int) -> "StreamLearner":
         """Learn hyperparameters, and the buffer anew."""
         assert self.buffer is not None
         model, is_new = self.model, self.num_since_start <= self.settings.warmup
@@ -293,7 +293,6 @@ class StreamLearner:
             before=model,
             anchor=self.anchor,
             is_new=is_new,
-            is_searching=is_searching,
             is_flat=is_flat,
             is_exclusive=self.is_exclusive,
             num_unjudged=num_unjudged,
@@ -303,7 +302,7 @@ class StreamLearner:
         learner = replace(self, model=learned.model, next_refit=self.settings.next_refit(self.num_since_start))
         if self.halfway is not None and learned.halfway is not None:
             learner = replace(learner, halfway=Halfway(learned.halfway, self.halfway.num_rows))
-        if is_new or not is_searching:
+        if is_new:
             return learner
         is_kept = not learned.gain <= 0.0
         reason = "" if is_kept else "what was learned before is as good"

@@ -80,11 +80,6 @@ class Mixture:
         return self.log_weights.exp()
 
     @cached_property
-    def lasting_weights(self) -> Float[Tensor, " e"]:
-        """The weights in the long run."""
-        return torch.softmax(self.lasting_log_weights, -1)
-
-    @cached_property
     def degrees(self) -> float:
         """Degrees of freedom of predictions; infinite for Gaussian ones."""
         if not self.is_scaled:
