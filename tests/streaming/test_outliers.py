@@ -132,9 +132,22 @@ def test_predictions_expect_outliers_in_all_that_they_say():
     found = values[int((below < level).sum())]
     assert_close(prediction.quantiles([level])[0, 0], found, **approximation(3.0 * width, "quadrature"))
     variance = width * ((values - mean).square() * density).sum()
-    assert_close(prediction.variance[0], variance, **trapezoid)
+    outliers, mixture = learner.model.mixture.outliers, learner.model.mixture
+    # But for those that would be expected had none been found.
+    expected = 0.002 * outliers.variance * float(learner.model.units.target_scale) ** 2
+    spread = mixture.degrees / (mixture.degrees - 2.0)
+    assert_close(prediction.variance[0], variance - expected * spread, **trapezoid)
     draws = learner.model.sample_latent(X[:1], 20_000, torch.Generator().manual_seed(0))
     observed = draws[2].observe(draws[0], draws[1], torch.Generator().manual_seed(1))
     share = (observed <= found).double().mean()
     error = math.sqrt(level * (1.0 - level) / len(observed))
     assert_close(share, torch.tensor(level, dtype=torch.float64), **sampling(error))
+
+
+@pytest.mark.slow
+def test_deviations_are_those_of_the_noise_where_no_outliers_were_found():
+    draw = np.random.default_rng(0)
+    X = torch.from_numpy(draw.uniform(size=(400, 1)))
+    y = torch.sin(6.0 * X[:, 0]) + 0.02 * torch.from_numpy(draw.normal(size=400))
+    learner, _ = StreamLearner(StreamSettings(num_inducing=20)).learn(X, y)
+    assert 0.015 < float(learner.predict(X[:100]).variance.sqrt().median()) < 0.04

@@ -53,6 +53,11 @@ class Outliers:
     variance: float
     surprise: Float[Tensor, "e c"]
 
+    @property
+    def found_variance(self) -> float:
+        """What outliers add to the variance of a target, but for those that are expected where none were found."""
+        return max(self.share - _LEAST_SHARE, 0.0) * self.variance
+
     @classmethod
     def none(cls, num_experts: int, num_outputs: int) -> "Outliers":
         """Where none are expected."""

@@ -68,14 +68,17 @@ class StreamPrediction:
 
     @property
     def variance(self) -> Float[Tensor, "n ..."]:
-        """Variance of the targets, noise included."""
+        """Variance of the targets, noise included, and the outliers that were found.
+
+        Quantiles, densities and samples count with one in 500 where none were found, too; it would be most of the
+        variance.
+        """
         means = self._means
         center = self._average(means)
         if self.is_real:
             degrees = self.mixture.degrees
             spread = 1.0 if math.isinf(degrees) else degrees / (degrees - 2.0)
-            outliers = self.mixture.outliers
-            within = (self._squared_scale + outliers.share * outliers.variance) * spread
+            within = (self._squared_scale + self.mixture.outliers.found_variance) * spread
         else:
             within = self.likelihood.predictive_variance(self.latent_mean, self.latent_variance).numpy()
         variance = self._average(within + np.square(means - center))
