@@ -43,6 +43,11 @@ def test_loadings_are_those_of_inducing_values_inputs_and_the_level():
 
 
 def test_what_happens_in_blocks_of_one_size_is_found_once():
-    first, again = (Aging.over(16, EXPERTS, 3, level_noise=0.4) for _ in range(2))
+    scales = Scales.of(EXPERTS, 4, 2, level_noise=0.4)
+    first, again = (scales.over(16) for _ in range(2))
     assert again is first
-    assert Aging.over(16, EXPERTS, 3, level_noise=0.3) is not first
+    expected = Aging.over(16, EXPERTS, 7, level_noise=0.4)
+    assert np.array_equal(first.products, expected.products)
+    assert np.array_equal(first.steps, expected.steps)
+    assert scales.over(1) is scales.aging
+    assert not np.array_equal(scales.over(8).products, expected.products)

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from typing import final
 
@@ -33,7 +32,6 @@ class Aging:
     steps: Float[np.ndarray, "e 1 k"]
 
     @classmethod
-    @lru_cache(maxsize=4)  # blocks of rows have the same size, one after the other
     def over(cls, num_rows: int, experts: Experts, size: int, *, level_noise: float) -> "Aging":
         """While some rows come.
 
@@ -60,11 +58,15 @@ class Scales:
     """What of the experts enters into each row, for states of some size.
 
     Attributes:
+        experts: The experts.
+        level_noise: The noise variance with which the steps of levels are compared.
         loadings: What features, inputs and the level are multiplied with.
         amplitudes: What prior variances are multiplied with.
         aging: What happens to states while time goes on by one row.
     """
 
+    experts: Experts
+    level_noise: float
     loadings: Float[np.ndarray, "e 1 k 1"]
     amplitudes: Float[np.ndarray, "e 1 1"]
     aging: Aging
@@ -75,4 +77,16 @@ class Scales:
         each = torch.stack([experts.amplitudes.sqrt(), experts.slopes, experts.has_level], -1)
         loadings = each.repeat_interleave(torch.tensor([num_inducing, num_dims, 1]), -1)
         aging = Aging.over(1, experts, loadings.shape[-1], level_noise=level_noise)
-        return cls(loadings[:, None, :, None].numpy(), experts.amplitudes[:, None, None].numpy(), aging)
+        amplitudes = experts.amplitudes[:, None, None]
+        return cls(experts, level_noise, loadings[:, None, :, None].numpy(), amplitudes.numpy(), aging)
+
+    def over(self, num_rows: int) -> Aging:
+        """What happens while some rows come; kept, as blocks of rows have the same size, one after the other."""
+        if num_rows == 1:
+            return self.aging
+        last: tuple[int, Aging] | None = self.__dict__.get("_last")
+        if last is None or last[0] != num_rows:
+            size = self.loadings.shape[-2]
+            last = num_rows, Aging.over(num_rows, self.experts, size, level_noise=self.level_noise)
+            self.__dict__["_last"] = last
+        return last[1]

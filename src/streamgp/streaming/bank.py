@@ -13,7 +13,7 @@ from torch import Tensor
 
 from streamgp.gp import Prior, SparseProcess
 from streamgp.linalg import cholesky, solve_lower, solve_vector
-from streamgp.streaming.aging import Aging, Scales
+from streamgp.streaming.aging import Scales
 from streamgp.streaming.experts import Experts
 from streamgp.streaming.features import KernelColumn, RowFeatures
 
@@ -244,11 +244,7 @@ class Bank:
 
     def _aged_in_place(self, num_rows: int) -> "Bank":
         """The same with a mean and a covariance that nobody else holds."""
-        aging = (
-            self._scales.aging
-            if num_rows == 1
-            else Aging.over(num_rows, self.experts, self.mean.shape[-1], level_noise=self.level_noise)
-        )
+        aging = self._scales.over(num_rows)
         mean, S = self.mean.numpy(), self.covariance.numpy()
         mean *= aging.root
         for first, last in aging.forgetting:

@@ -156,7 +156,8 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
 
         Args:
             X: Inputs `(n, d)`.
-            return_std: Return standard deviations of the targets, noise included, too.
+            return_std: Return standard deviations of the targets, noise included, and outliers as far as there were
+                some, too.
             quantiles: Probabilities of `k` quantiles of the targets, which are returned, too.
             total_count: Numbers of trials, one or `(n,)`, for `likelihood="binomial"`.
 
