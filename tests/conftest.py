@@ -18,9 +18,7 @@ torch.set_num_threads(int(os.environ.get("STREAMGP_TEST_THREADS", "1")))
 # `rng` is made once for a test and not for each example; examples draw their seeds themselves.
 _UNCHECKED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
-settings.register_profile(
-    "streamgp", deadline=None, derandomize=True, max_examples=10, suppress_health_check=_UNCHECKED
-)
+settings.register_profile("streamgp", deadline=None, derandomize=True, max_examples=6, suppress_health_check=_UNCHECKED)
 # Other examples each time, or those of `--hypothesis-seed`: what the scheduled tests of other arithmetic use.
 settings.register_profile(
     "thorough", deadline=None, derandomize=False, max_examples=200, suppress_health_check=_UNCHECKED, database=None
