@@ -6,7 +6,14 @@ import torch
 from gpytorch.means import ZeroMean
 
 from streamgp.likelihoods import Gaussian
-from streamgp.streaming.hyperparameters import _bound, default_kernel, learn_hyperparameters, scaled_to
+from streamgp.streaming.hyperparameters import (
+    LearnedKernel,
+    _bound,
+    default_kernel,
+    learn_hyperparameters,
+    refine_hyperparameters,
+    scaled_to,
+)
 from streamgp.testing.tolerances import evidence_jitter, within
 from streamgp.training.parameters import Hyperparameters
 
@@ -63,3 +70,33 @@ def test_an_outputscale_that_the_user_froze_is_not_scaled(learned):
     frozen.raw_outputscale.requires_grad_(False)
     kept = scaled_to(type(found)(frozen, found.noise_variance, found.inducing_points), 3.0)
     assert torch.equal(kept.kernel.outputscale, found.kernel.outputscale)
+
+
+def _rough(n=150):
+    draw = torch.Generator().manual_seed(1)
+    X = torch.randn(n, 4, generator=draw, dtype=torch.float64)
+    y = torch.sin(2.0 * X[:, 0]) * torch.cos(X[:, 1]) + X[:, 2] + 0.1 * torch.randn(n, generator=draw).double()
+    return X, (y - y.mean()).unsqueeze(0)
+
+
+def test_points_that_are_learned_with_hyperparameters_explain_more():
+    X, Y = _rough()
+    kernel = default_kernel(4)
+    found, _ = learn_hyperparameters(X, Y, kernel=kernel, before=None, noise_variance=None, num_inducing=15, seed=0)
+    refined = refine_hyperparameters(X, Y, found, kernel=kernel, is_noise_learned=True)
+    assert refined.bound > found.bound + 0.02
+    assert refined.noise_variance < found.noise_variance
+    assert refined.inducing_points.shape == found.inducing_points.shape
+    assert not torch.equal(refined.inducing_points, found.inducing_points)
+
+
+def test_what_the_user_froze_or_knows_is_not_refined():
+    X, Y = _rough()
+    kernel = default_kernel(4)
+    kernel.base_kernel.raw_lengthscale.requires_grad_(False)
+    start = LearnedKernel(kernel, 0.3, X[:15])
+    refined = refine_hyperparameters(X, Y, start, kernel=kernel, is_noise_learned=False)
+    assert torch.equal(refined.kernel.base_kernel.lengthscale, kernel.base_kernel.lengthscale)
+    assert refined.noise_variance == pytest.approx(0.3)
+    assert not torch.equal(refined.kernel.outputscale, kernel.outputscale)
+    assert not torch.equal(refined.inducing_points, X[:15])

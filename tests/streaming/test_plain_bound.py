@@ -13,20 +13,22 @@ from streamgp.training.parameters import hyperparameter_space
 from streamgp.training.priors import read_priors
 
 
-def _space(rng, kernel, d=3, noise=0.2):
+def _space(rng, kernel, d=3, noise=0.2, *, learn_inducing=False):
     X = torch.randn(40, d, generator=rng, dtype=torch.float64)
-    setting = hyperparameters._setting(X, kernel, noise, True, 7, 0)
-    return X, hyperparameter_space(setting, likelihood_bounds={"noise_variance": (-9.0, np.inf)})
+    setting = hyperparameters._setting(kernel, noise, X[:7], is_noise_learned=True)
+    bounds = {"noise_variance": (-9.0, np.inf)}
+    return X, hyperparameter_space(setting, learn_inducing=learn_inducing, likelihood_bounds=bounds)
 
 
+@pytest.mark.parametrize("learn_inducing", [False, True])
 @pytest.mark.parametrize("num_targets", [1, 3])
-def test_bound_and_gradient_are_those_of_the_general_bound_and_priors(rng, num_targets):
-    X, space = _space(rng, default_kernel(3))
+def test_bound_and_gradient_are_those_of_the_general_bound_and_priors(rng, num_targets, learn_inducing):
+    X, space = _space(rng, default_kernel(3), learn_inducing=learn_inducing)
     Y = torch.randn(num_targets, 40, generator=rng, dtype=torch.float64)
     assert is_plain(space)
     base = space.base
     prior = read_priors("dim_scaled", base.kernel, base.mean, likelihood=base.likelihood, target_variance=1.7)
-    plain = PlainBound(X.numpy(), Y.numpy(), base.inducing_points.numpy(), 1.7, hyperparameters._JITTER)
+    plain = PlainBound.of(space, X, Y, 1.7, hyperparameters._JITTER)
     for shift in (0.0, 0.4):
         x = (space.start + shift).requires_grad_(True)
         expected = hyperparameters._objective(space, prior, X, Y, x)

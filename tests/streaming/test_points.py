@@ -76,10 +76,10 @@ def test_of_points_that_are_not_used_the_most_redundant_goes_and_a_quarter_stays
 
 def test_points_are_unused_after_as_many_rows_as_there_are_points():
     used = np.array([[True], [False]])
-    usage = Usage.none(2).add(used).add(~used).add(used)
+    usage = Usage.none(2).add(used, 0.1).add(~used, 0.1).add(used, 0.1)
     assert usage.last_rows.tolist() == [3.0, 2.0]
     assert usage.is_unused.tolist() == [False, False]
-    assert usage.add(used).add(used).is_unused.tolist() == [False, True]
+    assert usage.add(used, 0.1).add(used, 0.1).is_unused.tolist() == [False, True]
 
 
 @pytest.mark.slow
@@ -113,10 +113,32 @@ def test_a_point_moves_for_a_row_that_is_farther_away_than_others_only(rng, typi
     x = torch.tensor([[3.04]], dtype=torch.float64)
     seen = bank.see(x)
     assert 0.4 < float(seen.slack / bank.process.prior.variance(x)) < 0.8
-    usage = Usage(torch.zeros(8, dtype=torch.float64), 50, typical, 1000)
+    usage = Usage(torch.zeros(8, dtype=torch.float64), 50, typical)
     _, later, _, num_moves = follow(bank, usage, x, seen, Room(8, 8))
     assert num_moves == expected
     assert min(typical, 0.5) < later.typical_slack < max(typical, 0.5)
+
+
+@pytest.mark.parametrize(("placed", "expected"), [(0.2, 0), (0.1, 1)])
+def test_a_point_moves_for_it_only_if_the_stream_has_moved_since_points_were_placed(rng, placed, expected):
+    bank, _ = _bank(rng, lengthscale=0.05)
+    x = torch.tensor([[3.04]], dtype=torch.float64)
+    usage = Usage(torch.zeros(8, dtype=torch.float64), 50, 0.25, placed)
+    _, later, _, num_moves = follow(bank, usage, x, bank.see(x), Room(8, 8))
+    assert num_moves == expected == int(later.has_moved)
+
+
+def test_what_points_leave_of_rows_is_an_average_of_as_many_as_there_are_points():
+    usage, used = Usage.none(4), np.ones((4, 1), dtype=bool)
+    for slack in (0.1, 0.3):
+        usage = usage.add(used, slack)
+    assert usage.typical_slack == pytest.approx(0.2)
+    usage = usage.placed()
+    for _ in range(40):
+        usage = usage.add(used, 1.0)
+    assert 0.99 < usage.typical_slack < 1.0
+    assert usage.placed_slack == pytest.approx(0.2)
+    assert usage.has_moved
 
 
 @pytest.mark.slow

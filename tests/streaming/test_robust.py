@@ -5,7 +5,7 @@ from torch.testing import assert_close
 
 from streamgp.streaming.hyperparameters import LearnedKernel, default_kernel, learn_hyperparameters
 from streamgp.streaming.robust import _residuals, learn_robustly
-from streamgp.testing.tolerances import approximation
+from streamgp.testing.tolerances import approximation, rounding
 
 NOISE = 0.1
 
@@ -34,6 +34,10 @@ def test_outliers_are_found_and_leave_the_noise_as_it_is():
     found = learn_robustly(X, Y, _search(X))
     assert found.share == 6 / 150
     assert 30.0 < found.variance < 100.0
+    inputs, targets = found.explained(X, Y)
+    assert torch.equal(inputs, X[torch.arange(150) % 25 != 0])
+    assert float(targets.abs().max()) < 4.0
+    assert_close(targets.mean(), torch.zeros((), dtype=X.dtype), **rounding(X.dtype))
     assert 0.5 * NOISE**2 < found.learned.noise_variance < 2.0 * NOISE**2
     assert learn_robustly(X, Y, _search(X)).learned.noise_variance < 0.01 * _search(X)(X, Y)[0].noise_variance
 

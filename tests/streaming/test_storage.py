@@ -7,6 +7,7 @@ from streamgp.storage import load, save
 from streamgp.streaming import StreamLearner, StreamSettings
 from streamgp.streaming.mixture import Mixture
 from streamgp.streaming.one_vs_rest import OneVsRest
+from streamgp.streaming.points import Usage
 from streamgp.streaming.rows import Rows
 
 
@@ -69,6 +70,21 @@ def test_mixtures_of_files_that_knew_of_no_outliers_are_read(tmp_path, rewrite):
     assert restored.outliers.share == 0.0
     assert restored.outliers.surprise.shape == (3, 2)
     assert torch.equal(restored.lasting_log_weights.exp(), mixture.weights)
+
+
+def test_usage_of_files_that_counted_rows_twice_is_read(tmp_path, rewrite):
+    usage = Usage(torch.ones(3, dtype=torch.float64), 5, 0.25, 0.125)
+    save(usage, tmp_path / "file")
+
+    def age(description, _):
+        content = description["content"]
+        content["version"] = 1
+        content["fields"]["num_followed"] = 5
+        del content["fields"]["placed_slack"]
+
+    rewrite(tmp_path / "file", age)
+    restored = load(tmp_path / "file", kind=Usage)
+    assert (restored.num_rows, restored.typical_slack, restored.placed_slack) == (5, 0.25, 0.0)
 
 
 def test_a_learner_is_restored_before_its_first_row(tmp_path):

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import final
@@ -14,9 +15,15 @@ from torch import Tensor
 from streamgp.errors import NumericalError, StreamGPWarning, UnsupportedError
 from streamgp.likelihoods import AbstractLikelihood, Gaussian
 from streamgp.streaming.bank import Bank
-from streamgp.streaming.hyperparameters import LearnedKernel, default_kernel, learn_hyperparameters, scaled_to
+from streamgp.streaming.hyperparameters import (
+    LearnedKernel,
+    default_kernel,
+    learn_hyperparameters,
+    refine_hyperparameters,
+    scaled_to,
+)
 from streamgp.streaming.placement import place_points
-from streamgp.streaming.robust import learn_robustly
+from streamgp.streaming.robust import learn_plainly, learn_robustly
 from streamgp.streaming.rows import Rows, likelihood_of
 from streamgp.streaming.settings import FEW_ROWS, Room, StreamSettings
 from streamgp.training import fit
@@ -82,6 +89,7 @@ def fit_latest(
     *,
     is_searching: bool,
     remembered: Rows | None = None,
+    current: Float[Tensor, "k d"] | None = None,
 ) -> StreamFit:
     """Learn hyperparameters, likelihood, constants and outliers.
 
@@ -94,6 +102,7 @@ def fit_latest(
         room: How many inducing points there may be.
         is_searching: Whether hyperparameters are learned; if not, only inducing points and constants are.
         remembered: What is still believed of earlier rows, to be explained with them.
+        current: Where inducing points are now.
     """
     recent = rows.part(rows.num_rows - window, rows.num_rows)
     likelihood = settings.starting_likelihood
@@ -105,12 +114,12 @@ def fit_latest(
     part = recent.part(max(0, window - max(LEAST_WINDOW, _ROWS_OF_POINT * most)), window)
     part = part.thinned(max(LEAST_WINDOW, _FITTED_OF_POINT * most))
     is_class = likelihood.outcome_kind == "class"
-    gain, outliers = math.nan, None
+    gain, outliers, explained = math.nan, None, None
+    is_noise_known = likelihood.is_gaussian and not likelihood.learnable()
     if is_searching and recent.num_rows >= FEW_ROWS and _is_varied(part.targets):
         try:
             if not (likelihood.is_gaussian or is_class):
                 return _fitted(part, settings, most)
-            is_noise_known = likelihood.is_gaussian and not likelihood.learnable()
             search = partial(
                 learn_hyperparameters,
                 kernel=kernel,
@@ -124,17 +133,25 @@ def fit_latest(
                 part = remembered.append(part)
             if settings.has_outliers:
                 found = learn_robustly(part.inputs, part.targets, search)
-                start, gain, outliers = found.learned, found.gain, (found.share, found.variance)
+                outliers = found.share, found.variance
                 constant = found.mean if found.share else constant
             else:
-                start, gain = search(part.inputs, part.targets - part.targets.mean(-1, keepdim=True))
+                found = learn_plainly(part.inputs, part.targets, search)
+            start, gain = found.learned, found.gain
             if is_class:
                 start = scaled_to(start, 1.0)
+            else:
+                explained = found.explained(part.inputs, part.targets)
         except NumericalError:
             pass  # what was learned before goes on
     noise = start.noise_variance if likelihood.is_gaussian else 1.0
-    points = place_points(start.kernel, recent.inputs, anchor, room, noise, seed=settings.seed)
+    points, is_enough = place_points(
+        start.kernel, recent.inputs, anchor, room, noise, seed=settings.seed, current=current
+    )
     start = replace(start, inducing_points=points)
+    if explained is not None and not is_enough:
+        with suppress(NumericalError):
+            start = refine_hyperparameters(*explained, start, kernel=kernel, is_noise_learned=not is_noise_known)
     if likelihood.is_gaussian and likelihood.learnable():
         likelihood = Gaussian(torch.tensor(start.noise_variance, dtype=torch.float64))
     return StreamFit(start, likelihood, constant, gain, outliers)

@@ -22,13 +22,13 @@ from streamgp.training.lbfgs import maximize
 from streamgp.training.parameters import Hyperparameters, Space, hyperparameter_space
 from streamgp.training.priors import HyperPrior, read_priors
 
-__all__ = ["LearnedKernel", "default_kernel", "learn_hyperparameters", "scaled_to"]
+__all__ = ["LearnedKernel", "default_kernel", "learn_hyperparameters", "refine_hyperparameters", "scaled_to"]
 
 _JITTER = 1e-8
 _START_NOISE = 0.05
 # The least noise variance that is learned, relative to the variance of the targets.
 _LEAST_NOISE = 1e-5
-_WARM_ITERATIONS, _FRESH_ITERATIONS = 8, 20
+_WARM_ITERATIONS, _FRESH_ITERATIONS, _JOINT_ITERATIONS = 8, 20, 20
 _TOLERANCE = 1e-3
 
 
@@ -40,7 +40,7 @@ class LearnedKernel:
     Attributes:
         kernel: The kernel.
         noise_variance: Variance of the noise.
-        inducing_points: Points chosen under the kernel.
+        inducing_points: Points chosen under the kernel, or learned with it.
         bound: The collapsed bound for each value, priors included.
     """
 
@@ -87,42 +87,76 @@ def learn_hyperparameters(
     Returns:
         What was learned, and what it gained over what was learned before, for each value; NaN if there was nothing.
     """
-    variance = float(Y.square().mean())
-    variance = variance if variance > 1e-12 else 1.0
+    variance = _variance(Y)
     starts = []
     if before is None or is_thorough:
         starts.append((kernel, noise_variance or _START_NOISE * variance, _FRESH_ITERATIONS))
     if before is not None:
         starts.append((_learnable_as(before.kernel, kernel), noise_variance or before.noise_variance, _WARM_ITERATIONS))
-    found = [
-        _climb(_setting(X, start, noise, noise_variance is None, num_inducing, seed), X, Y, variance, steps)
-        for start, noise, steps in starts
-    ]
+    found = []
+    for start, noise, steps in starts:
+        Z = kmeans_points(start, X, num_inducing, generator=torch.Generator().manual_seed(seed))
+        setting = _setting(start, noise, Z, is_noise_learned=noise_variance is None)
+        found.append(_climb(setting, X, Y, variance, steps))
     best = max(found, key=lambda each: each[0].bound)[0]
     return best, best.bound - found[-1][1] if before is not None else math.nan
 
 
-def _setting(
-    X: Tensor, kernel: Kernel, noise: float, is_noise_learned: bool, num_inducing: int, seed: int
-) -> Hyperparameters:
-    kernel = deepcopy(kernel).to(X)
-    Z = kmeans_points(kernel, X, num_inducing, generator=torch.Generator().manual_seed(seed))
-    likelihood = Gaussian(torch.tensor(noise, dtype=X.dtype), is_learned=is_noise_learned)
-    return Hyperparameters(kernel, ZeroMean(), likelihood, Z, {})
+def refine_hyperparameters(
+    X: Float[Tensor, "n d"],
+    Y: Float[Tensor, "c n"],
+    found: LearnedKernel,
+    *,
+    kernel: Kernel,
+    is_noise_learned: bool,
+) -> LearnedKernel:
+    """Maximize the same bound together with inducing points.
+
+    Where points are too few for the function, what they leave open looks like noise, and lengthscales are learned that
+    are too long. Points that are learned leave less open.
+
+    Args:
+        X: Inputs, standardized.
+        Y: Targets of mean zero.
+        found: Where the search begins, inducing points included.
+        kernel: What was given; parameters with `requires_grad=False` stay.
+        is_noise_learned: Whether the noise is.
+    """
+    start = _learnable_as(found.kernel, kernel)
+    setting = _setting(start, found.noise_variance, found.inducing_points, is_noise_learned=is_noise_learned)
+    return _climb(setting, X, Y, _variance(Y), _JOINT_ITERATIONS, learn_inducing=True)[0]
+
+
+def _variance(Y: Float[Tensor, "c n"]) -> float:
+    variance = float(Y.square().mean())
+    return variance if variance > 1e-12 else 1.0
+
+
+def _setting(kernel: Kernel, noise: float, points: Tensor, *, is_noise_learned: bool) -> Hyperparameters:
+    likelihood = Gaussian(torch.tensor(noise, dtype=points.dtype), is_learned=is_noise_learned)
+    return Hyperparameters(deepcopy(kernel).to(points), ZeroMean(), likelihood, points, {})
 
 
 def _climb(
-    setting: Hyperparameters, X: Tensor, Y: Tensor, variance: float, max_iterations: int
+    setting: Hyperparameters,
+    X: Tensor,
+    Y: Tensor,
+    variance: float,
+    max_iterations: int,
+    *,
+    learn_inducing: bool = False,
 ) -> tuple[LearnedKernel, float]:
     """Learn from one start; returns what was found, and the bound at the start."""
     prior = read_priors(
         "dim_scaled", setting.kernel, setting.mean, likelihood=setting.likelihood, target_variance=variance
     )
     least = math.log(_LEAST_NOISE * variance)
-    space = hyperparameter_space(setting, likelihood_bounds={"noise_variance": (least, math.inf)})
+    space = hyperparameter_space(
+        setting, learn_inducing=learn_inducing, likelihood_bounds={"noise_variance": (least, math.inf)}
+    )
     objective: Callable[[Tensor], Tensor] = lambda x: _objective(space, prior, X, Y, x)  # noqa: E731
     if is_plain(space):
-        objective = PlainBound(X.numpy(), Y.numpy(), setting.inducing_points.numpy(), variance, _JITTER)
+        objective = PlainBound.of(space, X, Y, variance, _JITTER)
     ascent = maximize(
         objective,
         space.start,

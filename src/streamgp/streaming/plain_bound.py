@@ -24,15 +24,20 @@ from streamgp.training.parameters import Space
 __all__ = ["PlainBound", "is_plain"]
 
 _NAMES = ("kernel.raw_outputscale", "kernel.base_kernel.raw_lengthscale", "likelihood.noise_variance")
+_POINTS = "inducing_points"
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 # Logarithms of hyperparameters up to which nothing overflows; a line search may try others.
 _MOST_LOG = 100.0
 
 
 def is_plain(space: Space) -> bool:
-    """Whether a scaled Matérn-5/2 and a noise variance are learned, all of them, without priors of their own."""
+    """Whether a scaled Matérn-5/2, a noise variance and perhaps points are learned, without priors of their own."""
     kernel: Any = space.base.kernel
-    if space.names != _NAMES or type(kernel) is not ScaleKernel or type(kernel.base_kernel) is not MaternKernel:
+    if (
+        space.names not in (_NAMES, (*_NAMES, _POINTS))
+        or type(kernel) is not ScaleKernel
+        or type(kernel.base_kernel) is not MaternKernel
+    ):
         return False
     base = kernel.base_kernel
     constraints = kernel.raw_outputscale_constraint, base.raw_lengthscale_constraint
@@ -51,7 +56,8 @@ def is_plain(space: Space) -> bool:
 class PlainBound:
     r"""Titsias' bound, summed over targets, and the `"dim_scaled"` priors, as `gaussian_bound` and `read_priors` say.
 
-    A function of the logarithms of outputscale, lengthscales and noise variance, in this order.
+    A function of the logarithms of outputscale, lengthscales and noise variance, in this order; and then, if these are
+    learned, of the inducing points.
 
     Attributes:
         inputs: $X$ `(n, d)`.
@@ -59,6 +65,7 @@ class PlainBound:
         points: $Z$ `(m, d)`.
         variance: Of the targets.
         jitter: On the diagonal of $K_{zz}$, in units of the outputscale.
+        unit: Of the coordinates of points `(d,)`; None where these stay.
     """
 
     inputs: np.ndarray
@@ -66,6 +73,15 @@ class PlainBound:
     points: np.ndarray
     variance: float
     jitter: float
+    unit: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, space: Space, X: Tensor, Y: Tensor, variance: float, jitter: float) -> "PlainBound":
+        """In the coordinates of a space that `is_plain`."""
+        last, unit = space.coordinates[-1], None
+        if last.name == _POINTS:
+            unit = last.to_value(torch.ones_like(last.start))[0].numpy()
+        return cls(X.numpy(), Y.numpy(), space.base.inducing_points.numpy(), variance, jitter, unit)
 
     def __call__(self, x: Tensor) -> Tensor:
         """The bound at a vector, differentiable once."""
@@ -75,11 +91,14 @@ class PlainBound:
 
     def value_and_gradient(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """The bound, and its gradient in all coordinates."""
-        value, gradient = self._bound(x)
         means, deviations = self._priors
+        x, rest = x[: len(means)], x[len(means) :]
+        points = self.points if self.unit is None else rest.reshape(self.points.shape) * self.unit
+        value, gradient, by_points = self._bound(x, points)
         z = (x - means) / deviations
         value -= float((x + 0.5 * z * z + np.log(deviations)).sum()) + len(x) * _LOG_ROOT_TWO_PI
-        return value, gradient - 1.0 - z / deviations
+        gradient -= 1.0 + z / deviations
+        return value, gradient if self.unit is None else np.concatenate([gradient, (by_points * self.unit).ravel()])
 
     @cached_property
     def _priors(self) -> tuple[np.ndarray, np.ndarray]:
@@ -89,14 +108,14 @@ class PlainBound:
         means = np.array([1.0 + log_variance, *[lengthscale] * d, -4.0 + log_variance])
         return means, np.array([1.0, *[math.sqrt(3.0)] * d, 1.0])
 
-    def _bound(self, x: np.ndarray) -> tuple[float, np.ndarray]:
-        """Without the priors; the letters and formulas are those of `gaussian_bound`."""
+    def _bound(self, x: np.ndarray, points: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        """Without the priors, with gradients by `x` and points; letters and formulas are those of `gaussian_bound`."""
         if not np.abs(x).max() < _MOST_LOG:
             raise NumericalError("A hyperparameter of the bound is beyond what float64 can hold. Take a shorter step.")
         values = np.exp(x)
         outputscale, noise = float(values[0]), float(values[-1])
         inverse = math.sqrt(5.0) / values[1:-1]
-        X, Z = self.inputs * inverse, self.points * inverse
+        X, Z = self.inputs * inverse, points * inverse
         Kzx, slope_x = _matern(cdist(Z, X), outputscale)
         Kzz, slope_z = _matern(cdist(Z, Z), outputscale)
         m, (c, n) = len(Z), self.targets.shape
@@ -125,9 +144,12 @@ class PlainBound:
         explained = float((by_x * Kzx).sum())
         by_outputscale = explained + float((by_z * Kzz).sum()) + c * n * outputscale / noise
         by_noise = -0.5 * explained - float((w * r).sum()) - c * n * outputscale / noise
-        by_lengthscale = -_squares(by_x * slope_x, Z, X) - _squares(by_z * slope_z, Z, Z)
+        H_x, H_z = by_x * slope_x, by_z * slope_z
+        pull_x, pull_z = _pull(H_x, Z, X), _pull(H_z, Z, Z)
+        by_lengthscale = -_squares(H_x, pull_x, Z, X) - _squares(H_z, pull_z, Z, Z)
         gradient = np.concatenate([[by_outputscale], by_lengthscale, [by_noise + c * n]])
-        return value, -0.5 * gradient
+        by_points = (pull_x + pull_z + _pull(H_z.T, Z, Z)) * inverse
+        return value, -0.5 * gradient, -0.5 * by_points
 
 
 class _Evaluation(torch.autograd.Function):
@@ -155,9 +177,14 @@ def _matern(s: np.ndarray, outputscale: float) -> tuple[np.ndarray, np.ndarray]:
     return e, t
 
 
-def _squares(H: np.ndarray, Z: np.ndarray, X: np.ndarray) -> np.ndarray:
-    r"""The sums $\\sum_{ij} H_{ij} (z_{ik} - x_{jk})^2$ for each column $k$."""
-    return H.sum(1) @ (Z * Z) + H.sum(0) @ (X * X) - 2.0 * (Z * (H @ X)).sum(0)
+def _pull(H: np.ndarray, Z: np.ndarray, X: np.ndarray) -> np.ndarray:
+    r"""The sums $\sum_j H_{ij} (z_{ik} - x_{jk})$ for each point $i$ and column $k$."""
+    return H.sum(1)[:, None] * Z - H @ X
+
+
+def _squares(H: np.ndarray, pull: np.ndarray, Z: np.ndarray, X: np.ndarray) -> np.ndarray:
+    r"""The sums $\sum_{ij} H_{ij} (z_{ik} - x_{jk})^2$ for each column $k$, with those of `_pull`."""
+    return 2.0 * (Z * pull).sum(0) - H.sum(1) @ (Z * Z) + H.sum(0) @ (X * X)
 
 
 def _cholesky(K: np.ndarray) -> np.ndarray:

@@ -18,6 +18,9 @@ _SLACK_TOLERANCE = 0.02
 # What they may leave of it in units of what they leave of rows on average: in many dimensions no point is close to the
 # next row, and a stream that stands still would exchange one for each.
 _UNUSUAL, _MOST_UNUSUAL = 1.5, 0.9
+# What they leave of rows, in units of what they left of those that they were placed for, up to which the stream has not
+# moved: then a point that was learned for many rows is worth more than one at an unusual row.
+_MOVED = 2.0
 # Below this share of its prior variance an input is a copy of the inducing points, up to rounding.
 _COPY = 1e-6
 # A point may go when none of the latest rows, so many for each point, would have missed it.
@@ -38,13 +41,13 @@ class Usage:
         num_rows: Number of rows so far.
         typical_slack: What the points left of latent values of late, on average, as a share of the prior variance,
             before any moved to them.
-        num_followed: Number of rows that this is known from.
+        placed_slack: The same of the latest rows that they were placed for; zero where that is not known.
     """
 
     last_rows: Float[Tensor, " m"]
     num_rows: int = 0
     typical_slack: float = 0.0
-    num_followed: int = 0
+    placed_slack: float = 0.0
 
     @classmethod
     def none(cls, num_inducing: int) -> "Usage":
@@ -53,24 +56,31 @@ class Usage:
 
     def for_points(self, num_inducing: int) -> "Usage":
         """The same for other inducing points, which no row used so far."""
-        return replace(self.none(num_inducing), typical_slack=self.typical_slack, num_followed=self.num_followed)
+        return replace(self.none(num_inducing), typical_slack=self.typical_slack, placed_slack=self.placed_slack)
+
+    def placed(self) -> "Usage":
+        """The same for points that were placed for the rows so far."""
+        return replace(self, placed_slack=self.typical_slack)
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether points leave more of the latest rows than of those that they were placed for."""
+        return self.typical_slack > _MOVED * self.placed_slack
 
     @property
     def is_unused(self) -> Bool[Tensor, " m"]:
         """Which points no row used of late."""
         return self.num_rows - self.last_rows > _UNUSED * len(self.last_rows)
 
-    def add(self, is_used: Bool[np.ndarray, "m n"], slack: float | None = None) -> "Usage":
-        """Count rows by which points they use, and what points left of them, as a share, if they were to follow."""
+    def add(self, is_used: Bool[np.ndarray, "m n"], slack: float) -> "Usage":
+        """Count rows by which points they use, and what points left of them on average, as a share."""
         n, before = is_used.shape[-1], self.last_rows.numpy()
         numbers = np.arange(self.num_rows + 1.0, self.num_rows + n + 1.0)
         latest = np.where(is_used, numbers, 0.0)
         last_rows = torch.from_numpy(np.maximum(before, latest[:, 0] if n == 1 else latest.max(-1)))
-        typical, num_followed = self.typical_slack, self.num_followed
-        if slack is not None:
-            num_followed += n
-            typical += n / max(n, min(num_followed, len(last_rows))) * (slack - typical)
-        return Usage(last_rows, self.num_rows + n, typical, num_followed)
+        num_rows, typical = self.num_rows + n, self.typical_slack
+        typical += n / max(n, min(num_rows, len(last_rows))) * (slack - typical)
+        return Usage(last_rows, num_rows, typical, self.placed_slack)
 
     def exchanged(self, index: int) -> "Usage":
         """With a newcomer, at the end, in place of a point."""
@@ -87,9 +97,10 @@ def follow(bank: Bank, usage: Usage, X: Float[Tensor, "n d"], seen: Seen, room: 
 
     While there is room, an input joins. After that it takes the place of the point that the others explain best, if
     they do so but for a share of the noise, and for less than they explain the input: while points suffice, nothing
-    that was learned is lost. Where they do not suffice, it takes the place of a point that no row used of late, however
-    much it holds: that which the others explain best. So rows that were just learned are represented. A share of the
-    points stays with what was learned before, spread over all of it, or predictions there would come from afar.
+    that was learned is lost. Where they do not suffice, and the stream has moved away from the rows that they were
+    placed for, it takes the place of a point that no row used of late, however much it holds: that which the others
+    explain best. So rows that were just learned are represented. A share of the points stays with what was learned
+    before, spread over all of it, or predictions there would come from afar.
 
     Args:
         bank: The beliefs.
@@ -104,7 +115,9 @@ def follow(bank: Bank, usage: Usage, X: Float[Tensor, "n d"], seen: Seen, room: 
     noise = bank.level_noise / bank.experts.largest_amplitude
     needed = _SLACK_TOLERANCE * noise
     typical = min(_UNUSUAL * usage.typical_slack, _MOST_UNUSUAL)
-    usage = used(bank, usage, seen, is_following=True)
+    usage = used(bank, usage, seen)
+    if not usage.has_moved:
+        typical = _MOST_UNUSUAL
     prior = seen.prior_variance.tolist()
     num_moves = 0
     while num_moves < len(prior):
@@ -131,12 +144,11 @@ def follow(bank: Bank, usage: Usage, X: Float[Tensor, "n d"], seen: Seen, room: 
     return bank, usage, seen, num_moves
 
 
-def used(bank: Bank, usage: Usage, seen: Seen, *, is_following: bool = False) -> Usage:
-    """Count rows that were seen by which points they use; and what points left of them, if they are to follow."""
+def used(bank: Bank, usage: Usage, seen: Seen) -> Usage:
+    """Count rows that were seen by which points they use, and what points left of them."""
     needed = _SLACK_TOLERANCE * bank.level_noise / bank.experts.largest_amplitude
     shares = seen.slack.numpy() / seen.prior_variance.numpy()
-    slack = float(shares.sum()) / len(shares) if is_following else None
-    return usage.add(bank.features.losses(seen.features.numpy()) > needed, slack)
+    return usage.add(bank.features.losses(seen.features.numpy()) > needed, float(shares.sum()) / len(shares))
 
 
 def _leaving(bank: Bank, usage: Usage, redundant: float) -> int | None:

@@ -1,7 +1,7 @@
 """Learning the hyperparameters of a stream, and its rows anew under them."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import NamedTuple, final
@@ -134,9 +134,11 @@ def relearn(
     window = _window(rows.num_rows, experts.half_lives, mixture)
     most_noise = math.inf if is_new or before is None else _MOST_NOISE * _expected_error(before, rows)
     room = settings.room(rows.num_rows if num_rows is None else num_rows)
-    # Beliefs are in the units of targets for Gaussian noise alone.
-    remembered = _remembered(anchor, mixture) if settings.starting_likelihood.is_gaussian else None
-    fit = partial(fit_latest, rows, settings, old, anchor=anchor, room=room, remembered=remembered)
+    remembered = current = None
+    if settings.starting_likelihood.is_gaussian:  # else beliefs are not in the units of targets, and points not learned
+        remembered = _remembered(anchor, mixture)
+        current = None if before is None or is_new or not is_comparable else before.bank.inducing_points
+    fit = partial(fit_latest, rows, settings, old, anchor=anchor, room=room, remembered=remembered, current=current)
     learned = fit(window, is_searching=is_searching)
     # Rows from before a change look like noise: predictions of late have been better than that.
     while is_searching and learned.noise_variance > most_noise:
@@ -153,11 +155,10 @@ def relearn(
         bank = carry(anchor, bank)
     if learned.outliers is not None:
         mixture = mixture.expecting(mixture.outliers.found(*learned.outliers))
-    usage = Usage.none(bank.num_inducing) if before is None else before.usage.for_points(bank.num_inducing)
     reach = Reach.of(buffer.inputs, margin=_margin(experts, settings))
     model = StreamModel(
         bank,
-        usage,
+        Usage.none(bank.num_inducing),
         mixture,
         learned.likelihood,
         learned.hyperparameters,
@@ -188,7 +189,7 @@ def _replayed(
             plausible, outliers = prediction.plausibility(part.targets)
             mixture = model.mixture.expecting(outliers)
         model = model.learned(scaled, seen, settings, mixture=mixture, plausible=plausible)
-    return Relearned(model, kept, gain)
+    return Relearned(replace(model, usage=model.usage.placed()), kept, gain)
 
 
 def _remembered(anchor: Bank | None, mixture: Mixture) -> Rows | None:

@@ -13,7 +13,7 @@ from streamgp.gp import read_kernel
 from streamgp.linalg import cholesky, solve_lower
 from streamgp.streaming.hyperparameters import LearnedKernel
 
-__all__ = ["RobustFit", "learn_robustly"]
+__all__ = ["RobustFit", "learn_plainly", "learn_robustly"]
 
 # Residuals beyond so many standard deviations are outliers, where these are so few that the deviation is known.
 _FAR, _LARGEST_SHARE = 5.0, 0.2
@@ -40,6 +40,7 @@ class RobustFit:
         mean: Means of the targets without outliers.
         share: The share of outliers.
         variance: The mean square of their residuals.
+        is_far: Which rows hold them; None for no row.
     """
 
     learned: LearnedKernel
@@ -47,6 +48,13 @@ class RobustFit:
     mean: Float[Tensor, " c"]
     share: float = 0.0
     variance: float = 0.0
+    is_far: Bool[Tensor, " n"] | None = None
+
+    def explained(self, X: Float[Tensor, "n d"], Y: Float[Tensor, "c n"]) -> tuple[Tensor, Tensor]:
+        """The rows but for outliers, with targets of mean zero."""
+        if self.is_far is not None:
+            X, Y = X[~self.is_far], Y[:, ~self.is_far]
+        return X, Y - self.mean.unsqueeze(-1)
 
     def log_evidence(self, num_values: int) -> float:
         """A bound on the log density of all targets, so many values, outliers included."""
@@ -56,6 +64,12 @@ class RobustFit:
             total -= 0.5 * num_far * (math.log(2.0 * math.pi * self.variance) + 1.0)
             total += num_far * math.log(self.share) + (num_values - num_far) * math.log1p(-self.share)
         return total
+
+
+def learn_plainly(X: Float[Tensor, "n d"], Y: Float[Tensor, "c n"], search: Search) -> RobustFit:
+    """Learn hyperparameters from all rows, whether or not there are outliers among them."""
+    mean = Y.mean(-1)
+    return RobustFit(*search(X, Y - mean.unsqueeze(-1)), mean)
 
 
 def learn_robustly(X: Float[Tensor, "n d"], Y: Float[Tensor, "c n"], search: Search) -> RobustFit:
@@ -69,8 +83,7 @@ def learn_robustly(X: Float[Tensor, "n d"], Y: Float[Tensor, "c n"], search: Sea
         Y: Targets.
         search: Learns hyperparameters from some rows.
     """
-    mean = Y.mean(-1)
-    plain = RobustFit(*search(X, Y - mean.unsqueeze(-1)), mean)
+    plain = learn_plainly(X, Y, search)
     robust, is_far = plain, torch.zeros(len(X), dtype=torch.bool)
     for _ in range(_NUM_ROUNDS):
         residuals = _residuals(X, Y - robust.mean.unsqueeze(-1), robust.learned, is_far)
@@ -99,7 +112,7 @@ def _without(
     options = {"before": before.learned, "is_thorough": False} if before.share else {}
     learned, gain = search(X, Y - mean.unsqueeze(-1), **options)
     share, variance = float(is_far.double().mean()), float(residuals[:, is_far].square().mean())
-    return RobustFit(learned, before.gain + gain if before.share else gain, mean, share, variance)
+    return RobustFit(learned, before.gain + gain if before.share else gain, mean, share, variance, is_far)
 
 
 def _residuals(

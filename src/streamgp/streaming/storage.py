@@ -80,10 +80,16 @@ def _add_sharpness(fields: Fields) -> Fields:
     return {**fields, "sharpness": Sharpness()}
 
 
+def _drop_num_followed(fields: Fields) -> Fields:
+    """Version 1 counted separately the rows whose slack was known."""
+    return {name: value for name, value in fields.items() if name != "num_followed"}
+
+
 register(Mixture, version=2, migrations={1: _add_outliers})
 register(OneVsRest, version=2, migrations={1: _add_sharpness})
 register(Rows, version=2, migrations={1: _rename_totals})
 register(StreamModel, version=2, migrations={1: _add_reach})
+register(Usage, version=2, migrations={1: _drop_num_followed})
 for _cls in STORED:
     if not is_registered(_cls):
         register(_cls)
