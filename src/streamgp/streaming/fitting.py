@@ -138,20 +138,21 @@ def fit_latest(
             else:
                 found = learn_plainly(part.inputs, part.targets, search)
             start, gain = found.learned, found.gain
-            if is_class:
-                start = scaled_to(start, 1.0)
-            else:
-                explained = found.explained(part.inputs, part.targets)
+            explained = found.explained(part.inputs, part.targets)
         except NumericalError:
             pass  # what was learned before goes on
+    # Classes are learned as numbers, and then have a scale of their own.
+    scaled = scaled_to(start, 1.0) if is_class and explained is not None else start
     noise = start.noise_variance if likelihood.is_gaussian else 1.0
     points, is_enough = place_points(
-        start.kernel, recent.inputs, anchor, room, noise, seed=settings.seed, current=current
+        scaled.kernel, recent.inputs, anchor, room, noise, seed=settings.seed, current=current
     )
     start = replace(start, inducing_points=points)
     if explained is not None and not is_enough:
         with suppress(NumericalError):
             start = refine_hyperparameters(*explained, start, kernel=kernel, is_noise_learned=not is_noise_known)
+    if is_class and explained is not None:
+        start = scaled_to(start, 1.0)
     if likelihood.is_gaussian and likelihood.learnable():
         likelihood = Gaussian(torch.tensor(start.noise_variance, dtype=torch.float64))
     return StreamFit(start, likelihood, constant, gain, outliers)
@@ -172,7 +173,7 @@ def _fitted(rows: Rows, settings: StreamSettings, num_inducing: int) -> StreamFi
             likelihood=likelihood_of(settings.starting_likelihood, rows.total_count),
             kernel=settings.kernel,
             num_inducing=num_inducing,
-            learn_inducing=False,
+            learn_inducing=True,
             max_iterations=_FIT_ITERATIONS,
             generator=torch.Generator().manual_seed(settings.seed),
         )

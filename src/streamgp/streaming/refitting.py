@@ -134,10 +134,9 @@ def relearn(
     window = _window(rows.num_rows, experts.half_lives, mixture)
     most_noise = math.inf if is_new or before is None else _MOST_NOISE * _expected_error(before, rows)
     room = settings.room(rows.num_rows if num_rows is None else num_rows)
-    remembered = current = None
-    if settings.starting_likelihood.is_gaussian:  # else beliefs are not in the units of targets, and points not learned
-        remembered = _remembered(anchor, mixture)
-        current = None if before is None or is_new or not is_comparable else before.bank.inducing_points
+    # Beliefs are in the units of targets for Gaussian noise alone.
+    remembered = _remembered(anchor, mixture) if settings.starting_likelihood.is_gaussian else None
+    current = None if before is None or is_new or not is_comparable else before.bank.inducing_points
     fit = partial(fit_latest, rows, settings, old, anchor=anchor, room=room, remembered=remembered, current=current)
     learned = fit(window, is_searching=is_searching)
     # Rows from before a change look like noise: predictions of late have been better than that.
