@@ -28,6 +28,8 @@ demo: $(INSTALLED) ## condition, learn two streams, optimize, and draw a picture
 # One thread for each worker: threads that share cores make small operations many times slower.
 test test-fast test-slow: export OMP_NUM_THREADS = 1
 test test-fast test-slow: export MKL_NUM_THREADS = 1
+# With this variable set, each worker and each process that a test starts would compile every module anew: minutes.
+test test-fast test-slow: export PYTHONDONTWRITEBYTECODE =
 
 test: $(INSTALLED) ## run all tests
 	$(BIN)/pytest -n $(NUM_WORKERS) --dist worksteal

@@ -25,16 +25,25 @@ settings.register_profile(
 )
 settings.load_profile("streamgp")
 
-# Enforcing the annotations doubles the time of a test. The quick tests, which run all of the package, do it always,
-# the slow ones where this variable is "all", as in `make test-slow`; none do where it is "none", as in the tests of
-# other arithmetic, which repeat what has been checked.
+# Enforcing the annotations doubles the time of a test. The quick tests, which run all of the package, do it for the
+# first of their parameters, all tests where this variable is "all", as in `make test-slow`; none do where it is "none",
+# as in the tests of other arithmetic, which repeat what has been checked.
 _ANNOTATIONS = os.environ.get("STREAMGP_TEST_ANNOTATIONS", "quick")
+_IS_REPEATED = pytest.StashKey[bool]()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    seen = set()
+    for item in items:
+        name = item.nodeid.partition("[")[0]
+        item.stash[_IS_REPEATED] = name in seen
+        seen.add(name)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     is_slow = any(item.get_closest_marker(name) for name in ("slow", "thorough"))
-    is_enforced = _ANNOTATIONS == "all" or (_ANNOTATIONS == "quick" and not is_slow)
+    is_enforced = _ANNOTATIONS == "all" or (_ANNOTATIONS == "quick" and not is_slow and not item.stash[_IS_REPEATED])
     jaxtyping.config.update("jaxtyping_disable", not is_enforced)
 
 
