@@ -141,17 +141,15 @@ def fit_latest(
             explained = found.explained(part.inputs, part.targets)
         except NumericalError:
             pass  # what was learned before goes on
-    # Classes are learned as numbers, and then have a scale of their own.
-    scaled = scaled_to(start, 1.0) if is_class and explained is not None else start
+    is_rescaled = is_class and explained is not None  # classes are learned as numbers, and have a scale of their own
+    placing = scaled_to(start, 1.0).kernel if is_rescaled else start.kernel
     noise = start.noise_variance if likelihood.is_gaussian else 1.0
-    points, is_enough = place_points(
-        scaled.kernel, recent.inputs, anchor, room, noise, seed=settings.seed, current=current
-    )
+    points, is_enough = place_points(placing, recent.inputs, anchor, room, noise, seed=settings.seed, current=current)
     start = replace(start, inducing_points=points)
     if explained is not None and not is_enough:
         with suppress(NumericalError):
             start = refine_hyperparameters(*explained, start, kernel=kernel, is_noise_learned=not is_noise_known)
-    if is_class and explained is not None:
+    if is_rescaled:
         start = scaled_to(start, 1.0)
     if likelihood.is_gaussian and likelihood.learnable():
         likelihood = Gaussian(torch.tensor(start.noise_variance, dtype=torch.float64))
