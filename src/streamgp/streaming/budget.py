@@ -48,7 +48,7 @@ def points_within(
     and takes more.
 
     ```python
-    most = sg.points_within(num_columns=8, milliseconds=5.0, megabytes=4.0)
+    most = sg.points_within(num_columns=8, milliseconds=20.0, megabytes=4.0)
     model = sg.StreamingGPRegressor(max_inducing=most)
     ```
 
