@@ -65,7 +65,7 @@ class SurrogateSettings:
         is_standardized: Whether real outcomes are.
         is_bent: Whether outcomes of the only objective that are far too bad count by their logarithm.
         is_ranked: Whether real outcomes that are standardized count by their ranks.
-        is_smooth: Whether the default kernel of real outcomes is RBF of unit variance, instead of that of `fit`.
+        is_smooth: Whether the default kernel of real outcomes is smooth and of unit variance, instead of that of `fit`.
         learns_success: Whether failures are modeled.
         is_exact: Whether the model is BoTorch's exact GP, for comparison.
     """

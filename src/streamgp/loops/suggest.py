@@ -106,10 +106,11 @@ def _more_design(state: LoopState, settings: LoopSettings, space: AbstractSpace,
 
 
 def _doubted(state: LoopState, settings: LoopSettings) -> Tensor | None:
-    """The point of the best outcome, once, where the model takes a part of the outcomes for noise; None otherwise.
+    """The point of the best outcome, once, where the model sees noise or ripples; None otherwise.
 
-    A function that is rugged looks like noise to a model, which then searches and recommends where it is not. To
-    evaluate one point again tells which it is: outcomes that are repeated to the last digit have no noise.
+    A function that is rugged looks like noise to a model, which then searches and recommends where it is not; and noise
+    looks like ripples. To evaluate one point again tells which it is: outcomes that are repeated to the last digit have
+    no noise.
     """
     is_fixed = isinstance(settings.space, ParameterSpace) and bool(settings.space.fixed)
     if is_fixed or is_initial(state, settings) or settings.is_preference or settings.rule.start() is not None:
@@ -120,7 +121,7 @@ def _doubted(state: LoopState, settings: LoopSettings) -> Tensor | None:
     if surrogate is None or not is_real or isinstance(settings.space, PoolSpace) or len(known.y) < _LEAST_KNOWN:
         return None
     is_asked = bool((state.pending.unsqueeze(1) == known.points).all(-1).any())
-    if is_asked or known.repeats is not None or surrogate.noise_share(0) < NOISE_MODE:
+    if is_asked or known.repeats is not None or surrogate.rough_share(0) < NOISE_MODE:
         return None
     best = known.y[:, 0].argmax() if settings.objectives[0].maximize else known.y[:, 0].argmin()
     return known.points[best : best + 1]

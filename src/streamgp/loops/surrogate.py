@@ -8,11 +8,11 @@ from typing import Any, final
 
 import torch
 from botorch.models.model import Model
-from gpytorch.kernels import Kernel, RBFKernel
-from jaxtyping import Float
+from gpytorch.kernels import Kernel
 from torch import Tensor
 
 from streamgp.likelihoods import AbstractLikelihood, Bernoulli, Gaussian
+from streamgp.loops.likelier_kernel import fit_likelier_kernel, is_comparison_due, ripple_share
 from streamgp.loops.noise_free import CONSTRAINT_FLOOR, FLOOR, Fitter, fit_with_or_without_noise
 from streamgp.loops.observations import Observations
 from streamgp.loops.settings import LoopSettings
@@ -50,6 +50,10 @@ class AbstractSurrogate(ABC):
     def noise_share(self, output: int) -> float:
         """The noise variance relative to the function's; infinite for outcomes that are not real numbers."""
 
+    def rough_share(self, output: int) -> float:
+        """The variance of noise, and of ripples that may be noise, relative to the function's."""
+        return self.noise_share(output)
+
     def is_noise_free(self, output: int) -> bool:
         """Whether noise is next to nothing, less than a thousandth, so that outcomes can be taken at their word."""
         return self.noise_share(output) < _NO_NOISE
@@ -68,6 +72,7 @@ class SparseSurrogate(AbstractSurrogate):
         num_cold: Number of rows at the last fit that did not start from an earlier one.
         num_points: How many evaluations are in the beliefs.
         num_pairs: How many comparisons are.
+        others: The last fit of each with the kernel that was less likely; None where kernels were not compared.
     """
 
     results: tuple[FitResult, ...]
@@ -76,6 +81,7 @@ class SparseSurrogate(AbstractSurrogate):
     num_cold: int
     num_points: int
     num_pairs: int
+    others: tuple[FitResult | None, ...] = ()
 
     @property
     def knows_success(self) -> bool:  # type: ignore[override] # follows from the others
@@ -90,6 +96,9 @@ class SparseSurrogate(AbstractSurrogate):
             return math.inf
         variance = result.gp.process.prior.variance(result.gp.inducing_points).mean()
         return float(noise.max() / variance)
+
+    def rough_share(self, output: int) -> float:
+        return self.noise_share(output) + ripple_share(self.results[output])
 
     def model(self) -> OnlineGP:
         """The model for rules."""
@@ -125,27 +134,55 @@ def fit_sparse(data: Observations, settings: LoopSettings, start: SparseSurrogat
     )
     has_success = settings.surrogate.learns_success and not bool(data.is_success.all())
     rows = _rows(data, settings, units, has_success=has_success)
-    results = []
+    results, others = [], []
     for j, (inputs, targets) in enumerate(rows):
-        before = None if start is None or is_cold or j >= len(start.results) else start.results[j]
-        likelihood = _starting_likelihood(data, settings, units, j, before=before)
-        fit_to: Fitter = partial(_fit_output, inputs, targets, settings, output=j)
-        if _may_lack_noise(settings, j) and len(inputs) <= settings.surrogate.num_inducing:
-            results.append(
-                fit_with_or_without_noise(
-                    fit_to,
-                    inputs,
-                    targets,
-                    likelihood=likelihood,
-                    before=before,
-                    is_repeatable=bool(data.repeats),
-                    floor=FLOOR if j < len(settings.objectives) else CONSTRAINT_FLOOR,
-                )
-            )
+        before = _earlier(() if start is None or is_cold else start.results, j)
+        other = _earlier(() if start is None or is_cold else start.others, j)
+        fit_to = partial(_fit_rows, data, settings, units, inputs, targets, output=j)
+        if _has_default_kernel(settings, j):
+            is_due = start is None or is_cold or is_comparison_due(start.num_fitted, size)
+            is_compared = is_due and len(settings.outcomes) == 1  # for several it was not measured
+            result, other = fit_likelier_kernel(fit_to, inputs, before, other, is_compared=is_compared)
         else:
-            results.append(fit_to(likelihood=likelihood, before=before))
+            result, other = fit_to(before=before, kernel=settings.surrogate.kernel), None
+        results.append(result)
+        others.append(other)
     num_cold = size if start is None or is_cold else start.num_cold
-    return SparseSurrogate(tuple(results), units, size, num_cold, len(data.points), len(data.pairs))
+    return SparseSurrogate(
+        tuple(results), units, size, num_cold, len(data.points), len(data.pairs), others=tuple(others)
+    )
+
+
+def _earlier(results: tuple[FitResult | None, ...], output: int) -> FitResult | None:
+    """The fit of an outcome, where there is one."""
+    return results[output] if output < len(results) else None
+
+
+def _fit_rows(
+    data: Observations,
+    settings: LoopSettings,
+    units: tuple[OutcomeUnits, ...],
+    inputs: Tensor,
+    targets: Tensor,
+    *,
+    output: int,
+    before: FitResult | None,
+    kernel: Kernel | None = None,
+) -> FitResult:
+    """Fit one outcome, from an earlier fit or with a kernel; without noise where it has none."""
+    likelihood = _starting_likelihood(data, settings, units, output, before=before)
+    fit_to: Fitter = partial(_fit_output, inputs, targets, settings, kernel=kernel)
+    if not _may_lack_noise(settings, output) or len(inputs) > settings.surrogate.num_inducing:
+        return fit_to(likelihood=likelihood, before=before)
+    return fit_with_or_without_noise(
+        fit_to,
+        inputs,
+        targets,
+        likelihood=likelihood,
+        before=before,
+        is_repeatable=bool(data.repeats),
+        floor=FLOOR if output < len(settings.objectives) else CONSTRAINT_FLOOR,
+    )
 
 
 def _fit_output(
@@ -155,13 +192,9 @@ def _fit_output(
     *,
     likelihood: AbstractLikelihood | None,
     before: FitResult | None,
-    output: int,
+    kernel: Kernel | None,
 ) -> FitResult:
     options, training = settings.surrogate, settings.surrogate.training
-    kernel = None
-    if before is None:
-        is_real = output < len(settings.outcomes) and settings.outcomes[output].is_real
-        kernel = options.kernel or (_smooth_kernel(inputs) if options.is_smooth and is_real else None)
     points: dict[str, Any] = {"num_inducing": options.num_inducing}
     if not options.has_learned_points:
         places = torch.unique(inputs.flatten(0, -2), dim=0)
@@ -174,7 +207,7 @@ def _fit_output(
         inputs,
         targets,
         likelihood=likelihood,
-        kernel=kernel,
+        kernel=kernel if before is None else None,
         objective=training.objective,
         beta=training.beta,
         priors=training.priors,
@@ -285,16 +318,10 @@ def _may_lack_noise(settings: LoopSettings, output: int) -> bool:
     return is_unknown and settings.surrogate.is_smooth
 
 
-def _smooth_kernel(inputs: Float[Tensor, "*n d"]) -> Kernel:
-    """The default kernel of standardized outcomes.
-
-    Smooth and of unit variance: with few, noisy observations, a scale to be learned is often taken for noise.
-    """
-    d = inputs.shape[-1]
-    kernel = RBFKernel(ard_num_dims=d).to(inputs)
-    # Two points of the unit cube drawn at random are then about 1.4 lengthscales apart.
-    kernel.lengthscale = math.sqrt(d / 12.0)
-    return kernel
+def _has_default_kernel(settings: LoopSettings, output: int) -> bool:
+    """Whether an outcome is real, and its kernel not given by the user."""
+    is_real = output < len(settings.outcomes) and settings.outcomes[output].is_real
+    return settings.surrogate.kernel is None and settings.surrogate.is_smooth and is_real
 
 
 def _point_likelihood(result: FitResult) -> AbstractLikelihood | None:
