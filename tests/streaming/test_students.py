@@ -49,6 +49,16 @@ def test_quantiles_have_the_probabilities_that_were_asked_for(degrees):
         np.testing.assert_allclose(below, np.full((2, 3), level), **approximation(1e-9, "iteration"))
 
 
+@pytest.mark.parametrize("degrees", [3.0, math.inf])
+def test_a_quantile_is_the_same_to_the_last_bit_whatever_else_is_asked_for(degrees):
+    draw = np.random.default_rng(1)
+    weights = draw.dirichlet(np.ones(20))[:, None, None]
+    means, squared_scales = draw.normal(size=(20, 2, 3)), draw.uniform(0.1, 4.0, (20, 2, 3))
+    together = StudentMixture(weights, means, squared_scales, degrees).quantiles(np.array([0.05, 0.5, 0.95]))
+    alone = StudentMixture(weights, means[..., 1:2], squared_scales[..., 1:2], degrees).quantiles(np.array([0.5]))
+    assert np.array_equal(alone, together[:, 1:2, 1:2])
+
+
 def test_targets_may_have_weights_of_their_own():
     means, one = np.array([[[0.0, 0.0]], [[5.0, 5.0]]]), np.ones((2, 1, 2))
     mixture = StudentMixture(np.array([[[1.0, 0.0]], [[0.0, 1.0]]]), means, one, math.inf)
