@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import numpy as np
 import torch
 from gpytorch.kernels import MaternKernel, ScaleKernel
 from torch.testing import assert_close
@@ -25,7 +26,7 @@ def _problem(rng, m=12, experts=EXPERTS):
     X, Z = (torch.randn(size, 2, generator=rng, dtype=torch.float64) for size in (12, m))
     Y = torch.randn(2, 12, generator=rng, dtype=torch.float64)
     bank = Bank.from_prior(experts, _kernel(), Z, constant=torch.zeros(2, dtype=torch.float64), level_noise=0.1)
-    return bank, X, Y, torch.full((1, 1, 12), 0.1, dtype=torch.float64)
+    return bank, X.numpy(), Y.numpy(), np.full((1, 1, 12), 0.1)
 
 
 def test_a_belief_carried_to_its_own_kernel_and_points_stays(rng):
@@ -39,7 +40,7 @@ def test_a_belief_carried_to_its_own_kernel_and_points_stays(rng):
 
 def test_a_belief_carried_to_another_constant_is_that_which_had_it_from_the_start(rng):
     bank, X, Y, noise = _problem(rng, experts=Experts((Expert(), Expert(slope=1.0), Expert(amplitude=4.0))))
-    bank = Bank.from_prior(bank.experts, _kernel(), X, constant=bank.constant, level_noise=0.1)
+    bank = Bank.from_prior(bank.experts, _kernel(), torch.from_numpy(X), constant=bank.constant, level_noise=0.1)
     other = replace(bank, constant=torch.tensor([0.7, -2.0], dtype=torch.float64))
     carried, fresh = carry(bank.absorb(bank.see(X), Y, noise), other), other.absorb(other.see(X), Y, noise)
     assert_close(carried.see(X).mean, fresh.see(X).mean, **approximation(1e-6, "jitter"))

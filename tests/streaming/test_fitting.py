@@ -11,7 +11,7 @@ from streamgp.streaming.settings import Room
 def _rows(rng, num_rows=60):
     X = torch.randn(num_rows, 2, generator=rng, dtype=torch.float64)
     y = torch.sin(X[:, 0]) + 0.1 * torch.randn(num_rows, generator=rng, dtype=torch.float64)
-    return Rows(X, y.unsqueeze(0))
+    return Rows(X.numpy(), y.unsqueeze(0).numpy())
 
 
 def test_only_the_latest_rows_count(rng):
@@ -42,7 +42,8 @@ def test_the_noise_of_counts_is_the_inverse_of_their_rate_up_to_one(rng):
     X = torch.randn(40, 1, generator=rng, dtype=torch.float64)
     settings = StreamSettings(Poisson())
     for rate, least, most in ((100.0, 0.0, 0.1), (0.05, 1.0, 1.0)):
-        rows = Rows(X, torch.poisson(torch.full((1, 40), rate, dtype=torch.float64), generator=rng))
+        counts = torch.poisson(torch.full((1, 40), rate, dtype=torch.float64), generator=rng)
+        rows = Rows(X.numpy(), counts.numpy())
         found = fit_latest(rows, settings, None, 40, None, Room(5, 5), is_searching=True)
         assert least <= found.level_noise(rows) <= most
 

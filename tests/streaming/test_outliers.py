@@ -137,7 +137,7 @@ def test_predictions_expect_outliers_in_all_that_they_say():
     expected = 0.002 * outliers.variance * float(learner.model.units.target_scale) ** 2
     spread = mixture.degrees / (mixture.degrees - 2.0)
     assert_close(prediction.variance[0], variance - expected * spread, **trapezoid)
-    draws = learner.model.sample_latent(X[:1], 20_000, torch.Generator().manual_seed(0))
+    draws = learner.model.sample_latent(X[:1].numpy(), 20_000, torch.Generator().manual_seed(0))
     observed = draws[2].observe(draws[0], draws[1], torch.Generator().manual_seed(1))
     share = (observed <= found).double().mean()
     error = math.sqrt(level * (1.0 - level) / len(observed))

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 from torch.testing import assert_close
@@ -12,11 +13,11 @@ LEVELS = (0.05, 0.3, 0.5, 0.95)
 
 def predicted(likelihood, *, shift=0.0, scale=1.0, is_scaled=False):
     """Three experts of two rows, which do not agree."""
-    mean = torch.tensor([[[0.1, 1.9]], [[1.2, -0.3]], [[2.5, 0.4]]], dtype=torch.float64)
+    mean = np.array([[[0.1, 1.9]], [[1.2, -0.3]], [[2.5, 0.4]]])
     mixture = Mixture.even(3, 1, is_scaled=is_scaled)
-    mixture = mixture.judged(torch.tensor([[0.0], [0.7], [-0.4]], dtype=torch.float64))
-    units = (torch.full((1, 1), each, dtype=torch.float64) for each in (shift, scale))
-    return StreamPrediction(mean, torch.full_like(mean, 0.3), mixture, likelihood, *units)
+    mixture = mixture.judged(np.array([[0.0], [0.7], [-0.4]]))
+    units = (np.full((1, 1), each) for each in (shift, scale))
+    return StreamPrediction(mean, np.full_like(mean, 0.3), mixture, likelihood, *units)
 
 
 @pytest.mark.slow
@@ -54,12 +55,9 @@ def test_quantiles_of_real_targets_are_where_the_cumulative_probability_is_their
 @pytest.mark.parametrize("is_scaled", [False, True])
 @pytest.mark.parametrize("gap", [0.0, 0.5, 400.0])
 def test_quantiles_of_experts_that_disagree_are_those_of_the_mixture(gap, is_scaled):
-    mixture = Mixture.even(2, 1, is_scaled=is_scaled).judged(torch.tensor([[0.0], [1.5]], dtype=torch.float64))
-    mean = torch.tensor([-gap, gap], dtype=torch.float64).reshape(2, 1, 1)
-    unit = torch.ones(1, 1, dtype=torch.float64)
-    prediction = StreamPrediction(
-        mean, torch.tensor([0.2, 3.0]).double().reshape(2, 1, 1), mixture, Gaussian(0.1), 0 * unit, unit
-    )
+    mixture = Mixture.even(2, 1, is_scaled=is_scaled).judged(np.array([[0.0], [1.5]]))
+    mean, variance, unit = np.reshape([-gap, gap], (2, 1, 1)), np.reshape([0.2, 3.0], (2, 1, 1)), np.ones((1, 1))
+    prediction = StreamPrediction(mean, variance, mixture, Gaussian(0.1), 0.0 * unit, unit)
     levels = [1e-4, 0.05, 0.18, 0.5, 0.95]
     found = prediction.quantiles(levels)[0]
     for value, level in zip(found, levels, strict=True):

@@ -70,10 +70,10 @@ def test_with_a_point_for_each_row_a_stream_is_the_exact_gp_whatever_the_blocks(
     exact = exact_gp(
         learned.bank.process.prior.kernel,
         ZeroMean(),
-        learned.units.inputs(torch.from_numpy(X)),
+        torch.from_numpy(learned.units.inputs(X)),
         torch.from_numpy(y) - learned.bank.constant,
         0.04 * torch.eye(50, dtype=torch.float64),
-        learned.units.inputs(torch.from_numpy(W)),
+        torch.from_numpy(learned.units.inputs(W)),
     )
     mean, deviation = model.predict(W, return_std=True)
     # The jitter on the kernel matrix of the inducing points, 1e-8 of its diagonal, shows at 1e-6.

@@ -2,7 +2,6 @@ import math
 
 import numpy as np
 import pytest
-import torch
 from matplotlib.figure import Figure
 from sklearn.metrics import log_loss
 
@@ -98,7 +97,7 @@ def test_labels_are_scored_and_those_never_seen_too():
 
 
 def test_the_reliability_of_classes_is_the_share_that_came_true():
-    probabilities = torch.tensor([[0.9, 0.1]] * 10, dtype=torch.float64)
+    probabilities = np.array([[0.9, 0.1]] * 10)
     labels = ["a"] * 9 + ["b"]
     score = (
         ClassScore()
@@ -122,9 +121,9 @@ def test_counts_are_scored_by_half_of_their_own_probability():
 
 
 def test_memory_is_constant():
-    score = ValueScore().seen(torch.zeros(1, 1, dtype=torch.float64))
-    y = torch.zeros(3000, 1, dtype=torch.float64)
-    score = score.add(y, mean=y, negative_log_density=y.squeeze(-1), is_covered=y == 0, cumulative=y)
+    score = ValueScore().seen(np.zeros((1, 1)))
+    y = np.zeros((3000, 1))
+    score = score.add(y, mean=y, negative_log_density=y[:, 0], is_covered=y == 0, cumulative=y)
     assert len(score.metrics.history) <= 512
     assert "90 % intervals held 100% of 3000 targets: they are wider than needed." in repr(ScoreReport(score))
 

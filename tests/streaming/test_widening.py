@@ -1,3 +1,4 @@
+import numpy as np
 import torch
 from torch.testing import assert_close
 
@@ -13,7 +14,7 @@ def test_rows_that_are_widened_are_learned_as_if_they_had_always_been_so_wide(rn
     settings = StreamSettings(num_inducing=8, warmup=16)
     narrow, _ = StreamLearner(settings).learn(X, y)
     expected, _ = StreamLearner(settings).learn(wide, y)
-    widened = widen(narrow, values)
+    widened = widen(narrow, values.numpy())
     assert_close(widened.predict(wide).mean, expected.predict(wide).mean, rtol=0.0, atol=0.0)
     assert widened.num_dims == 4
     assert widened.next_refit == expected.next_refit
@@ -22,4 +23,4 @@ def test_rows_that_are_widened_are_learned_as_if_they_had_always_been_so_wide(rn
 
 def test_before_the_first_row_there_is_nothing_to_widen():
     learner = StreamLearner(StreamSettings())
-    assert widen(learner, torch.ones(2, dtype=torch.float64)) is learner
+    assert widen(learner, np.ones(2)) is learner

@@ -27,6 +27,7 @@ _MOST_KEPT = 16
 _PART_NUMBERS = 1_000_000
 # Inducing points are exchanged by steps of rank one, whose rounding adds up; after so many they are factorized anew.
 _MOST_EXCHANGED = 500
+_ONE = np.ones(1)
 
 
 class Seen(NamedTuple):
@@ -43,14 +44,19 @@ class Seen(NamedTuple):
         variance: Variances of the latent values, slack included.
     """
 
-    weights: Float[Tensor, "e 1 k n"]
-    features: Float[Tensor, "m n"]
-    prior_variance: Float[Tensor, " n"]
-    slack: Float[Tensor, " n"]
-    mean: Float[Tensor, "e c n"]
-    spread: Float[Tensor, "e c k n"]
-    known: Float[Tensor, "e c n"]
-    variance: Float[Tensor, "e c n"]
+    weights: Float[np.ndarray, "e 1 k n"]
+    features: Float[np.ndarray, "m n"]
+    prior_variance: Float[np.ndarray, " n"]
+    slack: Float[np.ndarray, " n"]
+    mean: Float[np.ndarray, "e c n"]
+    spread: Float[np.ndarray, "e c k n"]
+    known: Float[np.ndarray, "e c n"]
+    variance: Float[np.ndarray, "e c n"]
+
+    @property
+    def covariance(self) -> Float[np.ndarray, "e c n n"]:
+        """Covariances of the latent values as the inducing points know them."""
+        return self.weights.swapaxes(-1, -2) @ self.spread
 
 
 @final
@@ -135,18 +141,15 @@ class Bank:
             process.inducing_points.numpy(), self.whitening.numpy(), KernelColumn(process.prior), process.jitter
         )
 
-    def see(self, X: Float[Tensor, "n d"]) -> Seen:
+    def see(self, X: Float[np.ndarray, "n d"]) -> Seen:
         """Predict latent values; those of the inputs that were seen last are kept, as they are likely learned next."""
-        last = self.__dict__.get("_last")
-        if last is not None and last[0].shape == X.shape and torch.equal(last[0], X):
+        if len(X) > _MOST_KEPT:
+            return self._see_many(X)
+        last, key = self.__dict__.get("_last"), X.tobytes()
+        if last is not None and last[0] == key:
             return last[1]
-        if len(X) == 1:
-            seen = self._see_one(X)
-        else:
-            prior = self.process.prior
-            seen = self._see_many(X, self.whitening @ prior.covariance(self.inducing_points, X), prior.variance(X))
-        if len(X) <= _MOST_KEPT:
-            self.__dict__["_last"] = X, seen
+        seen = self._see_one(X) if len(X) == 1 else self._see_many(X)
+        self.__dict__["_last"] = key, seen
         return seen
 
     @property
@@ -154,61 +157,51 @@ class Bank:
         """Inputs that can be seen at once in little memory."""
         return max(_MOST_KEPT, _PART_NUMBERS // self.mean.numel())
 
-    def moments(self, X: Float[Tensor, "n d"]) -> tuple[Float[Tensor, "e c n"], Float[Tensor, "e c n"]]:
+    def moments(self, X: Float[np.ndarray, "n d"]) -> tuple[Float[np.ndarray, "e c n"], Float[np.ndarray, "e c n"]]:
         """Predict means and variances of latent values alone, of many inputs part by part."""
-        mean, variance = (X.new_empty(*self.mean.shape[:2], len(X)) for _ in range(2))
+        mean, variance = (np.empty((*self.mean.shape[:2], len(X))) for _ in range(2))
         for start in range(0, len(X), self.most_seen):
             part = slice(start, start + self.most_seen)
             seen = self.see(X[part])
             mean[..., part], variance[..., part] = seen.mean, seen.variance
         return mean, variance
 
-    def _see_many(self, X: Float[Tensor, "n d"], features: Float[Tensor, "m n"], prior: Float[Tensor, " n"]) -> Seen:
+    def _see_many(self, X: Float[np.ndarray, "n d"]) -> Seen:
+        """In torch, whose matrix products of many inputs take less time."""
+        process, inputs = self.process, torch.from_numpy(X)
+        features = self.whitening @ process.prior.covariance(process.inducing_points, inputs)
+        prior = process.prior.variance(inputs)
         slack = (prior - features.square().sum(-2)).clamp_min_(0.0)
-        H = self.weights(X, features)
+        loadings, level = torch.from_numpy(self._scales.loadings), torch.ones(1, len(X), dtype=inputs.dtype)
+        H = loadings * torch.cat([features, inputs.mT, level])
         spread = self.covariance @ H
         mean = (self.mean.unsqueeze(-2) @ H).squeeze(-2).add_(self.constant.unsqueeze(-1))
         known = (H * spread).sum(-2).clamp_min_(0.0)
         variance = torch.addcmul(known, torch.from_numpy(self._scales.amplitudes), slack)
-        return Seen(H, features, prior, slack, mean, spread, known, variance)
+        return Seen(*(each.numpy() for each in (H, features, prior, slack, mean, spread, known, variance)))
 
-    def _see_one(self, X: Float[Tensor, "1 d"]) -> Seen:
+    def _see_one(self, x: Float[np.ndarray, "1 d"]) -> Seen:
         """The same for a single input, for which torch takes several times as long."""
-        x = X.numpy()
         phi, prior = self.features.at(x)
         slack = max(prior - float(phi @ phi), 0.0)
         scales = self._scales
-        H = scales.loadings * np.concatenate([phi, x[0], (1.0,)])[:, None]
+        H = scales.loadings * np.concatenate([phi, x[0], _ONE])[:, None]
         spread = self.covariance.numpy() @ H
         h = H.swapaxes(-1, -2)
         mean = (h @ self.mean.numpy()[..., None])[..., 0] + self.constant.numpy()[:, None]
         known = (h @ spread)[..., 0]
         np.maximum(known, 0.0, out=known)
         variance = known + slack * scales.amplitudes
-        array, open_before = torch.from_numpy, np.array([prior, slack])
-        return Seen(
-            array(H),
-            array(phi[:, None]),
-            array(open_before[:1]),
-            array(open_before[1:]),
-            array(mean),
-            array(spread),
-            array(known),
-            array(variance),
-        )
+        return Seen(H, phi[:, None], np.array([prior]), np.array([slack]), mean, spread, known, variance)
 
-    def weights(self, X: Float[Tensor, "n d"], features: Float[Tensor, "m n"]) -> Float[Tensor, "e 1 k n"]:
-        """The loadings of the states."""
-        loadings, level = torch.from_numpy(self._scales.loadings), torch.ones(1, len(X), dtype=X.dtype)
-        return loadings * torch.cat([features, X.mT, level])
-
-    def joint_covariance(self, X: Float[Tensor, "n d"], seen: Seen) -> Float[Tensor, "e c n n"]:
+    def joint_covariance(self, X: Float[np.ndarray, "n d"], seen: Seen) -> Float[Tensor, "e c n n"]:
         """The covariance of latent values, slack included."""
-        slack = self.process.prior.covariance(X, X) - seen.features.mT @ seen.features
+        inputs, features = torch.from_numpy(X), torch.from_numpy(seen.features)
+        slack = self.process.prior.covariance(inputs, inputs) - features.mT @ features
         amplitudes = self.experts.amplitudes[:, None, None, None]
-        return seen.weights.mT @ seen.spread + amplitudes * slack
+        return torch.from_numpy(seen.covariance) + amplitudes * slack
 
-    def absorb(self, seen: Seen, targets: Float[Tensor, "... c n"], noise: Float[Tensor, "... n"]) -> "Bank":
+    def absorb(self, seen: Seen, targets: Float[np.ndarray, "... c n"], noise: Float[np.ndarray, "... n"]) -> "Bank":
         """Learn Gaussian observations of values that were seen; time does not go on.
 
         Args:
@@ -218,19 +211,21 @@ class Bank:
         """
         if targets.shape[-1] == 1:
             return self._absorb_one(seen, targets, noise)
-        W, error = seen.spread, targets - seen.mean
-        A = seen.weights.mT @ W + torch.diag_embed(noise.expand_as(error))
+        W, error = torch.from_numpy(seen.spread), torch.from_numpy(targets - seen.mean)
+        A = torch.from_numpy(seen.covariance) + torch.diag_embed(torch.from_numpy(noise).expand_as(error))
         L, _ = cholesky(A, name="the covariance of the observations")
         G = solve_lower(L, W.mT)
         mean = self.mean + (G.mT @ solve_vector(L, error).unsqueeze(-1)).squeeze(-1)
         return self.with_belief(mean, self.covariance - G.mT @ G)
 
-    def _absorb_one(self, seen: Seen, targets: Float[Tensor, "... c 1"], noise: Float[Tensor, "... 1"]) -> "Bank":
+    def _absorb_one(
+        self, seen: Seen, targets: Float[np.ndarray, "... c 1"], noise: Float[np.ndarray, "... 1"]
+    ) -> "Bank":
         """The same for a single observation: a step of rank one."""
-        W = seen.spread.numpy()
-        gain = W / (seen.known.numpy() + noise.numpy())[..., None]
-        mean = self.mean.numpy() + gain[..., 0] * (targets.numpy() - seen.mean.numpy())
-        step = gain * W.swapaxes(-1, -2)
+        W = seen.spread[..., 0]
+        gain = W / (seen.known + noise)
+        mean = self.mean.numpy() + gain * (targets - seen.mean)
+        step = np.einsum("...i,...j->...ij", gain, W)  # takes less time than a product of a column and a row
         np.subtract(self.covariance.numpy(), step, out=step)
         return self.with_belief(torch.from_numpy(mean), torch.from_numpy(step))
 
@@ -238,7 +233,7 @@ class Bank:
         """Let time go on by some rows."""
         return self.with_belief(self.mean.clone(), self.covariance.clone())._aged_in_place(num_rows)
 
-    def learn(self, seen: Seen, targets: Float[Tensor, "... c n"], noise: Float[Tensor, "... n"]) -> "Bank":
+    def learn(self, seen: Seen, targets: Float[np.ndarray, "... c n"], noise: Float[np.ndarray, "... n"]) -> "Bank":
         """Absorb observations, and let time go on by as many rows."""
         return self.absorb(seen, targets, noise)._aged_in_place(targets.shape[-1])
 
@@ -253,17 +248,17 @@ class Bank:
         S.reshape(*S.shape[:2], k * k)[..., :: k + 1] += aging.steps
         return self
 
-    def joined(self, x: Float[Tensor, "1 d"]) -> "Bank":
+    def joined(self, x: Float[np.ndarray, "1 d"]) -> "Bank":
         """Add an inducing point; the belief about it is what the others say, so nothing is lost."""
         m, mean, S = self.num_inducing, self.mean.numpy(), self.covariance.numpy()
         mean = np.insert(mean, m, 0.0, -1)
         S = np.insert(np.insert(S, m, 0.0, -1), m, 0.0, -2)
         S[..., m, m] = 1.0
-        return self._at(self.features.joined(x.numpy()), mean, S, self.num_exchanged)
+        return self._at(self.features.joined(x), mean, S, self.num_exchanged)
 
-    def exchanged(self, x: Float[Tensor, "1 d"], index: int) -> "Bank":
+    def exchanged(self, x: Float[np.ndarray, "1 d"], index: int) -> "Bank":
         """Replace an inducing point, in O(m²) for each expert."""
-        features, exchange = self.features.exchanged(x.numpy(), index)
+        features, exchange = self.features.exchanged(x, index)
         bank = self._at(features, *exchange.moved(self.mean.numpy(), self.covariance.numpy()), self.num_exchanged + 1)
         return bank if bank.num_exchanged < _MOST_EXCHANGED else bank.factorized()
 

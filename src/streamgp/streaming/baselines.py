@@ -4,9 +4,6 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import final
 
-from jaxtyping import Float
-from torch import Tensor
-
 __all__ = ["ClassBaseline", "ValueBaseline"]
 
 
@@ -25,19 +22,17 @@ class ValueBaseline:
     last: tuple[float, ...] = ()
     mean: tuple[float, ...] = ()
 
-    def add(self, y: Float[Tensor, "n o"]) -> "ValueBaseline":
-        """After more rows."""
-        if not len(y):
+    def add(self, values: Sequence[Sequence[float]]) -> "ValueBaseline":
+        """After more rows, with a value for each output."""
+        if not values:
             return self
-        count = self.num_rows + len(y)
-        before = [self.num_rows * each for each in self.mean] or [0.0] * y.shape[-1]
-        values = y.tolist()
+        count = self.num_rows + len(values)
+        before = [self.num_rows * each for each in self.mean] or [0.0] * len(values[0])
         mean = tuple((old + sum(new)) / count for old, new in zip(before, zip(*values, strict=True), strict=True))
         return ValueBaseline(count, tuple(values[-1]), mean)
 
-    def measures(self, y: Float[Tensor, "n o"]) -> dict[str, list[float]]:
+    def measures(self, values: Sequence[Sequence[float]]) -> dict[str, list[float]]:
         """Absolute errors of both predictions, averaged over outputs."""
-        values = y.tolist()
         return {
             "last_value_error": [_mean_distance(row, self.last) for row in values],
             "running_mean_error": [_mean_distance(row, self.mean) for row in values],

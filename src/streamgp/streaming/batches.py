@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
@@ -33,12 +32,12 @@ class Batch(NamedTuple):
         return Batch(self.inputs[rows], self.targets[rows], total_count)
 
 
-def read_matrix(estimator: BaseEstimator, X: Any) -> torch.Tensor:
+def read_matrix(estimator: BaseEstimator, X: Any) -> np.ndarray:
     """Inputs to predict at, for an estimator that knows its columns."""
     if not _is_plain_matrix(estimator, X):
         with _our_errors():
             X = validate_data(estimator, X, reset=False, dtype=np.float64)
-    return torch.from_numpy(np.require(X, requirements=["C", "W"]))
+    return np.require(X, requirements=["C", "W"])
 
 
 def read_batch(estimator: BaseEstimator, X: Any, y: Any, *, reset: bool, is_numeric: bool) -> Batch:

@@ -178,7 +178,7 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
         check_is_fitted(self, "state_")
         batch, learner = self._read(X, y, reset=False), self._learner
         is_label = batch.targets[:, None] == self.classes_[None, :]
-        each = self._sorted(learner.predict(torch.from_numpy(batch.inputs))).numpy()
+        each = self._sorted(learner.predict(batch.inputs)).numpy()
         known = each.sum(-1)
         unseen = np.array([unseen_probability(float(total), learner.num_seen) for total in known])
         return np.log(np.where(is_label.any(-1), (1.0 - unseen) / known * (each * is_label).sum(-1), unseen))
@@ -220,7 +220,7 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
         return OneVsRest(settings)
 
     def _learned_unordered(self, settings: StreamSettings, batch: Batch) -> OneVsRest:
-        learner, _ = OneVsRest.from_rows(settings, torch.from_numpy(batch.inputs), _labels(batch.targets))
+        learner, _ = OneVsRest.from_rows(settings, batch.inputs, _labels(batch.targets))
         return learner
 
     def _learned(self, state: EstimatorState[OneVsRest], batch: Batch) -> EstimatorState[OneVsRest]:
@@ -230,7 +230,7 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
             nonlocal score
             score = score.learned(part)
 
-        learner, _ = state.learner.learn(torch.from_numpy(batch.inputs), _labels(batch.targets), on_predicted=add)
+        learner, _ = state.learner.learn(batch.inputs, _labels(batch.targets), on_predicted=add)
         return replace(state, learner=learner, score=score)
 
     def _no_score(self) -> ClassScore:
@@ -238,7 +238,7 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
 
     def _errors(self, learner: OneVsRest, batch: Batch) -> list[float]:
         """One for each row that is predicted wrongly, zero for the others."""
-        best = learner.predict(torch.from_numpy(batch.inputs)).argmax(-1).tolist()
+        best = learner.predict(batch.inputs).argmax(-1).tolist()
         labels = _labels(batch.targets)
         return [float(learner.classes[index] != label) for index, label in zip(best, labels, strict=True)]
 

@@ -325,7 +325,7 @@ class AbstractStreamingEstimator(BaseEstimator, ABC, Generic[Learner]):
                 self.__dict__.update(before)
                 raise
 
-    def _read_inputs(self, X: Any) -> torch.Tensor:
+    def _read_inputs(self, X: Any) -> np.ndarray:
         """Check inputs to predict at."""
         check_is_fitted(self, "state_")
         return read_matrix(self, X)

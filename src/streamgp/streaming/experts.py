@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import final
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float
+from scipy.special import softmax
 from torch import Tensor
 
 __all__ = ["CLASS_EXPERTS", "COUNT_EXPERTS", "MANY_CLASS_EXPERTS", "REAL_EXPERTS", "Expert", "Experts"]
@@ -79,7 +81,7 @@ MANY_CLASS_EXPERTS = (
 @final
 @dataclass(frozen=True)
 class Experts:
-    """Several experts, with what is known of them as tensors."""
+    """Several experts, with what is known of them as tensors, or as arrays where single rows need it."""
 
     each: tuple[Expert, ...]
 
@@ -116,34 +118,34 @@ class Experts:
         """One for those with a level, zero for the others."""
         return (self.gains > 0).double()
 
-    def remembering(self, log_weights: Float[Tensor, " e"]) -> Float[Tensor, " e"]:
+    def remembering(self, log_weights: Float[np.ndarray, " e"]) -> Float[np.ndarray, " e"]:
         """Weights where the stream has long been elsewhere: of experts that forget nothing, if they are trusted there.
 
         Of places that the stream has left, experts that forget say nothing, and a level is that of another place. They
         are not proven wrong there, as long as the stream does not come back.
         """
-        is_kept = self.is_lasting if self.is_trusted(log_weights) else torch.ones_like(self.is_lasting)
-        return torch.softmax(torch.where(is_kept, log_weights, -math.inf), -1)
+        is_kept = self.is_lasting if self.is_trusted(log_weights) else np.ones_like(self.is_lasting)
+        return np.asarray(softmax(np.where(is_kept, log_weights, -np.inf)))
 
-    def is_trusted(self, log_weights: Float[Tensor, " e"]) -> bool:
+    def is_trusted(self, log_weights: Float[np.ndarray, " e"]) -> bool:
         """Whether those that forget nothing hold in the long run: what others gain on some rows may be of one place."""
-        if bool(self.is_lasting.all()) or not bool(self.is_lasting.any()):
+        if self.is_lasting.all() or not self.is_lasting.any():
             return bool(self.is_lasting.all())
         return float(log_weights[self.is_lasting].max() - log_weights[~self.is_lasting].max()) > -_CLEARLY
 
     @cached_property
-    def is_lasting(self) -> Bool[Tensor, " e"]:
+    def is_lasting(self) -> Bool[np.ndarray, " e"]:
         """Which expect a function that does not change."""
-        return (self.half_lives == math.inf) & (self.gains == 0.0)
+        return np.array([expert.half_life == math.inf and expert.level_gain == 0.0 for expert in self.each])
 
-    def are_still(self, weights: Float[Tensor, " e"]) -> bool:
+    def are_still(self, weights: Float[np.ndarray, " e"]) -> bool:
         """Whether, by these weights, the function is believed not to change."""
         return float(weights[self.is_lasting].sum()) >= _BELIEVED
 
     @cached_property
-    def is_trusting(self) -> Bool[Tensor, " e"]:
+    def is_trusting(self) -> Bool[np.ndarray, " e"]:
         """Which take every target at its word."""
-        return torch.tensor([expert.is_trusting for expert in self.each])
+        return np.array([expert.is_trusting for expert in self.each])
 
     @cached_property
     def level_steps(self) -> Float[Tensor, " e"]:

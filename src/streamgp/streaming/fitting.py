@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import final
 
+import numpy as np
 import torch
 from gpytorch.means import ConstantMean
 from jaxtyping import Float
@@ -71,10 +72,9 @@ class StreamFit:
         likelihood = self.likelihood
         if (noise := _noise(likelihood)) is not None:
             return noise
-        mean = self.constant.unsqueeze(-1).expand_as(rows.targets)
-        _, curvature = likelihood_of(likelihood, rows.total_count).expected_derivatives(
-            mean, torch.ones_like(mean), rows.targets
-        )
+        _, y = rows.tensors
+        mean = self.constant.unsqueeze(-1).expand_as(y)
+        _, curvature = likelihood_of(likelihood, rows.total_count).expected_derivatives(mean, torch.ones_like(mean), y)
         found = 1.0 / max(float(-curvature.mean()), 1e-3)
         return found if likelihood.outcome_kind == "class" else min(found, _MOST_LEVEL_NOISE)
 
@@ -107,9 +107,10 @@ def fit_latest(
     recent = rows.part(rows.num_rows - window, rows.num_rows)
     likelihood = settings.starting_likelihood
     constant = _constant(recent, likelihood)
-    num_dims = rows.inputs.shape[-1]
+    X, _ = recent.tensors
+    num_dims = X.shape[-1]
     kernel = default_kernel(num_dims) if settings.kernel is None else settings.kernel
-    start = LearnedKernel(kernel, _noise(likelihood) or 0.1, recent.inputs[:1]) if before is None else before
+    start = LearnedKernel(kernel, _noise(likelihood) or 0.1, X[:1]) if before is None else before
     most = room.most
     part = recent.part(max(0, window - max(LEAST_WINDOW, _ROWS_OF_POINT * most)), window)
     part = part.thinned(max(LEAST_WINDOW, _FITTED_OF_POINT * most))
@@ -132,19 +133,19 @@ def fit_latest(
             if remembered is not None:
                 part = remembered.append(part)
             if settings.has_outliers:
-                found = learn_robustly(part.inputs, part.targets, search)
+                found = learn_robustly(*part.tensors, search)
                 outliers = found.share, found.variance
                 constant = found.mean if found.share else constant
             else:
-                found = learn_plainly(part.inputs, part.targets, search)
+                found = learn_plainly(*part.tensors, search)
             start, gain = found.learned, found.gain
-            explained = found.explained(part.inputs, part.targets)
+            explained = found.explained(*part.tensors)
         except NumericalError:
             pass  # what was learned before goes on
     is_rescaled = is_class and explained is not None  # classes are learned as numbers, and have a scale of their own
     placing = scaled_to(start, 1.0).kernel if is_rescaled else start.kernel
     noise = start.noise_variance if likelihood.is_gaussian else 1.0
-    points, is_enough = place_points(placing, recent.inputs, anchor, room, noise, seed=settings.seed, current=current)
+    points, is_enough = place_points(placing, X, anchor, room, noise, seed=settings.seed, current=current)
     start = replace(start, inducing_points=points)
     if explained is not None and not is_enough:
         with suppress(NumericalError):
@@ -165,9 +166,10 @@ def _fitted(rows: Rows, settings: StreamSettings, num_inducing: int) -> StreamFi
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StreamGPWarning)  # a stream goes on; what is wrong shows in its metrics
+        X, Y = rows.tensors
         result = fit(
-            rows.inputs,
-            rows.targets.squeeze(0),
+            X,
+            Y.squeeze(0),
             likelihood=likelihood_of(settings.starting_likelihood, rows.total_count),
             kernel=settings.kernel,
             num_inducing=num_inducing,
@@ -183,8 +185,8 @@ def _fitted(rows: Rows, settings: StreamSettings, num_inducing: int) -> StreamFi
     return StreamFit(found, likelihood, constant.reshape(1), math.nan)
 
 
-def _is_varied(targets: Float[Tensor, "c n"]) -> bool:
-    return bool((targets.amax(-1) > targets.amin(-1)).any())
+def _is_varied(targets: Float[np.ndarray, "c n"]) -> bool:
+    return bool((targets.max(-1) > targets.min(-1)).any())
 
 
 def _noise(likelihood: AbstractLikelihood) -> float | None:
@@ -194,8 +196,9 @@ def _noise(likelihood: AbstractLikelihood) -> float | None:
 
 def _constant(rows: Rows, likelihood: AbstractLikelihood) -> Float[Tensor, " c"]:
     """What the latent function is expected to be before its inputs are known."""
+    _, y = rows.tensors
     if likelihood.is_gaussian:
-        return rows.targets.mean(-1)
+        return y.mean(-1)
     if likelihood.outcome_kind == "class":
-        return likelihood.inverse_response((rows.targets.sum(-1) + 1.0) / (rows.num_rows + 2.0))
-    return torch.zeros(len(rows.targets), dtype=torch.float64)
+        return likelihood.inverse_response((y.sum(-1) + 1.0) / (rows.num_rows + 2.0))
+    return torch.zeros(len(y), dtype=torch.float64)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple, final
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -17,7 +18,10 @@ from streamgp.streaming.rows import Rows, likelihood_of, read_inputs, read_rows
 from streamgp.streaming.settings import StreamSettings
 from streamgp.threads import few_threads
 
-__all__ = ["Halfway", "LearnInfo", "Predicted", "StreamLearner"]
+__all__ = ["Array", "Halfway", "LearnInfo", "Predicted", "StreamLearner"]
+
+# What streams take: tensors and NumPy arrays, converted to double precision.
+Array = Tensor | np.ndarray
 
 _MOST_REPORTS = 32
 # Where so many of the latest rows were is where the stream is now.
@@ -35,7 +39,7 @@ class Predicted(NamedTuple):
 
     rows: Rows
     prediction: StreamPrediction | None = None
-    log_densities: Float[Tensor, "e n"] | None = None
+    log_densities: Float[np.ndarray, "e n"] | None = None
 
 
 class LearnInfo(NamedTuple):
@@ -116,13 +120,13 @@ class StreamLearner:
         return 0 if self.model.is_flat else len(self.model.bank.constant)
 
     @property
-    def latest(self) -> Float[Tensor, "r d"] | None:
+    def latest(self) -> Float[np.ndarray, "r d"] | None:
         """Inputs of the latest rows; None where these are too few to tell where the stream is, or for one expert."""
         if self.model is None or len(self.model.bank.experts) == 1:
             return None
         return None if self.buffer is None or self.buffer.num_rows < _NUM_LATEST else self.buffer.inputs[-_NUM_LATEST:]
 
-    def predict(self, X: Tensor, total_count: Tensor | None = None) -> StreamPrediction:
+    def predict(self, X: Array, total_count: Array | None = None) -> StreamPrediction:
         """Predict targets at inputs `(n, d)`, in the user's units; there must have been a row to learn from.
 
         Args:
@@ -131,24 +135,24 @@ class StreamLearner:
         """
         if self.model is None:
             raise UnsupportedError("There is nothing to predict from before the first row. Call learn first.")
-        X = read_inputs(X, num_dims=self.num_dims)
+        inputs = read_inputs(X, num_dims=self.num_dims)
         bank = self.model.bank
-        with few_threads(len(X) * len(bank.experts) * bank.num_inducing**2):
-            return self.model.predict(X, self._total_count(total_count, X), latest=self.latest)
+        with few_threads(len(inputs) * len(bank.experts) * bank.num_inducing**2):
+            return self.model.predict(inputs, self._total_count(total_count, inputs), latest=self.latest)
 
     @few_threads()
     def learn(
         self,
-        X: Tensor,
-        y: Tensor,
-        total_count: Tensor | None = None,
+        X: Array,
+        y: Array,
+        total_count: Array | None = None,
         *,
         on_predicted: Callable[[Predicted], None] | None = None,
     ) -> tuple["StreamLearner", LearnInfo]:
         """Learn from rows.
 
         Args:
-            X: Inputs `(n, d)`; tensors and NumPy arrays are converted to double precision.
+            X: Inputs `(n, d)`.
             y: Targets `(n,)`, or `(n, c)` for several outputs.
             total_count: Numbers of trials `(n,)`, for binomial targets.
             on_predicted: Is shown, part by part, what was predicted of the rows before they were learned.
@@ -157,15 +161,15 @@ class StreamLearner:
             The learner after these rows, and diagnostics.
         """
         rows = read_rows(X, y, total_count, num_dims=self.num_dims, num_outputs=self.num_outputs)
-        rows = Rows(rows.inputs, rows.targets, self._total_count(rows.total_count, rows.inputs))
+        total_count = self._total_count(rows.total_count, rows.inputs)
         if not self.settings.is_target_scaled:  # those are finite, and any number will do
-            likelihood_of(self.settings.starting_likelihood, rows.total_count).check_targets(rows.targets)
-        is_flat = torch.as_tensor(y).dim() == 1
+            likelihood_of(self.settings.starting_likelihood, total_count).check_targets(rows.tensors[1])
+        is_flat = np.ndim(y) == 1
         learner, start = self, 0
         while start < rows.num_rows:
             learner = learner._skipping_fits(rows.num_rows - start)
             stop = min(start + learner._num_at_once(), rows.num_rows)
-            part = rows.part(start, stop)
+            part = rows if stop - start == rows.num_rows else rows.part(start, stop)
             learner, predicted = learner._learn_block(part, is_flat=is_flat)
             if on_predicted is not None:
                 on_predicted(predicted)
@@ -232,7 +236,7 @@ class StreamLearner:
     def _learn_block(self, rows: Rows, *, is_flat: bool) -> tuple["StreamLearner", Predicted]:
         """Learn rows; returns what was predicted of them before, too."""
         n, model = rows.num_rows, self.model
-        buffer = rows if self.buffer is None else self.buffer.append(rows)
+        buffer = rows.copy() if self.buffer is None else self.buffer.append(rows)
         num_since_start = self.num_since_start + n
         is_due = num_since_start == self.next_refit
         if model is None:
@@ -318,13 +322,13 @@ class StreamLearner:
             return self
         most = max(self.settings.buffer_size, self.settings.warmup)
         if halfway is not None and buffer.num_rows >= most:
-            rest = buffer.part(halfway.num_rows, buffer.num_rows)
+            rest = buffer.part(halfway.num_rows, buffer.num_rows).copy()
             return replace(self, buffer=rest, anchor=halfway.bank, halfway=Halfway(model.bank, rest.num_rows))
         if halfway is None and buffer.num_rows >= most // 2:
             return replace(self, halfway=Halfway(model.bank, buffer.num_rows))
         return self
 
-    def _total_count(self, total_count: Tensor | None, X: Float[Tensor, "n d"]) -> Float[Tensor, " n"] | None:
+    def _total_count(self, total_count: Array | None, X: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " n"] | None:
         """Numbers of trials, which a binomial likelihood by name needs and others must not have."""
         if total_count is not None:
             if self.settings.likelihood != "binomial":
@@ -332,7 +336,7 @@ class StreamLearner:
                     f"total_count holds numbers of trials, but the likelihood is {self.settings.likelihood!r}. "
                     "Leave it out, or choose likelihood='binomial'."
                 )
-            return torch.as_tensor(total_count, dtype=torch.float64).expand(len(X))
+            return torch.as_tensor(total_count, dtype=torch.float64).expand(len(X)).numpy()
         if self.settings.likelihood == "binomial":
             raise OptionError(
                 "The likelihood is 'binomial', but there is no total_count. Pass the number of trials of each row, or "

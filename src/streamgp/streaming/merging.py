@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float
+from scipy.special import log_softmax
 from torch import Tensor
 
 from streamgp.conditioning.merging import check_same_prior
@@ -189,12 +191,12 @@ def _merge_mixtures(mixtures: Sequence[Mixture], base: Mixture | None) -> Mixtur
     """Weights are products of predictive densities, so they multiply; scales of errors are averaged."""
     first = mixtures[0]
     log_weights, lasting = (
-        torch.stack([getattr(mixture, name) for mixture in mixtures]).sum(0)
+        np.sum([getattr(mixture, name) for mixture in mixtures], 0)
         - (0.0 if base is None else (len(mixtures) - 1) * getattr(base, name))
         for name in ("log_weights", "lasting_log_weights")
     )
     means: dict[str, Any] = {
-        name: torch.stack([getattr(mixture, name) for mixture in mixtures]).mean(0)
+        name: np.mean([getattr(mixture, name) for mixture in mixtures], 0)
         for name in ("num_errors", "squared_errors", "rate_weights")
     }
-    return replace(first, log_weights=torch.log_softmax(log_weights, -1), lasting_log_weights=lasting, **means)
+    return replace(first, log_weights=log_softmax(log_weights), lasting_log_weights=lasting, **means)

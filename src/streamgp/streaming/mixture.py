@@ -6,9 +6,7 @@ from functools import cached_property
 from typing import final
 
 import numpy as np
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
 from streamgp.streaming.outliers import Outliers, Plausibility
 
@@ -51,58 +49,58 @@ class Mixture:
         is_scaled: Whether the scale of errors is learned; if not, predictions are Gaussian, as the beliefs say.
     """
 
-    log_weights: Float[Tensor, " e"]
-    lasting_log_weights: Float[Tensor, " e"]
-    num_errors: Float[Tensor, "r 1 1"]
-    squared_errors: Float[Tensor, "r e c"]
-    rate_weights: Float[Tensor, "r e c"]
+    log_weights: Float[np.ndarray, " e"]
+    lasting_log_weights: Float[np.ndarray, " e"]
+    num_errors: Float[np.ndarray, "r 1 1"]
+    squared_errors: Float[np.ndarray, "r e c"]
+    rate_weights: Float[np.ndarray, "r e c"]
     outliers: Outliers
     is_scaled: bool = True
 
     @classmethod
     def even(cls, num_experts: int, num_outputs: int, *, is_scaled: bool = True) -> "Mixture":
         """Before any row."""
-        weights = torch.full((num_experts,), -math.log(num_experts), dtype=torch.float64)
-        nothing = torch.zeros(len(_SCALE_RATES), num_experts, num_outputs, dtype=torch.float64)
+        weights = np.full(num_experts, -math.log(num_experts))
+        nothing = np.zeros((len(_SCALE_RATES), num_experts, num_outputs))
         return cls(
             weights,
             weights,
-            nothing[:, :1, :1].clone(),
+            nothing[:, :1, :1].copy(),
             nothing,
-            torch.full_like(nothing, 1.0 / len(nothing)),
+            np.full_like(nothing, 1.0 / len(nothing)),
             Outliers.none(num_experts, num_outputs),
             is_scaled,
         )
 
     @cached_property
-    def weights(self) -> Float[Tensor, " e"]:
+    def weights(self) -> Float[np.ndarray, " e"]:
         """The weights."""
-        return self.log_weights.exp()
+        return np.asarray(np.exp(self.log_weights))
 
     @cached_property
     def degrees(self) -> float:
         """Degrees of freedom of predictions; infinite for Gaussian ones."""
         if not self.is_scaled:
             return math.inf
-        return _degrees(self.num_errors.numpy())
+        return _degrees(self.num_errors)
 
     @cached_property
-    def scale(self) -> Float[Tensor, "e c"]:
+    def scale(self) -> Float[np.ndarray, "e c"]:
         """What variances are multiplied with."""
         if not self.is_scaled:
-            return torch.ones_like(self.squared_errors[0])
-        return torch.from_numpy((self.rate_weights.numpy() * self._rate_scales).sum(0))
+            return np.ones_like(self.squared_errors[0])
+        return np.asarray(np.add.reduce(self.rate_weights * self._rate_scales))
 
     @cached_property
     def _rate_scales(self) -> np.ndarray:
         """The same by each rate `(r, e, c)`."""
-        return _scales(self.squared_errors.numpy(), self.num_errors.numpy())
+        return _scales(self.squared_errors, self.num_errors)
 
     def expecting(self, outliers: Outliers) -> "Mixture":
         """The same with other outliers."""
         return self if outliers is self.outliers else replace(self, outliers=outliers)
 
-    def judged(self, log_densities: Float[Tensor, "e n"], plausible: Plausibility | None = None) -> "Mixture":
+    def judged(self, log_densities: Float[np.ndarray, "e n"], plausible: Plausibility | None = None) -> "Mixture":
         """Weigh experts by how well they predicted some rows; by outliers nobody is judged.
 
         Args:
@@ -112,21 +110,21 @@ class Mixture:
         e = len(self.log_weights)
         if e == 1:
             return self
-        # These are so few numbers that NumPy takes a third of the time of torch.
-        log_weights, lasting = self.log_weights.numpy(), self.lasting_log_weights.numpy()
-        densities = log_densities.numpy() if plausible is None else plausible.overall * log_densities.numpy()
+        log_weights, lasting = self.log_weights, self.lasting_log_weights
+        densities = log_densities if plausible is None else plausible.overall * log_densities
         for row in densities.T:
-            lasting = (1.0 - _LASTING_RATE) * lasting + (row - row.max())
+            lasting = (1.0 - _LASTING_RATE) * lasting + (row - np.maximum.reduce(row))
             posterior = log_weights + row
-            posterior = np.exp(posterior - posterior.max())
-            log_weights = np.log((1.0 - _SWITCHING_RATE) / posterior.sum() * posterior + _SWITCHING_RATE / e)
+            posterior = np.exp(posterior - np.maximum.reduce(posterior))
+            share = (1.0 - _SWITCHING_RATE) / np.add.reduce(posterior)
+            log_weights = np.log(share * posterior + _SWITCHING_RATE / e)
         scales = self.num_errors, self.squared_errors, self.rate_weights, self.outliers
-        other = Mixture(torch.from_numpy(log_weights), torch.from_numpy(lasting), *scales, self.is_scaled)
+        other = Mixture(log_weights, lasting, *scales, self.is_scaled)
         if "_rate_scales" in self.__dict__:
             other.__dict__["_rate_scales"] = self._rate_scales
         return other
 
-    def calibrated(self, squares: Float[Tensor, "e c n"], plausible: Plausibility | None = None) -> "Mixture":
+    def calibrated(self, squares: Float[np.ndarray, "e c n"], plausible: Plausibility | None = None) -> "Mixture":
         """Learn the scale of errors from squared standardized ones; those of outliers say little.
 
         Args:
@@ -135,25 +133,22 @@ class Mixture:
         """
         if not self.is_scaled:
             return self
-        num_errors, total, weights = (
-            each.numpy() for each in (self.num_errors, self.squared_errors, self.rate_weights)
-        )
+        num_errors, total, weights = self.num_errors, self.squared_errors, self.rate_weights
         # What a row counts for hangs on the scale that the rows before it have left.
-        for index, square in enumerate(np.moveaxis(squares.numpy(), -1, 0)):
-            degrees = _degrees(num_errors)
+        for index in range(squares.shape[-1]):
+            square, degrees = squares[..., index], _degrees(num_errors)
             scale = _scales(total, num_errors) if index else self._rate_scales
             if plausible is not None:
                 usual = np.minimum(square, _MOST_OF_OUTLIER * scale)
                 square = usual + plausible.by_expert[..., index] * (square - usual)
             ratio = square / scale
             log_density = -0.5 * (np.log(scale) + (degrees + 1.0) * np.log1p(ratio / degrees))
-            posterior = weights * np.exp(log_density - log_density.max(0))
-            weights = (1.0 - _RATE_SWITCHING) / posterior.sum(0) * posterior + _RATE_SWITCHING / len(posterior)
+            posterior = weights * np.exp(log_density - np.maximum.reduce(log_density))
+            share = (1.0 - _RATE_SWITCHING) / np.add.reduce(posterior)
+            weights = share * posterior + _RATE_SWITCHING / len(posterior)
             num_errors = _KEPT * num_errors + 1.0
             total = _KEPT * total + square * ((degrees + 1.0) / (degrees + ratio))
-        from_numpy = torch.from_numpy
-        scales = from_numpy(num_errors), from_numpy(total), from_numpy(weights), self.outliers
-        return Mixture(self.log_weights, self.lasting_log_weights, *scales, is_scaled=True)
+        return Mixture(self.log_weights, self.lasting_log_weights, num_errors, total, weights, self.outliers)
 
 
 def _degrees(num_errors: np.ndarray) -> float:

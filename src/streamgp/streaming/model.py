@@ -25,6 +25,8 @@ from streamgp.streaming.units import Units
 
 __all__ = ["Judged", "StreamModel"]
 
+_TINY = np.finfo(np.float64).tiny
+
 
 class Judged(NamedTuple):
     """What to make of rows that were predicted.
@@ -36,7 +38,7 @@ class Judged(NamedTuple):
     """
 
     mixture: Mixture
-    log_densities: Float[Tensor, "e n"]
+    log_densities: Float[np.ndarray, "e n"]
     plausible: Plausibility | None
 
 
@@ -74,10 +76,10 @@ class StreamModel:
 
     def predict(
         self,
-        X: Float[Tensor, "n d"],
-        total_count: Float[Tensor, " n"] | None = None,
+        X: Float[np.ndarray, "n d"],
+        total_count: Float[np.ndarray, " n"] | None = None,
         *,
-        latest: Float[Tensor, "r d"] | None = None,
+        latest: Float[np.ndarray, "r d"] | None = None,
     ) -> StreamPrediction:
         """Predict targets at inputs in the user's units.
 
@@ -95,19 +97,19 @@ class StreamModel:
         return self._nearby(prediction, X, latest)
 
     def _nearby(
-        self, prediction: StreamPrediction, X: Float[Tensor, "n d"], latest: Float[Tensor, "r d"] | None
+        self, prediction: StreamPrediction, X: Float[np.ndarray, "n d"], latest: Float[np.ndarray, "r d"] | None
     ) -> StreamPrediction:
         """A prediction in which other weights count at inputs that are not near the latest rows."""
         if latest is None:
             return prediction
-        near = is_near(X.numpy(), latest.numpy(), self.units.input_lengths.numpy())
+        near = is_near(X, latest, self.units.input_lengths.numpy())
         if near.all():
             return prediction
         now, elsewhere = self.mixture.weights, self.bank.experts.remembering(self.mixture.lasting_log_weights)
-        weights = np.where(near, *(each.numpy()[:, None, None] for each in (now, elsewhere)))
+        weights = np.where(near, now[:, None, None], elsewhere[:, None, None])
         return replace(prediction, input_weights=weights)
 
-    def prediction(self, seen: Seen, total_count: Float[Tensor, " n"] | None) -> StreamPrediction:
+    def prediction(self, seen: Seen, total_count: Float[np.ndarray, " n"] | None) -> StreamPrediction:
         """What the experts' latent values mean for targets; kept, as rows are first predicted and then learned."""
         last = self.__dict__.get("_last")
         if last is not None and last[0] is seen and total_count is None:
@@ -118,15 +120,17 @@ class StreamModel:
         return prediction
 
     def _prediction(
-        self, mean: Float[Tensor, "e c n"], variance: Float[Tensor, "e c n"], total_count: Float[Tensor, " n"] | None
+        self,
+        mean: Float[np.ndarray, "e c n"],
+        variance: Float[np.ndarray, "e c n"],
+        total_count: Float[np.ndarray, " n"] | None,
     ) -> StreamPrediction:
         return StreamPrediction(
             mean,
             variance,
             self.mixture,
             likelihood_of(self.likelihood, total_count),
-            self.units.target_shift,
-            self.units.target_scale,
+            *self.units.of_targets,
             self.is_flat,
         )
 
@@ -137,8 +141,8 @@ class StreamModel:
     def judge(self, prediction: StreamPrediction, rows: Rows) -> Judged:
         """What to make of rows, in the user's units, that were predicted."""
         if self.is_exclusive:
-            probability = (prediction.class_probabilities * rows.targets.numpy()).sum(-2)
-            densities = torch.from_numpy(np.log(np.maximum(probability, np.finfo(np.float64).tiny)))
+            probability = np.add.reduce(prediction.class_probabilities * rows.targets, -2)
+            densities = np.log(np.maximum(probability, _TINY))
         else:
             densities = prediction.log_densities(rows.targets)
         plausible, outliers = prediction.plausibility(rows.targets)
@@ -189,11 +193,11 @@ class StreamModel:
 
     def sample_latent(
         self,
-        X: Float[Tensor, "n d"],
+        X: Float[np.ndarray, "n d"],
         num_samples: int,
         generator: torch.Generator,
         *,
-        latest: Float[Tensor, "r d"] | None = None,
+        latest: Float[np.ndarray, "r d"] | None = None,
     ) -> tuple[Float[Tensor, "s c n"], Tensor, StreamPrediction]:
         """Draw an expert for each sample, and a function of its belief at inputs in the user's units.
 
@@ -211,5 +215,5 @@ class StreamModel:
         used, index = torch.unique(experts, return_inverse=True)
         factor, _ = cholesky(self.bank.joint_covariance(scaled, seen)[used], name="the covariance of the samples")
         noise = torch.randn(num_samples, *seen.mean.shape[1:], generator=generator, dtype=factor.dtype)
-        draws = seen.mean[experts] + (factor[index] @ noise.unsqueeze(-1)).squeeze(-1)
+        draws = torch.from_numpy(seen.mean)[experts] + (factor[index] @ noise.unsqueeze(-1)).squeeze(-1)
         return draws, experts, prediction

@@ -48,20 +48,23 @@ def observe(
     """
     noise = likelihood.gaussian_noise_variance
     if noise is not None:
-        noise = noise.to(rows.targets).expand(1, 1, rows.num_rows)
-        return bank.learn(seen, rows.targets, noise if plausible is None else _doubted(bank, seen, noise, plausible))
+        variance = np.full((1, 1, rows.num_rows), float(noise))
+        return bank.learn(
+            seen, rows.targets, variance if plausible is None else _doubted(bank, seen, variance, plausible)
+        )
     likelihood = likelihood_of(likelihood, rows.total_count)
     if rule.rule == "variational":
         matched = _match_moments(seen, rows.targets, likelihood)
         if matched is not None:
-            return bank.learn(seen, matched.targets, matched.variance)
-    slack = (bank.experts.amplitudes[:, None] * seen.slack).unsqueeze(-2).expand_as(seen.mean)
-    belief = DenseBelief(seen.mean, seen.weights.mT @ seen.spread, slack)
-    targets = rows.targets.expand_as(seen.mean)
+            return bank.learn(seen, *matched)
+    mean = torch.from_numpy(seen.mean)
+    slack = (bank.experts.amplitudes[:, None] * torch.from_numpy(seen.slack)).unsqueeze(-2).expand_as(mean)
+    belief = DenseBelief(mean, torch.from_numpy(seen.covariance), slack)
+    targets = torch.from_numpy(rows.targets).expand_as(mean)
     if rule.rule == "variational":
         sites, residual = _concave_sites(belief, targets, likelihood)
         if bool(residual < _LARGEST_RESIDUAL):
-            return bank.learn(seen, sites.targets, sites.variance)
+            return bank.learn(seen, sites.targets.numpy(), sites.variance.numpy())
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", StreamGPWarning)  # a stream goes on; what is wrong shows in its metrics
@@ -73,33 +76,37 @@ def observe(
             row = rows.part(index, index + 1)
             bank = observe(bank, bank.see(row.inputs), row, likelihood, rule)
         return bank
-    return bank.learn(seen, sites.targets, sites.variance)
+    return bank.learn(seen, sites.targets.numpy(), sites.variance.numpy())
 
 
-def _doubted(bank: Bank, seen: Seen, noise: Float[Tensor, "1 1 n"], plausible: Plausibility) -> Float[Tensor, "e c n"]:
+def _doubted(
+    bank: Bank, seen: Seen, noise: Float[np.ndarray, "1 1 n"], plausible: Plausibility
+) -> Float[np.ndarray, "e c n"]:
     """The noise with which means move by as large a part of the way as rows are plausible; all of it, if trusted."""
-    believed = torch.where(bank.experts.is_trusting[:, None, None], 1.0, torch.from_numpy(plausible.by_expert))
-    return (seen.known + noise) / believed - seen.known
+    believed = np.where(bank.experts.is_trusting[:, None, None], 1.0, plausible.by_expert)
+    return np.asarray((seen.known + noise) / believed - seen.known)
 
 
-def _match_moments(seen: Seen, y: Float[Tensor, "c n"], likelihood: AbstractLikelihood) -> Sites | None:
-    r"""The sites that give the moments of exact posteriors, by expectation propagation; None without a closed form.
+def _match_moments(
+    seen: Seen, y: Float[np.ndarray, "c n"], likelihood: AbstractLikelihood
+) -> tuple[np.ndarray, np.ndarray] | None:
+    r"""Targets and noise of the sites that give the moments of exact posteriors; None without a closed form.
 
-    They are of latent values as the inducing points know them: what these leave open is not taken for noise of the
-    observation, so that they explain it as far as they can. Several observations of a block take turns, each with what
-    the others say, a few times.
+    By expectation propagation. They are of latent values as the inducing points know them: what these leave open is not
+    taken for noise of the observation, so that they explain it as far as they can. Several observations of a block take
+    turns, each with what the others say, a few times.
 
     References:
         Csató, Opper (2002), Sparse on-line Gaussian processes.
         Minka (2001), Expectation propagation for approximate Bayesian inference.
     """
-    before, value = seen.mean.numpy(), seen.known.numpy()
+    before, value = seen.mean, seen.known
     sites = _moment_sites(before, value, y, likelihood)
     if sites is None:
         return None
     observed, noise = sites
     if y.shape[-1] > 1:
-        K = (seen.weights.mT @ seen.spread).numpy()
+        K = seen.covariance
         identity = np.eye(y.shape[-1])
         for _ in range(_NUM_TURNS):
             # Beliefs with all sites, then without the observation's own.
@@ -111,11 +118,11 @@ def _match_moments(seen: Seen, y: Float[Tensor, "c n"], likelihood: AbstractLike
             sites = _moment_sites(center, share * variance, y, likelihood)
             assert sites is not None
             observed, noise = 0.5 * (observed + sites[0]), 0.5 * (noise + sites[1])
-    return Sites(torch.from_numpy(observed), torch.from_numpy(noise))
+    return observed, noise
 
 
 def _moment_sites(
-    mean: np.ndarray, variance: np.ndarray, y: Float[Tensor, "c n"], likelihood: AbstractLikelihood
+    mean: np.ndarray, variance: np.ndarray, y: Float[np.ndarray, "c n"], likelihood: AbstractLikelihood
 ) -> tuple[np.ndarray, np.ndarray] | None:
     r"""Targets and noise of the sites that have the effect of observations on beliefs of single values.
 
@@ -123,8 +130,10 @@ def _moment_sites(
     variance $v - v^2 h$: a Gaussian observation of $m + g / h$ with noise $1 / h - v$ gives the same.
     """
     if is_probit(likelihood):
-        return moment_sites(mean, variance, y.numpy(), _LEAST_PRECISION)
-    derivatives = likelihood.log_predictive_derivatives(torch.from_numpy(mean), torch.from_numpy(variance), y)
+        return moment_sites(mean, variance, y, _LEAST_PRECISION)
+    derivatives = likelihood.log_predictive_derivatives(
+        torch.from_numpy(mean), torch.from_numpy(variance), torch.from_numpy(y)
+    )
     if derivatives is None:
         return None
     first, second = (each.numpy() for each in derivatives)

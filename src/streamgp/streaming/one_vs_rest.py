@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from streamgp.errors import ShapeError, UnsupportedError
-from streamgp.streaming.learner import LearnInfo, Predicted, StreamLearner
+from streamgp.streaming.learner import Array, LearnInfo, Predicted, StreamLearner
 from streamgp.streaming.prediction import StreamPrediction
 from streamgp.streaming.refitting import RefitReport, relearn
 from streamgp.streaming.rows import Rows, read_inputs
@@ -49,7 +49,7 @@ class PredictedLabels(NamedTuple):
 
     labels: Sequence[Hashable]
     classes: Sequence[Hashable]
-    probabilities: Float[Tensor, "n k"] | None
+    probabilities: Float[np.ndarray, "n k"] | None
     num_seen: int
 
 
@@ -81,7 +81,7 @@ class OneVsRest:
         return cls(settings, tuple(classes), _learner(settings, len(classes)))
 
     @classmethod
-    def from_rows(cls, settings: StreamSettings, X: Tensor, y: Sequence[Hashable]) -> tuple["OneVsRest", LearnInfo]:
+    def from_rows(cls, settings: StreamSettings, X: Array, y: Sequence[Hashable]) -> tuple["OneVsRest", LearnInfo]:
         """Learn from a data set whose order means nothing, as `learn_unordered` does."""
         empty = cls.from_classes(settings, tuple(dict.fromkeys(y)))
         assert empty.learner is not None
@@ -113,19 +113,19 @@ class OneVsRest:
         """The latest reports."""
         return () if self.learner is None else self.learner.refits
 
-    def predict(self, X: Tensor) -> Float[Tensor, "n k"]:
+    def predict(self, X: Array) -> Float[Tensor, "n k"]:
         """Probabilities of the classes at inputs `(n, d)`; there must have been a row to learn from.
 
         That of a lone class leaves some for one that is to come.
         """
-        return self._sharpened(self._probabilities(self._started().predict(X)), self.sharpness)
+        return torch.from_numpy(self._sharpened(self._probabilities(self._started().predict(X)), self.sharpness))
 
-    def sample(self, X: Tensor, num_samples: int, *, generator: torch.Generator) -> Float[Tensor, "s n k"]:
+    def sample(self, X: Array, num_samples: int, *, generator: torch.Generator) -> Float[Tensor, "s n k"]:
         """Draw probabilities jointly for all inputs `(n, d)`, each class independent of the others."""
         learner = self._started()
-        X = read_inputs(X, num_dims=self.num_dims)
         assert learner.model is not None
-        latent, _, prediction = learner.model.sample_latent(X, num_samples, generator, latest=learner.latest)
+        inputs = read_inputs(X, num_dims=self.num_dims)
+        latent, _, prediction = learner.model.sample_latent(inputs, num_samples, generator, latest=learner.latest)
         each = prediction.likelihood.conditional_mean(latent)
         if len(self.classes) <= 2:
             drawn = self._pair(each.squeeze(-2))
@@ -136,11 +136,11 @@ class OneVsRest:
         if not self._is_sharpened(mean):
             return drawn
         # As much more or less sure as the prediction of all draws together.
-        drawn = drawn * self._sharpened(mean, self.sharpness) / torch.from_numpy(mean).clamp_min(_ROUNDING)
+        drawn = drawn * torch.from_numpy(self._sharpened(mean, self.sharpness) / np.maximum(mean, _ROUNDING))
         return drawn / drawn.sum(-1, keepdim=True)
 
     def learn(
-        self, X: Tensor, y: Sequence[Hashable], *, on_predicted: Callable[[PredictedLabels], None] | None = None
+        self, X: Array, y: Sequence[Hashable], *, on_predicted: Callable[[PredictedLabels], None] | None = None
     ) -> tuple["OneVsRest", LearnInfo]:
         """Learn from rows.
 
@@ -152,20 +152,20 @@ class OneVsRest:
         Returns:
             The classes and what is known after these rows, and diagnostics.
         """
-        X = read_inputs(X, num_dims=self.num_dims)
-        if len(y) != len(X):
-            raise ShapeError(f"y must have {len(X)} labels, one for each row of X, but has {len(y)}.")
+        inputs = read_inputs(X, num_dims=self.num_dims)
+        if len(y) != len(inputs):
+            raise ShapeError(f"y must have {len(inputs)} labels, one for each row of X, but has {len(y)}.")
         if not self.num_seen:
             # Nothing was predicted yet, so that the classes of all rows may be known at once.
-            return self.with_classes(y)._learn_part(X, y, self.classes, on_predicted)
+            return self.with_classes(y)._learn_part(inputs, y, self.classes, on_predicted)
         first_rows = {label: index for index, label in reversed(list(enumerate(y))) if label not in self.classes}
         starts = sorted(first_rows.values())
         known = starts[0] if starts else len(y)
-        state, info = self._learn_part(X[:known], y[:known], self.classes, on_predicted)
+        state, info = self._learn_part(inputs[:known], y[:known], self.classes, on_predicted)
         refits = info.refits
         for start, stop in pairwise([*starts, len(y)]):
             wider = state.with_classes(y[start : start + 1])
-            state, info = wider._learn_part(X[start:stop], y[start:stop], state.classes, on_predicted)
+            state, info = wider._learn_part(inputs[start:stop], y[start:stop], state.classes, on_predicted)
             refits += info.refits
         return state, LearnInfo(state.num_outside - self.num_outside, refits)
 
@@ -202,22 +202,21 @@ class OneVsRest:
     def _probabilities(self, prediction: StreamPrediction) -> Float[np.ndarray, "n k"]:
         """Of the classes, before they are sharpened."""
         if len(self.classes) <= 2:
-            second = prediction.mean.numpy()[:, 0]
+            second = prediction.means[0]
             return np.stack([1.0 - second, second][: len(self.classes)], -1)
         weights = prediction.weights
-        return np.asarray((weights * prediction.class_probabilities).sum(0).T)
+        return np.asarray(np.add.reduce(weights * prediction.class_probabilities).T)
 
     def _is_sharpened(self, probabilities: Float[np.ndarray, "n k"]) -> bool:
         """Whether it is learned how sure predictions are to be; a lone class leaves some for others, as it is."""
         return self.settings.half_life == "auto" and probabilities.shape[-1] > 1
 
-    def _sharpened(self, probabilities: Float[np.ndarray, "n k"], sharpness: Sharpness) -> Float[Tensor, "n k"]:
-        is_learned = self._is_sharpened(probabilities)
-        return torch.from_numpy(sharpness.applied(probabilities) if is_learned else probabilities)
+    def _sharpened(self, probabilities: Float[np.ndarray, "n k"], sharpness: Sharpness) -> Float[np.ndarray, "n k"]:
+        return sharpness.applied(probabilities) if self._is_sharpened(probabilities) else probabilities
 
     def _learn_part(
         self,
-        X: Float[Tensor, "n d"],
+        X: Float[np.ndarray, "n d"],
         y: Sequence[Hashable],
         before: Sequence[Hashable],
         on_predicted: Callable[[PredictedLabels], None] | None,
@@ -256,10 +255,10 @@ class OneVsRest:
         column = {label: index for index, label in enumerate(self.classes)}
         return np.array([column[label] for label in y], dtype=np.intp)
 
-    def _targets(self, y: Sequence[Hashable]) -> Float[Tensor, "n c"]:
+    def _targets(self, y: Sequence[Hashable]) -> Float[np.ndarray, "n c"]:
         """Answers to the questions."""
         answers = [1] if len(self.classes) <= 2 else range(len(self.classes))
-        return torch.from_numpy((self._columns(y)[:, None] == np.array(answers)).astype(np.float64))
+        return (self._columns(y)[:, None] == np.array(answers)).astype(np.float64)
 
 
 def _learner(settings: StreamSettings, num_classes: int) -> StreamLearner:
@@ -274,9 +273,9 @@ def _with_questions(learner: StreamLearner, num_before: int, num_classes: int) -
         return replace(wider, model=None, num_since_start=0, next_refit=1)
     answers = buffer.targets
     if num_before <= 2:
-        answers = torch.cat([1.0 - answers, answers])[:num_before]
-    nothing = torch.zeros(num_classes - len(answers), buffer.num_rows, dtype=torch.float64)
-    rows = Rows(buffer.inputs, torch.cat([answers, nothing]), buffer.total_count)
+        answers = np.concatenate([1.0 - answers, answers])[:num_before]
+    nothing = np.zeros((num_classes - len(answers), buffer.num_rows))
+    rows = Rows(buffer.inputs, np.concatenate([answers, nothing]), buffer.total_count)
     learned = relearn(
         rows,
         learner.settings,

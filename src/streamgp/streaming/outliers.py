@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import NamedTuple, final
 
 import numpy as np
-import torch
 from jaxtyping import Float
-from torch import Tensor
+from scipy.special import expit
 
 __all__ = ["Outliers", "Plausibility"]
 
@@ -51,7 +50,7 @@ class Outliers:
 
     share: float
     variance: float
-    surprise: Float[Tensor, "e c"]
+    surprise: Float[np.ndarray, "e c"]
 
     @property
     def found_variance(self) -> float:
@@ -61,7 +60,7 @@ class Outliers:
     @classmethod
     def none(cls, num_experts: int, num_outputs: int) -> "Outliers":
         """Where none are expected."""
-        return cls(0.0, 0.0, torch.zeros(num_experts, num_outputs, dtype=torch.float64))
+        return cls(0.0, 0.0, np.zeros((num_experts, num_outputs)))
 
     def found(self, share: float, variance: float) -> "Outliers":
         """After rows were searched for outliers; where there were none, there still may be some."""
@@ -82,20 +81,19 @@ class Outliers:
             log_wide: The same jointly with being outliers.
             weights: Of the experts.
         """
-        with np.errstate(over="ignore"):
-            expected = np.maximum(1.0 / (1.0 + np.exp(log_wide - log_plain)), _LEAST_PLAUSIBILITY)
-        improbable, surprise, by_expert = -math.log(self.share), self.surprise.numpy(), np.empty_like(expected)
+        expected = np.maximum(expit(log_plain - log_wide), _LEAST_PLAUSIBILITY)
+        improbable, surprise, by_expert = -math.log(self.share), self.surprise, np.empty_like(expected)
         for index in range(expected.shape[-1]):
             p = expected[..., index]
-            surprise = np.clip(surprise + (1.0 - p) * improbable - p * _EXPECTED, 0.0, 2.0 * _CHANGE)
+            surprise = surprise + (1.0 - p) * improbable - p * _EXPECTED
+            surprise = np.minimum(np.maximum(surprise, 0.0), 2.0 * _CHANGE)
             by_expert[..., index] = np.where(surprise < _CHANGE, p, 1.0)
         share = self.share
         for p in _mixed(weights, expected).tolist():
             share += _SHARE_RATE * (1.0 - p - share)
-        after = Outliers(min(max(share, _LEAST_SHARE), _LARGEST_SHARE), self.variance, torch.from_numpy(surprise))
+        after = Outliers(min(max(share, _LEAST_SHARE), _LARGEST_SHARE), self.variance, surprise)
         return Plausibility(by_expert, _mixed(weights, by_expert)), after
 
 
 def _mixed(weights: Float[np.ndarray, " e"], plausible: Float[np.ndarray, "e c n"]) -> Float[np.ndarray, " n"]:
-    mixed: np.ndarray = (weights[:, None, None] * plausible).sum(0).min(0)
-    return mixed
+    return np.asarray(np.minimum.reduce(np.add.reduce(weights[:, None, None] * plausible)))

@@ -4,9 +4,7 @@ from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
-import torch
 from jaxtyping import Bool, Float
-from torch import Tensor
 
 from streamgp.streaming.bank import Bank, Seen
 from streamgp.streaming.settings import Room
@@ -44,7 +42,7 @@ class Usage:
         placed_slack: The same of the latest rows that they were placed for; zero where that is not known.
     """
 
-    last_rows: Float[Tensor, " m"]
+    last_rows: Float[np.ndarray, " m"]
     num_rows: int = 0
     typical_slack: float = 0.0
     placed_slack: float = 0.0
@@ -52,7 +50,7 @@ class Usage:
     @classmethod
     def none(cls, num_inducing: int) -> "Usage":
         """Before any row."""
-        return cls(torch.zeros(num_inducing, dtype=torch.float64))
+        return cls(np.zeros(num_inducing))
 
     def for_points(self, num_inducing: int) -> "Usage":
         """The same for other inducing points, which no row used so far."""
@@ -68,31 +66,34 @@ class Usage:
         return self.typical_slack > _MOVED * self.placed_slack
 
     @property
-    def is_unused(self) -> Bool[Tensor, " m"]:
+    def is_unused(self) -> Bool[np.ndarray, " m"]:
         """Which points no row used of late."""
         return self.num_rows - self.last_rows > _UNUSED * len(self.last_rows)
 
     def add(self, is_used: Bool[np.ndarray, "m n"], slack: float) -> "Usage":
         """Count rows by which points they use, and what points left of them on average, as a share."""
-        n, before = is_used.shape[-1], self.last_rows.numpy()
-        numbers = np.arange(self.num_rows + 1.0, self.num_rows + n + 1.0)
-        latest = np.where(is_used, numbers, 0.0)
-        last_rows = torch.from_numpy(np.maximum(before, latest[:, 0] if n == 1 else latest.max(-1)))
-        num_rows, typical = self.num_rows + n, self.typical_slack
+        n, typical = is_used.shape[-1], self.typical_slack
+        num_rows = self.num_rows + n
+        if n == 1:
+            last_rows = np.where(is_used[:, 0], float(num_rows), self.last_rows)
+        else:
+            latest = np.where(is_used, np.arange(self.num_rows + 1.0, num_rows + 1.0), 0.0)
+            last_rows = np.maximum(self.last_rows, latest.max(-1))
         typical += n / max(n, min(num_rows, len(last_rows))) * (slack - typical)
         return Usage(last_rows, num_rows, typical, self.placed_slack)
 
     def exchanged(self, index: int) -> "Usage":
         """With a newcomer, at the end, in place of a point."""
-        stays = torch.arange(len(self.last_rows)) != index
-        return replace(self, last_rows=self.last_rows[stays]).joined()
+        return replace(self, last_rows=np.delete(self.last_rows, index)).joined()
 
     def joined(self) -> "Usage":
         """With a newcomer at the end, which the latest row uses."""
-        return replace(self, last_rows=torch.cat([self.last_rows, self.last_rows.new_tensor([self.num_rows])]))
+        return replace(self, last_rows=np.append(self.last_rows, float(self.num_rows)))
 
 
-def follow(bank: Bank, usage: Usage, X: Float[Tensor, "n d"], seen: Seen, room: Room) -> tuple[Bank, Usage, Seen, int]:
+def follow(
+    bank: Bank, usage: Usage, X: Float[np.ndarray, "n d"], seen: Seen, room: Room
+) -> tuple[Bank, Usage, Seen, int]:
     """Let inputs become inducing points where the points leave too much of them open.
 
     While there is room, an input joins. After that it takes the place of the point that the others explain best, if
@@ -147,8 +148,8 @@ def follow(bank: Bank, usage: Usage, X: Float[Tensor, "n d"], seen: Seen, room: 
 def used(bank: Bank, usage: Usage, seen: Seen) -> Usage:
     """Count rows that were seen by which points they use, and what points left of them."""
     needed = _SLACK_TOLERANCE * bank.level_noise / bank.experts.largest_amplitude
-    shares = seen.slack.numpy() / seen.prior_variance.numpy()
-    return usage.add(bank.features.losses(seen.features.numpy()) > needed, float(shares.sum()) / len(shares))
+    shares = (seen.slack / seen.prior_variance).tolist()
+    return usage.add(bank.features.losses(seen.features) > needed, sum(shares) / len(shares))
 
 
 def _leaving(bank: Bank, usage: Usage, redundant: float) -> int | None:
@@ -163,7 +164,7 @@ def _leaving(bank: Bank, usage: Usage, redundant: float) -> int | None:
     index = int(left.argmin())
     if left[index] < redundant:
         return index
-    is_unused = usage.is_unused.numpy()
+    is_unused = usage.is_unused
     if is_unused.sum() <= _PAST_SHARE * len(left):
         return None
     return int(np.where(is_unused, left, np.inf).argmin())

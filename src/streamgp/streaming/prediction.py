@@ -16,7 +16,7 @@ from streamgp.likelihoods.parameters import to_probabilities
 from streamgp.streaming.mixture import Mixture
 from streamgp.streaming.outliers import Outliers, Plausibility
 from streamgp.streaming.probit_rows import is_probit, log_probability, probability
-from streamgp.streaming.students import StudentMixture, student_log_density
+from streamgp.streaming.students import StudentMixture
 
 __all__ = ["StreamPrediction"]
 
@@ -41,12 +41,12 @@ class StreamPrediction:
         input_weights: Weights of the experts for each input; None for those of the mixture.
     """
 
-    latent_mean: Float[Tensor, "e c n"]
-    latent_variance: Float[Tensor, "e c n"]
+    latent_mean: Float[np.ndarray, "e c n"]
+    latent_variance: Float[np.ndarray, "e c n"]
     mixture: Mixture
     likelihood: AbstractLikelihood
-    shift: Float[Tensor, "c 1"]
-    scale: Float[Tensor, "c 1"]
+    shift: Float[np.ndarray, "c 1"]
+    scale: Float[np.ndarray, "c 1"]
     is_flat: bool = True
     input_weights: Float[np.ndarray, "e 1 n"] | None = None
 
@@ -58,13 +58,17 @@ class StreamPrediction:
     @cached_property
     def weights(self) -> Float[np.ndarray, "e 1 #n"]:
         """Weights of the experts, for each input or for all."""
-        return self.mixture.weights.numpy()[:, None, None] if self.input_weights is None else self.input_weights
+        return self.mixture.weights[:, None, None] if self.input_weights is None else self.input_weights
 
-    @cached_property
+    @property
     def mean(self) -> Float[Tensor, "n ..."]:
         """Mean of the targets."""
-        center = self._average(self._means)
-        return self._output(torch.from_numpy(self.shift.numpy() + self.scale.numpy() * center))
+        return self._output(self.means)
+
+    @cached_property
+    def means(self) -> Float[np.ndarray, "c n"]:
+        """The same with a line for each output."""
+        return np.asarray(self.shift + self.scale * self._average(self._means))
 
     @property
     def variance(self) -> Float[Tensor, "n ..."]:
@@ -80,9 +84,9 @@ class StreamPrediction:
             spread = 1.0 if math.isinf(degrees) else degrees / (degrees - 2.0)
             within = (self._squared_scale + self.mixture.outliers.found_variance) * spread
         else:
-            within = self.likelihood.predictive_variance(self.latent_mean, self.latent_variance).numpy()
+            within = self.likelihood.predictive_variance(*self._latent_tensors).numpy()
         variance = self._average(within + np.square(means - center))
-        return self._output(torch.from_numpy(np.square(self.scale.numpy()) * variance))
+        return self._output(np.square(self.scale) * variance)
 
     def quantiles(self, probabilities: Sequence[float]) -> Float[Tensor, "n ... k"]:
         """Quantiles of the targets, noise included.
@@ -91,36 +95,33 @@ class StreamPrediction:
         values are first replaced by one Gaussian of the same mean and variance.
         """
         levels = _levels(tuple(probabilities))
-        if self.is_real:
-            found = torch.from_numpy(self._students.quantiles(levels.numpy()))
-        else:
-            found = self._searched_quantiles(levels)
-        found = self.shift.unsqueeze(-1) + self.scale.unsqueeze(-1) * found
-        return found.squeeze(0) if self.is_flat else found.movedim(0, 1)
+        found = self._students.quantiles(levels.numpy()) if self.is_real else self._searched_quantiles(levels).numpy()
+        found = self.shift[..., None] + self.scale[..., None] * found
+        return torch.from_numpy(found[0] if self.is_flat else found.swapaxes(0, 1))
 
     def log_density(self, y: Float[Tensor, "n ..."]) -> Float[Tensor, " n"]:
         """Log predictive density, or probability, of targets: jointly, where there are several outputs."""
-        return self.mixed(self.log_densities(y.unsqueeze(0) if self.is_flat else y.mT))
+        return torch.from_numpy(self.mixed(self.log_densities(self._lines(y))))
 
-    def mixed(self, log_densities: Float[Tensor, "e n"]) -> Float[Tensor, " n"]:
+    def mixed(self, log_densities: Float[np.ndarray, "e n"]) -> Float[np.ndarray, " n"]:
         """Log densities of the mixture from those of its experts."""
+        if self.input_weights is None:
+            return np.asarray(np.logaddexp.reduce(self.mixture.log_weights[:, None] + log_densities))
         with np.errstate(divide="ignore"):  # in the long run a weight may vanish
-            each = np.log(self.weights[:, 0]) + log_densities.numpy()
-        return torch.from_numpy(np.logaddexp.reduce(each, 0))
+            each = np.log(self.weights[:, 0]) + log_densities
+        return np.asarray(np.logaddexp.reduce(each))
 
-    def log_densities(self, targets: Float[Tensor, "c n"]) -> Float[Tensor, "e n"]:
+    def log_densities(self, targets: Float[np.ndarray, "c n"]) -> Float[np.ndarray, "e n"]:
         """The same by each expert."""
         if self.is_real:
             plain, wide = self._log_parts(targets)
             each = plain if wide is None else np.logaddexp(plain, wide)
-            return torch.from_numpy((each - np.log(self.scale.numpy())).sum(-2))
+            return np.asarray(np.add.reduce(each - np.log(self.scale), -2))
         if is_probit(self.likelihood):
-            each = log_probability(self.latent_mean.numpy(), self.latent_variance.numpy(), targets.numpy())
-            return torch.from_numpy(each.sum(-2))
-        density = self.likelihood.log_predictive_density(
-            self.latent_mean, self.latent_variance, (targets - self.shift) / self.scale
-        )
-        return (density - self.scale.log()).sum(-2)
+            return np.asarray(np.add.reduce(log_probability(self.latent_mean, self.latent_variance, targets), -2))
+        scaled = torch.from_numpy((targets - self.shift) / self.scale)
+        density = self.likelihood.log_predictive_density(*self._latent_tensors, scaled).numpy()
+        return np.asarray(np.add.reduce(density - np.log(self.scale), -2))
 
     @cached_property
     def class_probabilities(self) -> np.ndarray:
@@ -130,26 +131,30 @@ class StreamPrediction:
 
     def cumulative(self, y: Float[Tensor, "n ..."]) -> Float[Tensor, "n ..."] | None:
         """Probabilities of not more than some targets; None for likelihoods that do not know them."""
-        below = self.cumulatives(y.unsqueeze(0) if self.is_flat else y.mT)
+        below = self.cumulatives(self._lines(y))
         return None if below is None else self._output(below)
 
-    def cumulatives(self, targets: Float[Tensor, "c n"]) -> Float[Tensor, "c n"] | None:
+    def cumulatives(self, targets: Float[np.ndarray, "c n"]) -> Float[np.ndarray, "c n"] | None:
         """The same for targets with a line for each output."""
-        if not self.is_real:
-            return self._cumulative((targets - self.shift) / self.scale)
-        return torch.from_numpy(self._students.cumulative((targets.numpy() - self.shift.numpy()) / self.scale.numpy()))
+        scaled = (targets - self.shift) / self.scale
+        if self.is_real:
+            return self._students.cumulative(scaled)
+        found = self._cumulative(torch.from_numpy(scaled))
+        return None if found is None else found.numpy()
 
-    def squared_errors(self, targets: Float[Tensor, "c n"]) -> Float[Tensor, "e c n"]:
-        """Squares of errors in units of their deviations, before these were scaled."""
-        return torch.from_numpy(np.square(self._errors(targets)) / self._variances)
+    def squared_errors(self, targets: Float[np.ndarray, "c n"]) -> Float[np.ndarray, "e c n"]:
+        """Squares of errors of real targets in units of their deviations, before these were scaled."""
+        errors = (targets - self.shift) / self.scale - self.latent_mean
+        return np.asarray(errors * errors / self._variances)
 
-    def plausibility(self, targets: Float[Tensor, "c n"]) -> tuple[Plausibility | None, Outliers]:
+    def plausibility(self, targets: Float[np.ndarray, "c n"]) -> tuple[Plausibility | None, Outliers]:
         """How far targets tell of the function, None where no outliers are expected; and what is expected then."""
         outliers = self.mixture.outliers
-        plain, wide = self._log_parts(targets) if self.is_real else (None, None)
-        if plain is None or wide is None:
+        if not self.is_real or outliers.share == 0.0:
             return None, outliers
-        return outliers.watched(plain, wide, self.mixture.weights.numpy())
+        plain, wide = self._log_parts(targets)
+        assert wide is not None
+        return outliers.watched(plain, wide, self.mixture.weights)
 
     def observe(
         self, latent: Float[Tensor, "s c n"], experts: Int[Tensor, " s"], generator: torch.Generator
@@ -157,7 +162,7 @@ class StreamPrediction:
         """Draw targets for values of the latent function by some experts."""
         if self.is_real:
             # Errors of the function and of the noise have one scale, which is not known: Student's t.
-            center, factor = self.latent_mean[experts], self._scales(experts, generator)
+            center, factor = self._latent_tensors[0][experts], self._scales(experts, generator)
             latent = center + factor * (latent - center)
             variance = self.likelihood.gaussian_noise_variance
             assert variance is not None
@@ -167,62 +172,55 @@ class StreamPrediction:
             if outliers.share > 0.0:
                 is_far = torch.rand(latent.shape, generator=generator, dtype=latent.dtype) < outliers.share
                 far = torch.randn(latent.shape, generator=generator, dtype=latent.dtype)
-                wide = factor * (outliers.variance / self.mixture.scale[experts]).sqrt().unsqueeze(-1)
+                scale = torch.from_numpy(self.mixture.scale)[experts]
+                wide = factor * (outliers.variance / scale).sqrt().unsqueeze(-1)
                 draws = draws + wide * is_far * far
         else:
             draws = self.likelihood.sample(latent, generator=generator)
-        return self._output(self.shift + self.scale * draws)
+        return self.latent(draws)
 
     def latent(self, latent: Float[Tensor, "s c n"]) -> Float[Tensor, "s n ..."]:
         """Values of the latent function in the user's units."""
-        return self._output(self.shift + self.scale * latent)
+        return self._output(self.shift + self.scale * latent.numpy())
 
     def _scales(self, experts: Tensor, generator: torch.Generator) -> Float[Tensor, "s c 1"]:
-        degrees = self.mixture.degrees
+        degrees, scale = self.mixture.degrees, torch.from_numpy(self.mixture.scale)[experts]
         if math.isinf(degrees):
-            return self.mixture.scale[experts].unsqueeze(-1)
-        shape = (len(experts), self.mixture.scale.shape[-1])
+            return scale.unsqueeze(-1)
         # A chi-squared variable of whole degrees is a sum of squares.
-        squares = torch.randn(*shape, round(degrees), generator=generator, dtype=torch.float64).square().sum(-1)
-        return (self.mixture.scale[experts] * round(degrees) / squares).sqrt().unsqueeze(-1)
+        squares = torch.randn(*scale.shape, round(degrees), generator=generator, dtype=torch.float64).square().sum(-1)
+        return (scale * round(degrees) / squares).sqrt().unsqueeze(-1)
 
-    # For single rows, NumPy takes a third of the time of torch.
+    @property
+    def _latent_tensors(self) -> tuple[Float[Tensor, "e c n"], Float[Tensor, "e c n"]]:
+        """Mean and variance of the latent function, as likelihoods take them."""
+        return torch.from_numpy(self.latent_mean), torch.from_numpy(self.latent_variance)
 
     @cached_property
     def _means(self) -> np.ndarray:
         """Means of the targets by each expert, in the units of the model."""
         if self.is_real:
-            return self.latent_mean.numpy()
+            return self.latent_mean
         if is_probit(self.likelihood):
-            return probability(self.latent_mean.numpy(), self.latent_variance.numpy())
-        return self.likelihood.predictive_mean(self.latent_mean, self.latent_variance).numpy()
-
-    def _errors(self, targets: Float[Tensor, "c n"]) -> np.ndarray:
-        """Errors of real targets in the model's units, by each expert; those asked for last are kept."""
-        last = self.__dict__.get("_last")
-        if last is not None and last[0] is targets:
-            return last[1]
-        scaled = (targets.numpy() - self.shift.numpy()) / self.scale.numpy()
-        errors = scaled - self.latent_mean.numpy()
-        self.__dict__["_last"] = targets, errors
-        return errors
+            return probability(self.latent_mean, self.latent_variance)
+        return self.likelihood.predictive_mean(*self._latent_tensors).numpy()
 
     @cached_property
     def _variances(self) -> np.ndarray:
         """Variances of real targets, before the scale of errors."""
         noise = self.likelihood.gaussian_noise_variance
         assert noise is not None
-        return self.latent_variance.numpy() + noise.numpy()
+        return self.latent_variance + noise.numpy()
 
     @cached_property
     def _squared_scale(self) -> np.ndarray:
         """The squared scale of Student's t for real targets."""
-        return self._variances * self.mixture.scale.numpy()[..., None]
+        return self._variances * self.mixture.scale[..., None]
 
     @cached_property
     def _students(self) -> StudentMixture:
         """The mixture for real targets, in the model's units: experts, and experts that see an outlier."""
-        weights, means, squared_scales = self.weights, self.latent_mean.numpy(), self._squared_scale
+        weights, means, squared_scales = self.weights, self.latent_mean, self._squared_scale
         outliers = self.mixture.outliers
         if outliers.share > 0.0:
             weights = np.concatenate([(1.0 - outliers.share) * weights, outliers.share * weights])
@@ -230,38 +228,40 @@ class StreamPrediction:
             squared_scales = np.concatenate([squared_scales, squared_scales + outliers.variance])
         return StudentMixture(weights, means, squared_scales, self.mixture.degrees)
 
-    def _log_parts(self, targets: Float[Tensor, "c n"]) -> tuple[np.ndarray, np.ndarray | None]:
+    def _log_parts(self, targets: Float[np.ndarray, "c n"]) -> tuple[np.ndarray, np.ndarray | None]:
         """Log densities of real targets by each expert: jointly with being no outliers, and with being some.
 
-        Those asked for last are kept.
+        Those asked for last are kept: a target that was compared with its prediction is likely learned next.
         """
-        last = self.__dict__.get("_last_parts")
-        if last is not None and last[0] is targets:
+        last, key = self.__dict__.get("_last_parts"), targets.tobytes()
+        if last is not None and last[0] == key:
             return last[1]
-        outliers, degrees, errors = self.mixture.outliers, self.mixture.degrees, self._errors(targets)
-        plain, wide = student_log_density(errors, self._squared_scale, degrees), None
-        if outliers.share > 0.0:
-            wide = student_log_density(errors, self._squared_scale + outliers.variance, degrees)
-            plain, wide = plain + math.log1p(-outliers.share), wide + math.log(outliers.share)
-        self.__dict__["_last_parts"] = targets, (plain, wide)
-        return plain, wide
+        each = self._students.log_densities((targets - self.shift) / self.scale)
+        e, share = len(self.latent_mean), self.mixture.outliers.share
+        parts = (each[:e] + math.log1p(-share), each[e:] + math.log(share)) if share > 0.0 else (each, None)
+        self.__dict__["_last_parts"] = key, parts
+        return parts
 
     def _average(self, values: np.ndarray) -> np.ndarray:
         """The mixture's mean `(c, n)` of values `(e, c, n)`."""
-        average: np.ndarray = (self.weights * values).sum(0)
-        return average
+        return np.asarray(np.add.reduce(self.weights * values))
 
-    def _output(self, values: Float[Tensor, "*s c n"]) -> Tensor:
-        return values.squeeze(-2) if self.is_flat else values.mT
+    def _lines(self, y: Float[Tensor, "n ..."]) -> np.ndarray:
+        """Targets `(c, n)` with a line for each output."""
+        return y.numpy()[None] if self.is_flat else y.numpy().T
+
+    def _output(self, values: Float[np.ndarray, "*s c n"]) -> Tensor:
+        return torch.from_numpy(values[..., 0, :] if self.is_flat else values.swapaxes(-1, -2))
 
     def _searched_quantiles(self, levels: Float[Tensor, " k"]) -> Float[Tensor, "c n k"]:
         """Between the least and the largest of the experts' quantiles; counts one by one."""
         likelihood, counts = self.likelihood, torch.from_numpy(self.weights > 1e-9).any(-1).any(-1)
-        if self._cumulative(self.latent_mean[0]) is None:
-            mean = torch.from_numpy(self._average(self.latent_mean.numpy()))
-            variance = self._average((self.latent_variance + (self.latent_mean - mean).square()).numpy())
-            return likelihood.predictive_quantiles(mean, torch.from_numpy(variance), levels)
-        each = likelihood.predictive_quantiles(self.latent_mean[counts], self.latent_variance[counts], levels)
+        latent_mean, latent_variance = self._latent_tensors
+        if self._cumulative(latent_mean[0]) is None:
+            mean = self._average(self.latent_mean)
+            variance = self._average(self.latent_variance + np.square(self.latent_mean - mean))
+            return likelihood.predictive_quantiles(torch.from_numpy(mean), torch.from_numpy(variance), levels)
+        each = likelihood.predictive_quantiles(latent_mean[counts], latent_variance[counts], levels)
         lower, upper = (bound.movedim(-1, 0) for bound in (each.amin(0), each.amax(0)))
         wanted, is_real = levels[:, None, None], likelihood.outcome_kind == "real"
         for _ in range(_NUM_BISECTIONS):
@@ -277,7 +277,7 @@ class StreamPrediction:
 
     def _cumulative(self, targets: Float[Tensor, "*k c n"]) -> Float[Tensor, "*k c n"] | None:
         """The mixture of the experts' probabilities, for targets that are not real, in the units of the model."""
-        found = self.likelihood.predictive_cumulative(self.latent_mean, self.latent_variance, targets.unsqueeze(-3))
+        found = self.likelihood.predictive_cumulative(*self._latent_tensors, targets.unsqueeze(-3))
         return None if found is None else (torch.from_numpy(self.weights) * found).sum(-3)
 
 

@@ -33,34 +33,34 @@ class Reach:
     margin: float = math.inf
 
     @classmethod
-    def of(cls, X: Float[Tensor, "n d"], *, margin: float) -> "Reach":
+    def of(cls, X: Float[np.ndarray, "n d"], *, margin: float) -> "Reach":
         """Of these inputs.
 
         Args:
             X: The inputs.
             margin: See above.
         """
-        return cls(X.amin(0), X.amax(0), margin)
+        return cls(torch.from_numpy(X.min(0)), torch.from_numpy(X.max(0)), margin)
+
+    @cached_property
+    def _range(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.lower.numpy(), self.upper.numpy()
 
     @cached_property
     def _edges(self) -> tuple[np.ndarray, np.ndarray]:
-        lower, upper = self.lower.numpy(), self.upper.numpy()
+        lower, upper = self._range
         margin = self.margin * (upper - lower)
         return lower - margin, upper + margin
 
-    def limit(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+    def limit(self, X: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
         """Inputs within reach; the same object, if all of them are."""
-        if self.margin == math.inf:
+        if self.margin == math.inf or _is_within(X, *self._edges):
             return X
-        x, (least, most) = X.numpy(), self._edges
-        if (x >= least).all() and (x <= most).all():
-            return X
-        return torch.from_numpy(np.clip(x, least, most))
+        return np.clip(X, *self._edges)
 
-    def extended(self, X: Float[Tensor, "n d"]) -> "Reach":
+    def extended(self, X: Float[np.ndarray, "n d"]) -> "Reach":
         """After more inputs; the same object, if they are within the range."""
-        x = X.numpy()
-        if (x >= self.lower.numpy()).all() and (x <= self.upper.numpy()).all():
+        if _is_within(X, *self._range):
             return self
         return self.joined(Reach.of(X, margin=self.margin))
 
@@ -72,3 +72,7 @@ class Reach:
     def __getstate__(self) -> dict[str, object]:
         """What copies and pickles hold: not what was derived from the rest."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
+
+
+def _is_within(X: np.ndarray, least: np.ndarray, most: np.ndarray) -> bool:
+    return bool(((least <= X) & (most >= X)).all())

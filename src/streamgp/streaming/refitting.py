@@ -201,7 +201,7 @@ def _remembered(anchor: Bank | None, mixture: Mixture) -> Rows | None:
         return None
     Z = anchor.inducing_points
     weights = anchor.experts.remembering(mixture.lasting_log_weights)
-    return Rows(Z, anchor.see(Z).mean[int(weights.argmax())], None)
+    return Rows(Z.numpy(), anchor.see(Z.numpy()).mean[int(weights.argmax())], None)
 
 
 def _expected_error(model: StreamModel, rows: Rows) -> float:
@@ -210,7 +210,7 @@ def _expected_error(model: StreamModel, rows: Rows) -> float:
         return math.inf
     noise = model.likelihood.gaussian_noise_variance
     assert noise is not None
-    variance = model.bank.see(rows.inputs[-_NUM_EXPECTED:]).variance.mean(-1) + noise
+    variance = model.bank.see(rows.inputs[-_NUM_EXPECTED:]).variance.mean(-1) + float(noise)
     return float((model.mixture.weights[:, None] * model.mixture.scale * variance).sum(0).max())
 
 
@@ -224,5 +224,5 @@ def _margin(experts: Experts, settings: StreamSettings) -> float:
 def _window(num_rows: int, half_lives: Float[Tensor, " e"], mixture: Mixture) -> int:
     """How many of the latest rows tell of the stream as it is now, by the experts that are believed."""
     longest = max(num_rows, LEAST_WINDOW)
-    typical = float((mixture.weights * half_lives.clamp(1.0, longest).log()).sum().exp())
+    typical = math.exp(float((mixture.weights * half_lives.clamp(1.0, longest).log().numpy()).sum()))
     return min(num_rows, max(LEAST_WINDOW, round(typical)))

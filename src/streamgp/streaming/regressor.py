@@ -195,7 +195,7 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
         )
         counts = read_total_count(total_count, len(inputs))
         if counts is not None:
-            prediction = self._learner.predict(inputs, torch.from_numpy(counts))
+            prediction = self._learner.predict(inputs, counts)
         if latent:
             return prediction.latent(draws).numpy()
         return prediction.observe(draws, experts, generator).numpy()
@@ -203,8 +203,9 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
     def log_predictive_density(self, X: Any, y: Any, total_count: Any = None) -> np.ndarray:
         """Log density, or probability for counts, of each target `(n,)` given its inputs `(n, d)`."""
         check_is_fitted(self, "state_")
-        inputs, targets, total_count = _tensors(self._read(X, y, total_count, reset=False))
-        return self._learner.predict(inputs, total_count).log_density(targets).numpy()
+        batch = self._read(X, y, total_count, reset=False)
+        prediction = self._learner.predict(batch.inputs, batch.total_count)
+        return prediction.log_density(torch.from_numpy(batch.targets)).numpy()
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, total_count: Any = None) -> float:
         """Coefficient of determination R² of the predicted means."""
@@ -231,9 +232,8 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
         targets = np.array(batch.targets, dtype=np.float64)
         return Batch(batch.inputs, targets, read_total_count(total_count, len(targets)))
 
-    def _predict(self, inputs: torch.Tensor, total_count: Any) -> StreamPrediction:
-        counts = read_total_count(total_count, len(inputs))
-        return self._learner.predict(inputs, None if counts is None else torch.from_numpy(counts))
+    def _predict(self, inputs: np.ndarray, total_count: Any) -> StreamPrediction:
+        return self._learner.predict(inputs, read_total_count(total_count, len(inputs)))
 
     def _likelihood(self) -> Any:
         return self.likelihood
@@ -246,7 +246,7 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
         return StreamLearner(settings)
 
     def _learned_unordered(self, settings: StreamSettings, batch: Batch) -> StreamLearner:
-        learner, _ = learn_unordered(StreamLearner(settings), *_tensors(batch))
+        learner, _ = learn_unordered(StreamLearner(settings), *batch)
         return learner
 
     def _learned(self, state: EstimatorState[StreamLearner], batch: Batch) -> EstimatorState[StreamLearner]:
@@ -256,7 +256,7 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
             nonlocal score
             score = score.learned(part)
 
-        learner, _ = state.learner.learn(*_tensors(batch), on_predicted=add)
+        learner, _ = state.learner.learn(*batch, on_predicted=add)
         return replace(state, learner=learner, score=score)
 
     def _no_score(self) -> ValueScore:
@@ -264,12 +264,6 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
 
     def _errors(self, learner: StreamLearner, batch: Batch) -> list[float]:
         """Absolute errors in predictive standard deviations."""
-        X, y, total_count = _tensors(batch)
-        prediction = learner.predict(X, total_count)
+        prediction, y = learner.predict(batch.inputs, batch.total_count), torch.from_numpy(batch.targets)
         errors = (y - prediction.mean).abs() / prediction.variance.sqrt()
         return errors.reshape(len(y), -1).mean(-1).tolist()
-
-
-def _tensors(batch: Batch) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
-    total_count = None if batch.total_count is None else torch.from_numpy(batch.total_count)
-    return torch.from_numpy(batch.inputs), torch.from_numpy(batch.targets), total_count

@@ -7,9 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import final
 
 import numpy as np
-import torch
 from jaxtyping import Bool, Float
-from torch import Tensor
 
 from streamgp.errors import NumericalError
 from streamgp.streaming.baselines import ClassBaseline, ValueBaseline
@@ -59,12 +57,12 @@ class ValueScore:
 
     def add(
         self,
-        y: Float[Tensor, "n o"],
+        y: Float[np.ndarray, "n o"],
         *,
-        mean: Float[Tensor, "n o"],
-        negative_log_density: Float[Tensor, " n"],
-        is_covered: Bool[Tensor, "n o"],
-        cumulative: Float[Tensor, "n o"] | None = None,
+        mean: Float[np.ndarray, "n o"],
+        negative_log_density: Float[np.ndarray, " n"],
+        is_covered: Bool[np.ndarray, "n o"],
+        cumulative: Float[np.ndarray, "n o"] | None = None,
     ) -> "ValueScore":
         """Score rows that were predicted.
 
@@ -75,20 +73,20 @@ class ValueScore:
             is_covered: Whether they lie in their 90 % intervals.
             cumulative: Predictive probabilities of not more than the targets, if they are known.
         """
-        errors = (y - mean).tolist()
+        errors, values = (y - mean).tolist(), y.tolist()
         measures = {
             "squared_error": [sum(each * each for each in row) / len(row) for row in errors],
             "absolute_error": [sum(map(abs, row)) / len(row) for row in errors],
             "negative_log_density": negative_log_density.tolist(),
             "is_covered": [sum(row) / len(row) for row in is_covered.tolist()],
-            **self.baseline.measures(y),
+            **self.baseline.measures(values),
         }
-        calibration = self.calibration if cumulative is None else self.calibration.add(cumulative.flatten().tolist())
-        return ValueScore(self.metrics.add(measures), self.baseline.add(y), calibration, self.is_discrete)
+        calibration = self.calibration if cumulative is None else self.calibration.add(cumulative.ravel().tolist())
+        return ValueScore(self.metrics.add(measures), self.baseline.add(values), calibration, self.is_discrete)
 
     def learned(self, part: Predicted) -> "ValueScore":
         """After rows that were learned."""
-        y = part.rows.targets.mT
+        y = part.rows.targets.T
         if part.prediction is None or not self.baseline.num_rows:
             return self.seen(y)
         try:
@@ -97,7 +95,10 @@ class ValueScore:
             return self.seen(y)  # a stream goes on
 
     def predicted(
-        self, prediction: StreamPrediction, y: Float[Tensor, "n o"], log_densities: Float[Tensor, "e n"] | None = None
+        self,
+        prediction: StreamPrediction,
+        y: Float[np.ndarray, "n o"],
+        log_densities: Float[np.ndarray, "e n"] | None = None,
     ) -> "ValueScore":
         """After rows that were predicted; there must have been targets before.
 
@@ -108,31 +109,31 @@ class ValueScore:
         """
         is_discrete = prediction.likelihood.outcome_kind != "real"
         if log_densities is None:
-            log_densities = prediction.log_densities(y.mT)
+            log_densities = prediction.log_densities(y.T)
         log_density = prediction.mixed(log_densities)
-        cumulatives = prediction.cumulatives(y.mT)
+        cumulatives = prediction.cumulatives(y.T)
         if cumulatives is None:
-            ends = prediction.quantiles(INTERVAL).reshape(*y.shape, 2)
+            ends = prediction.quantiles(INTERVAL).reshape(*y.shape, 2).numpy()
             is_covered, middle = (ends[..., 0] <= y) & (y <= ends[..., 1]), None
         else:
-            lower = upper = cumulatives.numpy()
+            lower = upper = cumulatives
             if is_discrete:
-                lower = np.maximum(upper - np.exp(log_density.numpy()), 0.0)  # of less; counts have one output
+                lower = np.maximum(upper - np.exp(log_density), 0.0)  # of less; counts have one output
             # Of whole numbers, half of the probability of the target itself counts.
-            is_covered = torch.from_numpy((upper >= INTERVAL[0]) & (lower <= INTERVAL[1])).mT
-            middle = torch.from_numpy(0.5 * (lower + upper)).mT
+            is_covered = ((upper >= INTERVAL[0]) & (lower <= INTERVAL[1])).T
+            middle = (0.5 * (lower + upper)).T
         score = self if is_discrete == self.is_discrete else replace(self, is_discrete=is_discrete)
         return score.add(
             y,
-            mean=prediction.mean.reshape(y.shape),
+            mean=prediction.means.T,
             negative_log_density=-log_density,
             is_covered=is_covered,
             cumulative=middle,
         )
 
-    def seen(self, y: Float[Tensor, "n o"]) -> "ValueScore":
+    def seen(self, y: Float[np.ndarray, "n o"]) -> "ValueScore":
         """Take note of targets that nothing predicted."""
-        return replace(self, baseline=self.baseline.add(y))
+        return replace(self, baseline=self.baseline.add(y.tolist()))
 
 
 @final
@@ -155,7 +156,7 @@ class ClassScore:
         labels: Sequence[Hashable],
         *,
         classes: Sequence[Hashable],
-        probabilities: Float[Tensor, "n k"],
+        probabilities: Float[np.ndarray, "n k"],
         negative_log_density: Sequence[float],
     ) -> "ClassScore":
         """Score rows that were predicted.
@@ -175,7 +176,7 @@ class ClassScore:
             "negative_log_density": list(negative_log_density),
             **self.baseline.measures(labels),
         }
-        flat = probabilities.flatten().tolist()
+        flat = probabilities.ravel().tolist()
         calibration = self.calibration.add(flat, [value for true in is_true for value in true])
         return ClassScore(self.metrics.add(measures), self.baseline.add(labels), calibration)
 

@@ -1,5 +1,7 @@
 """What is known of a stream in files: a restored learner goes on as if never saved."""
 
+from torch import Tensor
+
 from streamgp.sites import SiteRule
 from streamgp.storage import register
 from streamgp.storage.registry import Fields, is_registered
@@ -85,11 +87,17 @@ def _drop_num_followed(fields: Fields) -> Fields:
     return {name: value for name, value in fields.items() if name != "num_followed"}
 
 
-register(Mixture, version=2, migrations={1: _add_outliers})
+def _to_arrays(fields: Fields) -> Fields:
+    """Earlier versions held tensors where arrays of NumPy are now."""
+    return {name: value.numpy() if isinstance(value, Tensor) else value for name, value in fields.items()}
+
+
+register(Mixture, version=3, migrations={1: _add_outliers, 2: _to_arrays})
 register(OneVsRest, version=2, migrations={1: _add_sharpness})
-register(Rows, version=2, migrations={1: _rename_totals})
+register(Outliers, version=2, migrations={1: _to_arrays})
+register(Rows, version=3, migrations={1: _rename_totals, 2: _to_arrays})
 register(StreamModel, version=2, migrations={1: _add_reach})
-register(Usage, version=2, migrations={1: _drop_num_followed})
+register(Usage, version=3, migrations={1: _drop_num_followed, 2: _to_arrays})
 for _cls in STORED:
     if not is_registered(_cls):
         register(_cls)

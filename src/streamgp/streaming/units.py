@@ -50,7 +50,7 @@ class Units:
             is_target_scaled: Whether targets are scaled: they are real, and may be linear in inputs.
             is_bent: Whether inputs with long tails are bent.
         """
-        X, y = rows.inputs, rows.targets
+        X, y = rows.tensors
         shift, scale = torch.zeros_like(y[:, :1]), torch.ones_like(y[:, :1])
         if is_target_scaled:
             shift, scale = y.mean(-1, keepdim=True), _spread(y.mT).unsqueeze(-1)
@@ -58,7 +58,7 @@ class Units:
                 widened = scale * (_FEW_ROWS / rows.num_rows) ** 0.5
                 scale = torch.maximum(widened, 0.1 * shift.abs())
         bends = Bends.of(X, is_kept=is_target_scaled) if is_bent else Bends()
-        bent = torch.from_numpy(bends.bend(X.numpy()))
+        bent = torch.from_numpy(bends.bend(rows.inputs))
         return cls(bent.mean(0), _spread(bent), shift, scale, X.amin(0), X.amax(0), bends)
 
     def for_outputs(self, num_outputs: int) -> "Units":
@@ -68,12 +68,12 @@ class Units:
         shift, scale = (each[:1].repeat(num_outputs, 1) for each in (self.target_shift, self.target_scale))
         return replace(self, target_shift=shift, target_scale=scale)
 
-    def inputs(self, X: Float[Tensor, "n d"]) -> Float[Tensor, "n k"]:
+    def inputs(self, X: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n k"]:
         """Inputs in the units of the model."""
         shift, scale, _, _ = self._of_inputs
-        scaled = self.bends.bend(X.numpy()) - shift
+        scaled = self.bends.bend(X) - shift
         scaled /= scale
-        return torch.from_numpy(scaled)
+        return scaled
 
     def points(self, scaled: Float[Tensor, "n k"]) -> Float[Tensor, "n d"]:
         """Inputs in the user's units."""
@@ -87,13 +87,14 @@ class Units:
 
     def rows(self, rows: Rows) -> Rows:
         """Rows in the units of the model."""
-        targets = (rows.targets.numpy() - self.target_shift.numpy()) / self.target_scale.numpy()
-        return Rows(self.inputs(rows.inputs), torch.from_numpy(targets), rows.total_count)
+        shift, scale = self.of_targets
+        return Rows(self.inputs(rows.inputs), (rows.targets - shift) / scale, rows.total_count)
 
-    def num_outside(self, X: Float[Tensor, "n d"]) -> int:
+    def num_outside(self, X: Float[np.ndarray, "n d"]) -> int:
         """How many inputs lie farther outside the range that the units were chosen for than this range is wide."""
         _, _, middle, most = self._of_inputs
-        return int((np.abs(X.numpy() - middle) > most).any(-1).sum())
+        is_far = np.abs(X - middle) > most
+        return int(is_far.any(-1).sum()) if is_far.any() else 0
 
     def is_same(self, other: "Units") -> bool:
         """Whether both map alike, to the last bit."""
@@ -107,6 +108,11 @@ class Units:
         """All numbers in it."""
         numbers = (*(getattr(self, each.name) for each in fields(self)), self.bends.center, self.bends.scale)
         return tuple(each for each in numbers if isinstance(each, Tensor))
+
+    @cached_property
+    def of_targets(self) -> tuple[Float[np.ndarray, "c 1"], Float[np.ndarray, "c 1"]]:
+        """Shift and scale of targets."""
+        return self.target_shift.numpy(), self.target_scale.numpy()
 
     @cached_property
     def _of_inputs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -2,15 +2,13 @@
 
 from dataclasses import replace
 
-from torch import Tensor
-
-from streamgp.streaming.learner import LearnInfo, StreamLearner
+from streamgp.streaming.learner import Array, LearnInfo, StreamLearner
 
 __all__ = ["learn_unordered"]
 
 
 def learn_unordered(
-    learner: StreamLearner, X: Tensor, y: Tensor, total_count: Tensor | None = None
+    learner: StreamLearner, X: Array, y: Array, total_count: Array | None = None
 ) -> tuple[StreamLearner, LearnInfo]:
     """Learn from a data set as a whole, and be ready for a stream after it.
 

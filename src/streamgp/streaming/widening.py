@@ -2,9 +2,8 @@
 
 from dataclasses import replace
 
-import torch
+import numpy as np
 from jaxtyping import Float
-from torch import Tensor
 
 from streamgp.streaming.learner import StreamLearner
 from streamgp.streaming.rows import Rows
@@ -12,7 +11,7 @@ from streamgp.streaming.rows import Rows
 __all__ = ["widen"]
 
 
-def widen(learner: StreamLearner, values: Float[Tensor, " k"]) -> StreamLearner:
+def widen(learner: StreamLearner, values: Float[np.ndarray, " k"]) -> StreamLearner:
     """Add input columns to a learner that is in its warm-up, and so has all of its rows.
 
     Args:
@@ -25,5 +24,5 @@ def widen(learner: StreamLearner, values: Float[Tensor, " k"]) -> StreamLearner:
     buffer = learner.buffer
     if buffer is None:
         return learner
-    inputs = torch.cat([buffer.inputs, values.expand(buffer.num_rows, -1)], -1)
+    inputs = np.concatenate([buffer.inputs, np.tile(values, (buffer.num_rows, 1))], -1)
     return replace(learner, buffer=Rows(inputs, buffer.targets, buffer.total_count)).relearned()

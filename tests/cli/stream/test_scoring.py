@@ -1,5 +1,6 @@
 import math
 
+import numpy as np
 import pytest
 import torch
 
@@ -54,7 +55,7 @@ def test_labels_are_scored_by_their_probabilities():
 
 def test_rows_without_a_target_are_predicted_and_not_learned():
     learner, _ = learn(StreamLearner(StreamSettings(num_inducing=3, warmup=6)), rows([1.0, 2.0, 3.0]), inputs(3))
-    scored = score(learner, rows([None, 2.5]), inputs(2), ValueScore().seen(torch.tensor([[3.0]])), num_rows=3)
+    scored = score(learner, rows([None, 2.5]), inputs(2), ValueScore().seen(np.array([[3.0]])), num_rows=3)
     missing, known = scored.entries
     assert missing.keys() == known.keys() - {"nlpd"}
     assert missing["target"] is None

@@ -94,7 +94,7 @@ def _seen(before: Score, rows: Sequence[Row]) -> Score:
     known = [rows[i] for i in _known(rows)]
     if isinstance(before, ClassScore):
         return before.seen(_labels(known))
-    return before.seen(_targets(known).unsqueeze(-1))
+    return before.seen(_targets(known).unsqueeze(-1).numpy())
 
 
 def _score_values(
@@ -124,7 +124,7 @@ def _score_values(
             "target": row.target,
         }
         entries.append({**entry, "nlpd": densities[i]} if i in densities else entry)
-    after = before.predicted(prediction, y.unsqueeze(-1)) if index else before
+    after = before.predicted(prediction, y.unsqueeze(-1).numpy()) if index else before
     errors = ((y - mean[index]).abs() / deviation[index]).tolist()
     recent = [
         Recent(each["row"], row.target, float(mean[i]), *quantiles[i].tolist())  # type: ignore[arg-type]
@@ -162,7 +162,7 @@ def _score_classes(
         after = before.add(
             _labels([rows[i] for i in index]),
             classes=labels,
-            probabilities=probabilities[index],
+            probabilities=probabilities[index].numpy(),
             negative_log_density=nlpd,
         )
     return Scored(entries, after, errors, recent)

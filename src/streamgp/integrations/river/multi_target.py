@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-import torch
 from river import base
 
 from streamgp.errors import ArgumentTypeError, ValueRangeError
@@ -57,7 +56,7 @@ class StreamingGPMultiTargetRegressor(AbstractRiverEstimator[StreamLearner], bas
             raise ArgumentTypeError(f"learn_one takes a row and its targets, but got {sorted(kwargs)} as well.")
         with lock_of(self):
             targets = _read_targets(y, self._targets)
-            self._learn(list(x), read_row(x), torch.tensor([list(targets.values())], dtype=torch.float64))
+            self._learn(list(x), read_row(x), np.array([list(targets.values())]))
             self._targets = tuple(targets)
 
     def predict_one(self, x: dict[Hashable, Any]) -> dict[Hashable, float]:

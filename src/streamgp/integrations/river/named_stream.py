@@ -7,7 +7,6 @@ from typing import Any, Generic, TypeVar, final
 import numpy as np
 import torch
 from jaxtyping import Float
-from torch import Tensor
 
 from streamgp.errors import ValueRangeError
 from streamgp.integrations.river.features import FeatureTable
@@ -48,7 +47,7 @@ class NamedStream(Generic[Learner]):
         Args:
             names: Of their features.
             values: Of these, `(n, k)`.
-            y: Targets: a tensor, or a sequence of labels.
+            y: Targets: an array, or a sequence of labels.
         """
         stream = self._with_features(names, values)
         X = stream._inputs(names, values)
@@ -62,16 +61,16 @@ class NamedStream(Generic[Learner]):
         learner, _ = stream.learner.learn(X, y, on_predicted=add)
         return NamedStream(learner, score, stream.watch, stream.features)
 
-    def _inputs(self, names: Sequence[Hashable], values: np.ndarray) -> Float[Tensor, "n d"]:
+    def _inputs(self, names: Sequence[Hashable], values: np.ndarray) -> Float[np.ndarray, "n d"]:
         """Inputs from values `(n, k)` of features by name."""
-        return torch.from_numpy(self.features.columns(names, values))
+        return self.features.columns(names, values)
 
     def _with_features(self, names: Sequence[Hashable], values: np.ndarray) -> "NamedStream[Learner]":
         """Take note of values `(n, k)` of features that are about to be learned."""
         learner, features = self.learner, self.features
         new = [] if learner.is_warm else features.new_names(names)
         if new:
-            first = torch.tensor([values[0, list(names).index(name)] for name in new], dtype=torch.float64)
+            first = np.array([values[0, list(names).index(name)] for name in new])
             learner, features = _widened(learner, first), features.with_columns(new)
         if not features.names:
             raise ValueRangeError("A row must have at least one feature, but the first one has none.")
@@ -88,17 +87,17 @@ class NamedStream(Generic[Learner]):
         return replace(self, learner=learner, watch=watch)
 
 
-def _errors(learner: StreamLearner | OneVsRest, X: Float[Tensor, "n d"], y: Any) -> list[float]:
+def _errors(learner: StreamLearner | OneVsRest, X: Float[np.ndarray, "n d"], y: Any) -> list[float]:
     """How wrong predictions of rows are: 0 or 1 for labels, else in standard deviations, averaged over outputs."""
     if isinstance(learner, OneVsRest):
         best = learner.predict(X).argmax(-1).tolist()
         return [float(learner.classes[index] != label) for index, label in zip(best, y, strict=True)]
     prediction = learner.predict(X)
-    errors = (y - prediction.mean).abs() / prediction.variance.sqrt()
+    errors = (torch.as_tensor(y) - prediction.mean).abs() / prediction.variance.sqrt()
     return errors.reshape(len(y), -1).mean(-1).tolist()
 
 
-def _widened(learner: Learner, values: Float[Tensor, " k"]) -> Learner:
+def _widened(learner: Learner, values: Float[np.ndarray, " k"]) -> Learner:
     """A learner with more inputs, which all of its rows get these values of."""
     if isinstance(learner, OneVsRest):
         return replace(learner, learner=None if learner.learner is None else widen(learner.learner, values))

@@ -6,7 +6,6 @@ from typing import Any, final
 
 import numpy as np
 import pandas as pd
-import torch
 from river import base
 
 from streamgp.integrations.river.estimator import AbstractRiverEstimator
@@ -54,11 +53,11 @@ class StreamingGPRegressor(AbstractRiverEstimator[StreamLearner], base.MiniBatch
 
     def learn_one(self, x: dict[Hashable, Any], y: float) -> None:
         """Learn one row."""
-        self._learn(list(x), read_row(x), torch.tensor([float(y)], dtype=torch.float64))
+        self._learn(list(x), read_row(x), np.array([float(y)]))
 
     def learn_many(self, X: pd.DataFrame, y: pd.Series) -> None:
         """Learn rows in their order; a block of them takes much less time than one after the other."""
-        self._learn(list(X.columns), read_block(X), torch.from_numpy(y.to_numpy(dtype=np.float64, copy=True)))
+        self._learn(list(X.columns), read_block(X), y.to_numpy(dtype=np.float64, copy=True))
 
     def predict_one(self, x: dict[Hashable, Any]) -> float:
         """Mean of the target; zero before the first row was learned."""
