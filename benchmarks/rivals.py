@@ -122,7 +122,7 @@ class OursRegressor:
             return Forecast(0.0, 0.0, None)
         low, high = forecast.quantiles([0.05, 0.95])[0].tolist()
         result = Forecast(
-            float(forecast.mean), float(forecast.log_density(torch.tensor([y]).double())), low <= y <= high
+            float(forecast.mean), float(forecast.log_density(torch.tensor([y], dtype=torch.float64))), low <= y <= high
         )
         self.model.learn_one(x, y)
         return result

@@ -40,7 +40,7 @@ class ValueBaseline:
 
 
 def _mean_distance(row: Sequence[float], other: Sequence[float]) -> float:
-    return sum(abs(a - b) for a, b in zip(row, other, strict=True)) / len(row)
+    return sum([abs(a - b) for a, b in zip(row, other, strict=True)]) / len(row)
 
 
 @final

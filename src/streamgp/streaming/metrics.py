@@ -64,7 +64,7 @@ class StreamMetrics:
         Args:
             values: For each measure, one number for each row, in their order.
         """
-        if sorted(values) != sorted(self.measures):
+        if values.keys() != set(self.measures):
             raise OptionError(f"values must have the names {sorted(self.measures)}, but has {sorted(values)}.")
         metrics = self
         for row in zip(*(values[name] for name in self.measures), strict=True):

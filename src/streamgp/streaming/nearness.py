@@ -23,10 +23,11 @@ def is_near(
         latest: Inputs of the latest rows, in their order.
         lengths: What is a usual distance in each column.
     """
-    lower, upper = latest.min(0), latest.max(0)
-    margin = np.maximum(upper - lower, lengths)
+    lower, upper = np.minimum.reduce(latest), np.maximum.reduce(latest)
+    width = upper - lower
+    margin = np.maximum(width, lengths)
     steps = np.abs(latest[1:] - latest[:-1])
-    is_moving = steps.sum(0) < _LONGEST_WAY * (upper - lower)
+    is_moving = np.add.reduce(steps) < _LONGEST_WAY * width
     if is_moving.any():
         last = latest[-_NUM_LAST:]
         lower, upper = np.where(is_moving, [last.min(0), last.max(0)], [lower, upper])

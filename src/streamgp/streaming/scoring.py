@@ -75,7 +75,7 @@ class ValueScore:
         """
         errors, values = (y - mean).tolist(), y.tolist()
         measures = {
-            "squared_error": [sum(each * each for each in row) / len(row) for row in errors],
+            "squared_error": [sum([each * each for each in row]) / len(row) for row in errors],
             "absolute_error": [sum(map(abs, row)) / len(row) for row in errors],
             "negative_log_density": negative_log_density.tolist(),
             "is_covered": [sum(row) / len(row) for row in is_covered.tolist()],

@@ -40,7 +40,8 @@ class Sharpness:
 
     def applied(self, probabilities: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n k"]:
         """Probabilities of all classes as sure as they are to be."""
-        return np.asarray(np.tensordot(np.array(self.weights), _powers(probabilities), axes=1))
+        powers = self._powers(probabilities)
+        return (np.array(self.weights) @ powers.reshape(len(powers), -1)).reshape(probabilities.shape)
 
     def learned(self, probabilities: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"]) -> "Sharpness":
         """After labels that came, one after the other.
@@ -49,15 +50,23 @@ class Sharpness:
             probabilities: What was predicted, as it was before powers were taken.
             labels: Columns of the labels that came.
         """
-        given = _powers(probabilities)[:, np.arange(len(labels)), labels] ** _CAUTION
+        given = self._powers(probabilities)[:, np.arange(len(labels)), labels] ** _CAUTION
         weights = np.array(self.weights)
         for each in given.T:
             weights = weights * each
-            weights = (1.0 - _SWITCHING) * weights / weights.sum() + _SWITCHING * _FIRST
+            weights = (1.0 - _SWITCHING) * weights / np.add.reduce(weights) + _SWITCHING * _FIRST
         return Sharpness(tuple(weights.tolist()))
 
+    def _powers(self, probabilities: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "b n k"]:
+        """All powers, normalized; those asked for last are kept, as what was predicted is likely learned next."""
+        last, key = self.__dict__.get("_last"), (probabilities.shape, probabilities.tobytes())
+        if last is None or last[0] != key:
+            each = np.maximum(probabilities, _LEAST) ** _POWERS[:, None, None]
+            last = key, each / np.add.reduce(each, -1, keepdims=True)
+            self.__dict__["_last"] = last
+        powers: np.ndarray = last[1]
+        return powers
 
-def _powers(probabilities: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "b n k"]:
-    """All powers, normalized."""
-    each = np.maximum(probabilities, _LEAST) ** _POWERS[:, None, None]
-    return np.asarray(each / each.sum(-1, keepdims=True))
+    def __getstate__(self) -> dict[str, object]:
+        """What copies and pickles hold: not what was derived from the rest."""
+        return {"weights": self.weights}

@@ -11,6 +11,8 @@ from streamgp.errors import DTypeError, ValueRangeError
 
 __all__ = ["FeatureTable", "read_block", "read_row"]
 
+_NUMBERS = (int, float, np.number, np.bool_)
+
 
 @final
 @dataclass(frozen=True)
@@ -45,13 +47,13 @@ class FeatureTable:
 
     def observe(self, names: Sequence[Hashable], values: np.ndarray) -> "FeatureTable":
         """Count values `(n, k)` of features in the means; and those of other features as ignored."""
-        n, total = len(values), dict(zip(names, values.sum(0).tolist(), strict=True))
+        n, total = len(values), dict(zip(names, np.add.reduce(values).tolist(), strict=True))
         counts, means = list(self.counts), list(self.means)
         for index, name in enumerate(self.names):
             if name in total:
                 counts[index] += n
                 means[index] += (total[name] - n * means[index]) / max(counts[index], 1)
-        num_ignored = self.num_ignored + n * len(set(names).difference(self.names))
+        num_ignored = self.num_ignored + n * (len(total) - sum(name in total for name in self.names))
         return FeatureTable(self.names, tuple(counts), tuple(means), num_ignored)
 
     def columns(self, names: Sequence[Hashable], values: np.ndarray) -> np.ndarray:
@@ -59,6 +61,8 @@ class FeatureTable:
         if self.names == tuple(names):
             return np.array(values)
         column = {name: index for index, name in enumerate(names)}
+        if all(name in column for name in self.names):
+            return values.take([column[name] for name in self.names], 1)
         return np.stack(
             [
                 values[:, column[name]] if name in column else np.full(len(values), mean)
@@ -72,7 +76,7 @@ def read_row(row: Mapping[Hashable, object]) -> np.ndarray:
     """Read the values of one row as numbers `(1, k)`."""
     numbers = []
     for name, value in row.items():
-        if not isinstance(value, int | float | np.number | np.bool_):
+        if type(value) is not float and not isinstance(value, _NUMBERS):
             raise DTypeError(
                 f"The feature {name!r} must be a number, but is {value!r}. Encode it first, for instance with "
                 "river.preprocessing.OneHotEncoder, or leave out what is missing."
@@ -92,9 +96,9 @@ def read_block(X: pd.DataFrame) -> np.ndarray:
 
 def _check_finite(names: Sequence[Hashable], values: np.ndarray) -> np.ndarray:
     """Return values `(n, k)` of features if they are finite."""
-    is_bad = ~np.isfinite(values)
-    if is_bad.any():
-        row, column = np.argwhere(is_bad)[0]
+    is_good = np.isfinite(values)
+    if not is_good.all():
+        row, column = np.argwhere(~is_good)[0]
         raise ValueRangeError(
             f"The feature {names[column]!r} must be finite, but is {values[row, column]}. Leave out what is missing: "
             "it is replaced by the mean of the feature so far."
