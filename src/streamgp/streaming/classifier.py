@@ -135,9 +135,9 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
         with self._all_or_nothing():
             batch = self._read(X, y, reset=not self._is_started)
             state = self._state_so_far()
-            announced = [] if classes is None else _labels(column_or_1d(classes))
-            learner = state.learner.with_classes(announced)
-            self._learn_rows(replace(state, learner=learner), batch)
+            if classes is not None:
+                state = replace(state, learner=state.learner.with_classes(_labels(column_or_1d(classes))))
+            self._learn_rows(state, batch)
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -231,7 +231,7 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
             score = score.learned(part)
 
         learner, _ = state.learner.learn(batch.inputs, _labels(batch.targets), on_predicted=add)
-        return replace(state, learner=learner, score=score)
+        return EstimatorState(learner, state.watch, score)
 
     def _no_score(self) -> ClassScore:
         return ClassScore()

@@ -244,7 +244,8 @@ class StreamLearner:
             return learner._relearn(is_flat=is_flat, num_unjudged=n), Predicted(rows)
         scaled = model.units.rows(rows)
         seen = model.bank.see(scaled.inputs)
-        near = model.reach.limit(rows.inputs)
+        reach = model.reach.extended(rows.inputs)
+        near = rows.inputs if reach is model.reach else model.reach.limit(rows.inputs)
         prediction = model.prediction(seen, rows.total_count)
         if near is not rows.inputs:
             prediction = model.predict(near, rows.total_count)
@@ -254,7 +255,6 @@ class StreamLearner:
             learner = self._after(n, replace(model, mixture=mixture), buffer)
             return learner._relearn(is_flat=is_flat, num_unjudged=0), predicted
         num_outside = model.units.num_outside(rows.inputs) if self.is_warm else 0
-        reach = model.reach.extended(rows.inputs)
         room = self.settings.room(self.num_since_start)
         model = model.learned(scaled, seen, self.settings, mixture=mixture, plausible=plausible, reach=reach, room=room)
         learner = self._after(n, model, buffer, num_outside)

@@ -1,7 +1,7 @@
 """Weights of experts by how well they predicted, and the scale of their errors, both learned causally."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import final
 
@@ -98,7 +98,10 @@ class Mixture:
 
     def expecting(self, outliers: Outliers) -> "Mixture":
         """The same with other outliers."""
-        return self if outliers is self.outliers else replace(self, outliers=outliers)
+        if outliers is self.outliers:
+            return self
+        weights = self.log_weights, self.lasting_log_weights
+        return Mixture(*weights, self.num_errors, self.squared_errors, self.rate_weights, outliers, self.is_scaled)
 
     def judged(self, log_densities: Float[np.ndarray, "e n"], plausible: Plausibility | None = None) -> "Mixture":
         """Weigh experts by how well they predicted some rows; by outliers nobody is judged.

@@ -202,8 +202,10 @@ class OneVsRest:
     def _probabilities(self, prediction: StreamPrediction) -> Float[np.ndarray, "n k"]:
         """Of the classes, before they are sharpened."""
         if len(self.classes) <= 2:
-            second = prediction.means[0]
-            return np.stack([1.0 - second, second][: len(self.classes)], -1)
+            each = np.empty((prediction.means.shape[-1], 2))
+            each[:, 1] = prediction.means[0]
+            np.subtract(1.0, each[:, 1], out=each[:, 0])
+            return each[:, : len(self.classes)]
         weights = prediction.weights
         return np.asarray(np.add.reduce(weights * prediction.class_probabilities).T)
 
@@ -248,7 +250,7 @@ class OneVsRest:
                     sharpness = sharpness.learned(plain, self._columns(labels))
 
         learner, info = self._started().learn(X, self._targets(y), on_predicted=show)
-        return replace(self, learner=learner, sharpness=sharpness), info
+        return OneVsRest(self.settings, self.classes, learner, sharpness), info
 
     def _columns(self, y: Sequence[Hashable]) -> Int[np.ndarray, " n"]:
         """Which class each label is."""

@@ -1,7 +1,6 @@
 """Regression on streams, for scikit-learn."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, final
 
 import numpy as np
@@ -257,7 +256,7 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
             score = score.learned(part)
 
         learner, _ = state.learner.learn(*batch, on_predicted=add)
-        return replace(state, learner=learner, score=score)
+        return EstimatorState(learner, state.watch, score)
 
     def _no_score(self) -> ValueScore:
         return ValueScore()
