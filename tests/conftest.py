@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -26,10 +27,33 @@ settings.register_profile(
 settings.load_profile("streamgp")
 
 # Enforcing the annotations doubles the time of a test. The quick tests, which run all of the package, do it for the
-# first of their parameters, all tests where this variable is "all", as in `make test-slow`; none do where it is "none",
-# as in the tests of other arithmetic, which repeat what has been checked.
+# first of their parameters, and of these for the first calls and some of the many that repeat them; all tests do it for
+# all calls where this variable is "all", as in `make test-slow`; none do where it is "none", as in the tests of other
+# arithmetic, which repeat what has been checked.
 _ANNOTATIONS = os.environ.get("STREAMGP_TEST_ANNOTATIONS", "quick")
+_NUM_ENFORCED = 400  # calls; most tests make fewer
+_STRIDE = 17  # of the calls that follow; a prime, so that loops over a few functions come to each of them
 _IS_REPEATED = pytest.StashKey[bool]()
+
+
+class _Enforcement(type(jaxtyping.config)):
+    """Decides for each call whether its annotations are enforced."""
+
+    @property
+    def jaxtyping_disable(self) -> bool:
+        if self.is_disabled or _ANNOTATIONS == "all":
+            return self.is_disabled
+        self.num_calls += 1
+        return self.num_calls > _NUM_ENFORCED and self.num_calls % _STRIDE > 0
+
+    @jaxtyping_disable.setter
+    def jaxtyping_disable(self, is_disabled: bool) -> None:
+        self.is_disabled = is_disabled
+        self.num_calls = 0
+
+
+jaxtyping.config.__class__ = _Enforcement
+jaxtyping.config.update("jaxtyping_disable", False)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -38,6 +62,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         name = item.nodeid.partition("[")[0]
         item.stash[_IS_REPEATED] = name in seen
         seen.add(name)
+
+
+def pytest_collection_finish() -> None:
+    # BoTorch would compile a faster kernel on first use: a minute on a new machine, for the values that it has anyway.
+    if logei := sys.modules.get("botorch.acquisition.multi_objective.logei"):
+        logei._load_attempted = True
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -13,5 +13,14 @@ def test_a_wrong_shape_is_refused():
         draw_belief(None, torch.zeros(3), torch.zeros(3), torch.zeros(4))
 
 
+def test_some_of_many_calls_are_still_checked():
+    def call_often():
+        for i in range(1000):
+            tolerance(torch.float64, scale=1.0 if i < 500 else torch.ones(()))
+
+    with pytest.raises(TypeCheckError, match="scale"):
+        call_often()
+
+
 def test_an_int_passes_for_a_float_as_in_mypy():
     assert tolerance(torch.float64, scale=2)["atol"] == 2 * tolerance(torch.float64)["atol"]
