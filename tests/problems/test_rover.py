@@ -52,7 +52,7 @@ def test_the_spline_has_no_inner_knot_in_the_corners_either(rng):
 
 @pytest.mark.slow
 def test_rewards_are_those_of_a_loop_over_points(rng):
-    X = torch.rand(3, 60, generator=rng).double()
+    X = torch.rand(2, 60, generator=rng).double()
     expected = torch.tensor([reward_of(spline(x)[0]) for x in X], dtype=torch.float64)
     assert_close(Rover().evaluate(X), expected, **rounding(torch.float64, condition=1e3, scale=20.0))
 

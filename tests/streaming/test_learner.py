@@ -140,7 +140,7 @@ def test_automatic_size_grows_with_the_rows_of_a_stream_that_needs_it(rng, lengt
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.thorough)])
 def test_refits_that_suit_the_latest_rows_keep_what_was_learned_elsewhere(seed):
     draw = torch.Generator().manual_seed(seed)
     n, num_late = 1000, 200

@@ -407,7 +407,7 @@ def _early_predictions(model, X, y):
     return np.array(predictions)
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(each, marks=pytest.mark.thorough) for each in range(2, 20))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(each, marks=pytest.mark.thorough) for each in range(1, 20))])
 @pytest.mark.parametrize("likelihood", ["gaussian", "poisson"])
 def test_the_first_rows_are_predicted_within_what_was_seen(seed, likelihood):
     """In any units, and if the first two rows nearly agree in an input."""

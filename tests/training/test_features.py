@@ -77,10 +77,10 @@ def test_the_fitted_gp_streams_on_exactly(rng):
 @pytest.mark.slow
 @pytest.mark.parametrize("likelihood", [None, "poisson"])
 def test_shards_fit_as_all_rows_do(rng, likelihood):
-    X, y = rows(rng)
+    X, y = rows(rng, 30)
     y = y if likelihood is None else torch.poisson(y.abs(), generator=rng)
     options = {"kernel": LinearKernel() + ConstantKernel(), "inducing": "features", "likelihood": likelihood}
-    shards = [(X[:11], y[:11]), (X[11:40], y[11:40]), (X[40:], y[40:])]
+    shards = [(X[:7], y[:7]), (X[7:20], y[7:20]), (X[20:], y[20:])]
     apart, whole = sg.fit(shards, map=map, **options), sg.fit([(X, y)], map=map, **options)
     assert_close(apart.info.bound, whole.info.bound, **approximation(1e-8, "iteration"))
     once = sg.fit(X, y, **options)
@@ -93,7 +93,7 @@ def test_minibatches_reach_the_fit_at_once(rng, likelihood):
     X, y = rows(rng, 300)
     y = y if likelihood is None else (y > 0.5).double()
     options = {"kernel": LinearKernel() + ConstantKernel(), "inducing": "features", "likelihood": likelihood}
-    parts = sg.fit(X, y, minibatches=Minibatches(batch_size=100, num_epochs=40), **options)
+    parts = sg.fit(X, y, minibatches=Minibatches(batch_size=100, num_epochs=20), **options)
     once = sg.fit(X, y, **options)
     assert parts.gp.inducing_points.shape == (0, 2)
     assert_close(parts.predict(X).mean, once.predict(X).mean, **approximation(0.1, "iteration"))

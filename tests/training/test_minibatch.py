@@ -92,11 +92,11 @@ def test_minibatches_come_near_the_bound_of_all_data_at_once(rng):
 
 @pytest.mark.slow
 def test_minibatches_of_classes_come_near_the_bound_of_all_data_at_once(rng):
-    X, f, _ = waves(rng, 1500)
+    X, f, _ = waves(rng, 600)
     y = torch.bernoulli(torch.sigmoid(3 * f), generator=rng)
-    whole = sg.fit(X, y, likelihood=Bernoulli(), num_inducing=15)
-    sizes = Minibatches(batch_size=200, num_warm_rows=300, num_epochs=8)
-    parts = sg.fit(X, y, likelihood=Bernoulli(), num_inducing=15, minibatches=sizes)
+    whole = sg.fit(X, y, likelihood=Bernoulli(), num_inducing=10)
+    sizes = Minibatches(batch_size=100, num_warm_rows=150, num_epochs=8)
+    parts = sg.fit(X, y, likelihood=Bernoulli(), num_inducing=10, minibatches=sizes)
     nlpd = [-result.log_predictive_density(X, y).mean() for result in (whole, parts)]
     assert nlpd[1] < nlpd[0] + 0.01
 
@@ -109,18 +109,18 @@ def test_a_generator_is_enough_and_memory_does_not_grow_with_its_length(objectiv
     def batches(num_batches):
         generator = torch.Generator().manual_seed(0)
         for _ in range(num_batches):
-            X, _, y = waves(generator, 500)
+            X, _, y = waves(generator, 200)
             alive.append(weakref.ref(X))
             yield X, y
             # The first batch is kept, as the sample; all others may go when the next one comes.
             assert sum(reference() is not None for reference in alive) <= 3
 
-    sizes = Minibatches(num_data=20_000, num_warm_rows=500)
+    sizes = Minibatches(num_data=8000, num_warm_rows=200)
     result = sg.fit(batches(40), num_inducing=8, minibatches=sizes, objective=objective)
     X, f, _ = waves(torch.Generator().manual_seed(1), 200)
     assert (result.predict(X).mean - f).square().mean().sqrt() < 0.2
     assert len(alive) == 40
-    assert "20000 observations" in result.info.reason
+    assert "8000 observations" in result.info.reason
 
 
 def test_a_function_that_returns_the_same_iterator_twice_is_refused(rng):
