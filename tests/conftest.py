@@ -54,6 +54,25 @@ class _Enforcement(type(jaxtyping.config)):
 
 jaxtyping.config.__class__ = _Enforcement
 jaxtyping.config.update("jaxtyping_disable", False)
+_jaxtyped = jaxtyping.jaxtyped
+
+
+def _jaxtyped_unless_nested(*arguments: Any, **options: Any) -> Any:
+    """The decorator that the import hook puts around every function.
+
+    It takes milliseconds, each time that a function within a function is made.
+    """
+    if arguments:
+        return _jaxtyped(*arguments, **options)
+
+    def decorate(function: Any) -> Any:
+        is_nested = "<locals>" in getattr(function, "__qualname__", "")
+        return function if is_nested and jaxtyping.config.jaxtyping_disable else _jaxtyped(function, **options)
+
+    return decorate
+
+
+jaxtyping.jaxtyped = _jaxtyped_unless_nested
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
