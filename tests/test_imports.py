@@ -42,8 +42,9 @@ except SystemExit as stop:
 
 
 @pytest.mark.slow
-def test_the_core_does_not_load_botorch():
-    loaded = loaded_after("import streamgp; streamgp.SparseGP, streamgp.load, streamgp.likelihoods")
+def test_likelihoods_do_not_load_gpytorch_and_the_core_does_not_load_botorch():
+    likelihoods = "import sys, streamgp.likelihoods; assert 'gpytorch' not in sys.modules\n"
+    loaded = loaded_after(likelihoods + "import streamgp; streamgp.SparseGP, streamgp.load, streamgp.likelihoods")
     assert "torch" in loaded
     assert "botorch" not in loaded
 

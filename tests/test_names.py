@@ -1,6 +1,7 @@
 """One name for one thing: no class name twice, and none of the names that were given up."""
 
 import ast
+import functools
 from collections import Counter
 from pathlib import Path
 
@@ -27,38 +28,33 @@ GIVEN_UP = {
 }
 
 
-def definitions():
-    """Names of all modules, classes and functions, with what they are."""
+@functools.cache
+def names():
+    """Names of modules and of what they define, of all classes, and of all arguments.
+
+    The syntax trees are not kept: a million objects would make each collection of garbage slow.
+    """
+    defined, classes, arguments = [], [], set()
     for path in ROOT.rglob("*.py"):
-        yield "module", path.stem
-        for node in ast.parse(path.read_text()).body:
+        tree = ast.parse(path.read_text())
+        defined += [path.stem, *(node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef))]
+        for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
-                yield "class", node.name
-            elif isinstance(node, ast.FunctionDef):
-                yield "function", node.name
+                classes.append(node.name)
+            elif isinstance(node, ast.arguments):
+                arguments |= {each.arg for each in (*node.posonlyargs, *node.args, *node.kwonlyargs)}
+    return defined, classes, arguments
 
 
 def test_no_class_name_stands_for_two_things():
     # A leading underscore does not make it another word to a reader.
-    counts = Counter(
-        node.name.lstrip("_")
-        for path in ROOT.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.ClassDef)
-    )
+    counts = Counter(name.lstrip("_") for name in names()[1])
     assert {name for name, count in counts.items() if count > 1} == SAME_THING
 
 
 def test_names_that_were_given_up_do_not_come_back():
-    assert not {name for _, name in definitions() if name.lstrip("_") in GIVEN_UP}
+    assert not {name for name in names()[0] if name.lstrip("_") in GIVEN_UP}
 
 
 def test_no_argument_has_a_name_that_was_given_up():
-    arguments = {
-        argument.arg
-        for path in ROOT.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.arguments)
-        for argument in (*node.posonlyargs, *node.args, *node.kwonlyargs)
-    }
-    assert not arguments & (GIVEN_UP - {"sentences"})  # of what is printed
+    assert not names()[2] & (GIVEN_UP - {"sentences"})  # of what is printed

@@ -1,6 +1,7 @@
 """What is known of a likelihood, it says itself: code outside does not ask which one it is, by class or by name."""
 
 import ast
+import functools
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,7 @@ def _name(node):
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", None)
 
 
+@functools.cache
 def kinds_of_questions(text):
     """Which questions a module asks: `"class"`, `"name"`, both or none."""
     found = set()

@@ -192,9 +192,8 @@ def test_a_kernel_of_ones_own_is_passed_in_or_registered(tmp_path, monkeypatch):
 
 
 def nested(depth):
-    structure = describe_module(RBFKernel())
+    structure, outer = describe_module(RBFKernel()), describe_module(ScaleKernel(RBFKernel()))
     for _ in range(depth):
-        outer = describe_module(ScaleKernel(RBFKernel()))
         structure = outer | {"parts": {"base_kernel": structure}}
     return structure
 
@@ -208,7 +207,10 @@ def changed(module, **options):
     ("structure", "sentence"),
     [
         (nested(300), "more than 24 levels"),
-        (changed(kernels.AdditiveKernel(), parts={f"kernels.{i}": nested(0) for i in range(3000)}), "2000 parts"),
+        (
+            changed(kernels.AdditiveKernel(), parts=dict.fromkeys((f"kernels.{i}" for i in range(3000)), nested(0))),
+            "2000 parts",
+        ),
         (changed(RBFKernel(), options={"ard_num_dims": 400_000_000}), "declares a RBFKernel with 400000000 values"),
         (changed(RBFKernel(), batch_shape=[400_000_000]), "declares a RBFKernel"),
         (changed(RBFKernel(), options={"ard_num_dims": -1}), "declares a size of -1"),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from streamgp.errors import SaveError
+from streamgp.storage import writing
 from streamgp.storage.writing import write_atomically
 
 
@@ -87,14 +88,14 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_what_a_killed_process_left_is_removed(tmp_path):
     path = tmp_path / "file"
-    code = (
-        "import sys, time\n"
-        "from streamgp.storage.writing import write_atomically\n"
+    code = (  # without the package, whose import takes seconds
+        "import runpy, sys, time\n"
+        "write_atomically = runpy.run_path(sys.argv[2])['write_atomically']\n"
         "def write(file):\n"
         "    file.write(b'half'); file.flush(); print('now', flush=True); time.sleep(60)\n"
         "write_atomically(sys.argv[1], write)\n"
     )
-    writer = subprocess.Popen([sys.executable, "-c", code, path], stdout=subprocess.PIPE)
+    writer = subprocess.Popen([sys.executable, "-c", code, path, writing.__file__], stdout=subprocess.PIPE)
     assert writer.stdout.readline()
     writer.send_signal(signal.SIGTERM)
     writer.wait()
