@@ -14,7 +14,7 @@ def by_quadrature(a, b):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("batch_shape", [(), (4,), (2, 3)])
+@pytest.mark.parametrize("batch_shape", [(), pytest.param((4,), marks=pytest.mark.thorough), (2, 3)])
 def test_the_expectation_is_that_of_quadrature(rng, batch_shape, dtype):
     a, b = (torch.randn(*batch_shape, 12, generator=rng, dtype=torch.float64).to(dtype) for _ in range(2))
     found = expected_maximum_of_lines(a, b)

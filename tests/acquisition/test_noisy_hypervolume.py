@@ -41,7 +41,7 @@ def test_it_equals_an_estimate_by_joint_samples(rng, limits):
     new = torch.rand(3, 1, 2, generator=rng, dtype=torch.float64)
     found = make(model, X, objective, pending=pending, num_samples=256)(new).exp()
     points = torch.cat([X, pending, new[:, 0]])
-    samples = torch.stack([gp.sample(points, 500, generator=rng) for gp in model.gps], dim=-1)
+    samples = torch.stack([gp.sample(points, 250, generator=rng) for gp in model.gps], dim=-1)
     scores, is_feasible = objective.scores(samples), objective.violation(samples) <= 0.0
     volume, before = Hypervolume(REFERENCE), len(X) + 1
     gains = []

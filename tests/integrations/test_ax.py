@@ -124,7 +124,7 @@ def test_a_client_handles_integers_categories_and_an_outcome_constraint():
     ]
     generation = strategy(num_initial=5)
     client = client_for(parameters, "-cost", generation, outcome_constraints=["size <= 8"])
-    play(client, 7, lambda x1, n, kind: {"cost": (x1 - 1) ** 2 + n + (kind != "b"), "size": float(10 - n)})
+    play(client, 6, lambda x1, n, kind: {"cost": (x1 - 1) ** 2 + n + (kind != "b"), "size": float(10 - n)})
     models = generation.adapter.generator.surrogate.model.models
     assert [type(model) for model in models] == [AxOnlineGP] * 2
 
@@ -135,7 +135,7 @@ def test_counts_are_modeled_as_counts_where_ax_does_not_standardize_them(tmp_pat
     generator = {"model_options": {"likelihood": likelihood}, "transforms": [*MBM_X_trans, Derelativize]}
     generation = strategy(num_initial=6, **generator)
     client = client_for(FLOATS, "events", generation)
-    play(client, 8, lambda x1, x2: {"events": (float(round(math.exp(2.0 - 0.1 * (x1 - 2) ** 2))), 0.0 * x2 + math.nan)})
+    play(client, 7, lambda x1, x2: {"events": (float(round(math.exp(2.0 - 0.1 * (x1 - 2) ** 2))), 0.0 * x2 + math.nan)})
     model = generation.adapter.generator.surrogate.model
     assert isinstance(model.model.likelihoods[0], Poisson)
     if isinstance(likelihood, str):

@@ -51,7 +51,7 @@ def test_probabilities_must_be_a_vector():
         binary_quantiles(torch.tensor([0.2]), torch.tensor([[0.5]]))
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", [pytest.param(torch.float32, marks=pytest.mark.thorough), torch.float64])
 @pytest.mark.parametrize(("mean", "variance"), [(0.5, 0.3), (3.0, 4.0), (50.0, 100.0)])
 @pytest.mark.parametrize("likelihood", [Poisson(), NegativeBinomial(2.0), NegativeBinomial(0.05), Binomial(10**6)])
 def test_quantiles_of_counts_rise_with_their_probabilities(likelihood, mean, variance, dtype):

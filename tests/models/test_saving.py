@@ -25,7 +25,7 @@ def data(seed=0, num_outputs=2, n=12):
 
 def make(seed=0, **options):
     X, Y = data(seed)
-    return OnlineGP.fit(X, Y, num_inducing=5, max_iterations=5, **options)
+    return OnlineGP.fit(X, Y, num_inducing=5, max_iterations=2, **options)
 
 
 def assert_same(first, second, X):

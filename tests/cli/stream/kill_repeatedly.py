@@ -70,7 +70,7 @@ def kill_repeatedly(source, directory, num_kills, arguments):
     while total < num_kills:
         name = directory / f"killed-{num_runs}"
         options = replace(whole, output=str(name), checkpoint=name.with_suffix(".checkpoint"))
-        total += run_until_done(options, piped, draw, seconds / 12)
+        total += run_until_done(options, piped, draw, seconds / min(12, 3 * num_kills))
         assert name.read_bytes() == (directory / "whole").read_bytes()
         assert options.checkpoint.read_bytes() == whole.checkpoint.read_bytes()
         num_runs += 1
