@@ -40,7 +40,7 @@ def test_threads_get_different_points_and_lose_no_outcome(name):
     def work():
         try:
             gate.wait()
-            for _ in range(3):
+            for _ in range(2):
                 X = loop.ask()
                 asked.append(X)
                 loop.tell(X, [0.5 * len(asked)])
@@ -53,8 +53,8 @@ def test_threads_get_different_points_and_lose_no_outcome(name):
     for worker in workers:
         worker.join()
     assert not errors
-    assert len(torch.unique(torch.cat(asked), dim=0)) == 12
-    assert len(loop.X) == 12
+    assert len(torch.unique(torch.cat(asked), dim=0)) == 8
+    assert len(loop.X) == 8
     assert len(loop.pending) == 0
 
 

@@ -56,7 +56,7 @@ def stream(model, X, y, *, block, **rows):
 
 
 @pytest.mark.slow
-@parametrize_with_checks([sg.StreamingGPRegressor(num_inducing=10, warmup=20, refit="never", buffer_size=20)])
+@parametrize_with_checks([sg.StreamingGPRegressor(num_inducing=5, warmup=8, refit="never", buffer_size=10)])
 def test_it_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
