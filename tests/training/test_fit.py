@@ -101,9 +101,9 @@ LIKELIHOODS = [
 def test_other_likelihoods_climb_and_beat_a_constant(rng, likelihood, draw):
     X, f, _ = waves(rng, 80)
     y = draw(f, rng)
-    result = sg.fit(X, y, likelihood=likelihood, num_inducing=8, max_iterations=60)
+    result = sg.fit(X, y, likelihood=likelihood, num_inducing=8, max_iterations=25)
     assert result.info.history[-1] > result.info.history[0]
-    flat = sg.fit(X, y, likelihood=likelihood, num_inducing=1, learn_inducing=False, max_iterations=30)
+    flat = sg.fit(X, y, likelihood=likelihood, num_inducing=1, learn_inducing=False, max_iterations=15)
     assert result.info.bound > flat.info.bound
     density = result.log_predictive_density(X, y)
     assert density.mean() > flat.log_predictive_density(X, y).mean()
@@ -150,7 +150,7 @@ def test_totals_of_each_observation_are_used(rng):
 def test_any_kernel_and_mean_can_be_trained(rng, kernel, mean):
     X, _, y = waves(rng, 50)
     before = [parameter.detach().clone() for parameter in kernel.parameters()]
-    result = sg.fit(X, y, kernel=kernel, mean=mean, num_inducing=8, max_iterations=10)
+    result = sg.fit(X, y, kernel=kernel, mean=mean, num_inducing=8, max_iterations=4)
     assert torch.isfinite(result.predict(X).mean).all()
     assert all(torch.equal(old, new) for old, new in zip(before, kernel.parameters(), strict=True))
     assert type(result.gp.kernel) is type(kernel)
@@ -368,7 +368,7 @@ def test_noise_given_for_each_observation_is_used(rng):
 
 @pytest.mark.slow
 def test_numpy_arrays_and_memory_maps_are_read(rng, tmp_path):
-    X, f, y = waves(rng, 600)
+    X, f, y = waves(rng, 400)
     np.save(tmp_path / "X.npy", X.numpy())
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     whole = sg.fit(mapped, y.numpy(), num_inducing=10)
