@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple, final
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 __all__ = ["StudentMixture", "student_log_density"]
@@ -54,99 +54,106 @@ class StudentMixture:
         Each quantile is left alone once it stands still, so that none hangs on what else is asked for. Parts are on the
         last axis, along which sums have one order for any number of quantiles.
         """
-        weights, mean, squared_scales = (
-            each.transpose(1, 2, 0)[:, :, None] for each in (self.weights, self.means, self.squared_scales)
-        )
-        sd, p = np.sqrt(squared_scales), tuple(levels.tolist())
-        each = mean + sd * _standard_quantiles(self.degrees, p)
-        lowest, highest, counts = each, each, weights > _LEAST_WEIGHT
+        p, parts = np.asarray(levels), _MixtureParts.of(self)
+        each = parts.mean[:, None] + parts.sd[:, None] * _standard_quantiles(self.degrees, tuple(p.tolist()))
+        lowest, highest, counts = each, each, parts.weights[:, None] > _LEAST_WEIGHT
         if not counts.all():
             lowest, highest = np.where(counts, each, np.inf), np.where(counts, each, -np.inf)
         lower, upper = np.minimum.reduce(lowest, -1), np.maximum.reduce(highest, -1)
         # Close to the quantile where parts agree, and between the bounds in any case.
-        start = np.minimum(np.maximum(np.add.reduce(weights * each, -1), lower), upper)
-        narrowest = np.minimum.reduce(sd, -1).ravel().tolist()
-        between = zip(start.ravel().tolist(), lower.ravel().tolist(), upper.ravel().tolist(), strict=True)
-        found = [_Between(*each) for each in between]
-        moving = [
-            i for i, each in enumerate(found) if each.upper - each.lower > _SMALLEST_STEP * narrowest[i // len(p)]
-        ]
-        curve = _Curve(weights, mean, sd, self.degrees)
+        x = np.minimum(np.maximum(np.add.reduce(parts.weights[:, None] * each, -1), lower), upper).ravel()
+        lower, upper, q = lower.ravel(), upper.ravel(), len(p)
+        narrowest = np.minimum.reduce(parts.sd, -1)
+        moving = np.flatnonzero(upper - lower > _SMALLEST_STEP * narrowest.repeat(q))
         for _ in range(_NUM_STEPS):
-            if not moving:
+            if not len(moving):
                 break
-            values, still = curve.at(np.array([each.x for each in found]).reshape(start.shape)), moving
-            moving = []
-            for i in still:
-                found[i], stands = found[i].step(p[i % len(p)], values[i], narrowest[i // len(p)])
-                if not stands:
-                    moving.append(i)
-        return np.array([each.x for each in found]).reshape(start.shape)
+            target = moving // q
+            guess = _Between(x[moving], lower[moving], upper[moving])
+            values = parts.distribution(guess.x, target)
+            guess, stands = guess.step(p[moving % q], values, narrowest[target])
+            x[moving], lower[moving], upper[moving] = guess
+            moving = moving[~stands]
+        return x.reshape(*self.means.shape[1:], q)
 
 
 class _Between(NamedTuple):
-    """A guess of a quantile, and where it can be; numbers of Python, of which few operations take less time."""
+    """Guesses of quantiles, and where these can be."""
 
-    x: float
-    lower: float
-    upper: float
+    x: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
 
-    def step(self, level: float, values: list[float], sd: float) -> tuple["_Between", bool]:
-        """A better guess, and whether it stands still.
+    def step(self, level: np.ndarray, values: np.ndarray, sd: np.ndarray) -> tuple["_Between", np.ndarray]:
+        """Better guesses, and whether they stand still.
 
         Args:
-            level: The probability of the quantile.
-            values: The distribution function at the guess, its derivative, a half of the second and a sixth of the
+            level: The probabilities of the quantiles.
+            values: The distribution function at each guess, its derivative, a half of the second and a sixth of the
                 third.
-            sd: Standard deviation of the narrowest part.
+            sd: Standard deviations of the narrowest parts.
         """
-        x, lower, upper = self
-        below, density, slope, bend = values
-        if below < level:
-            lower = x
-        else:
-            upper = x
-        new, is_last = math.nan, False
-        if density > 0.0:  # between parts that are far apart there is none
+        x, (below, density, slope, bend) = self.x, values
+        is_low = below < level
+        lower, upper = np.where(is_low, x, self.lower), np.where(is_low, self.upper, x)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # no density between parts far apart
             step = (below - level) / density
             bent = step * slope / density
-            if bent != 1.0:
-                bent -= (step * step * bend / density - bent * bent) / (1.0 - bent)
-            new = x - step / (1.0 - min(max(bent, _LEAST_BEND), _MOST_BEND))
-            is_last = abs(step) < _LAST_STEP * sd and abs(bent) < _LAST_BEND
-        if not lower < new < upper:
-            new, is_last = 0.5 * (lower + upper), False
-        return _Between(new, lower, upper), is_last or abs(new - x) <= _SMALLEST_STEP * sd
+            bent = bent - (step * step * bend / density - bent * bent) / (1.0 - bent)
+            new = x - step / (1.0 - np.minimum(np.maximum(bent, _LEAST_BEND), _MOST_BEND))
+            is_inside = (lower < new) & (new < upper)
+            is_last = is_inside & (np.abs(step) < _LAST_STEP * sd) & (np.abs(bent) < _LAST_BEND)
+        new = np.where(is_inside, new, 0.5 * (lower + upper))
+        return _Between(new, lower, upper), is_last | (np.abs(new - x) <= _SMALLEST_STEP * sd)
 
 
 @final
-class _Curve:
-    """The distribution function of a mixture and its derivatives, with parts on the last axis."""
+@dataclass(frozen=True, eq=False)
+class _MixtureParts:
+    """Mixtures with a line for each target, and parts on the last axis.
 
-    def __init__(self, weights: np.ndarray, mean: np.ndarray, sd: np.ndarray, degrees: float) -> None:
-        self._weights, self._mean, self._degrees = weights, mean, degrees
-        self._inverse = 1.0 / sd
-        self._scaled = self._inverse * (weights * math.exp(_log_constant(degrees)))
+    Attributes:
+        weights: Of the parts, for each target or for all.
+        mean: Where they lie.
+        sd: How wide they are.
+        degrees: Degrees of freedom.
+    """
 
-    def at(self, x: Float[np.ndarray, "c n q"]) -> list[list[float]]:
-        r"""For each guess, the function, its derivative, a half of the second and a sixth of the third.
+    weights: Float[np.ndarray, "#t k"]
+    mean: Float[np.ndarray, "t k"]
+    sd: Float[np.ndarray, "t k"]
+    degrees: float
+
+    @classmethod
+    def of(cls, mixture: StudentMixture) -> "_MixtureParts":
+        """Lay out a mixture."""
+        k, weights = len(mixture.means), mixture.weights
+        if weights.shape[-1] > 1:
+            weights = np.broadcast_to(weights, mixture.means.shape)
+        mean, squared_scale = (each.reshape(k, -1).T for each in (mixture.means, mixture.squared_scales))
+        return cls(weights.reshape(k, -1).T, mean, np.sqrt(squared_scale), mixture.degrees)
+
+    def distribution(self, x: Float[np.ndarray, " g"], target: Int[np.ndarray, " g"]) -> Float[np.ndarray, "4 g"]:
+        r"""At guesses for some targets, the function, its derivative, a half of the second and a sixth of the third.
 
         With $r = 1 / (1 + z^2 / \nu)$, the density $g(z) \propto r^{(\nu + 1) / 2}$ of a part has the derivatives
         $g' = -\frac{\nu + 1}{\nu} z r g$ and $g'' = \frac{\nu + 1}{\nu} r^2 (\frac{\nu + 2}{\nu} z^2 - 1) g$.
         """
-        degrees, inverse = self._degrees, self._inverse
-        z = (x[..., None] - self._mean) * inverse
+        degrees, inverse = self.degrees, 1.0 / self.sd[target]
+        weights = self.weights if len(self.weights) == 1 else self.weights[target]
+        z = (x[:, None] - self.mean[target]) * inverse
+        scaled = inverse * (weights * math.exp(_log_constant(degrees)))
         each = np.empty((4, *z.shape))
         below, density, slope, bend = each
-        np.multiply(self._weights, _cumulative(degrees, z), out=below)
+        np.multiply(weights, _cumulative(degrees, z), out=below)
         square = z * z
         if math.isinf(degrees):
-            np.multiply(self._scaled, np.exp(-0.5 * square), out=density)
+            np.multiply(scaled, np.exp(-0.5 * square), out=density)
             factor, r = 1.0, inverse
         else:
             square *= 1.0 / degrees
             r = 1.0 / (1.0 + square)
-            np.multiply(self._scaled, r ** (0.5 * (degrees + 1.0)), out=density)
+            np.multiply(scaled, r ** (0.5 * (degrees + 1.0)), out=density)
             square *= degrees + 2.0
             factor, r = (degrees + 1.0) / degrees, r * inverse
         np.multiply(density, r, out=slope)
@@ -157,8 +164,7 @@ class _Curve:
         sums = np.add.reduce(each, -1)
         sums[2] *= -0.5 * factor
         sums[3] *= factor / 6.0
-        columns: list[list[float]] = sums.reshape(4, -1).T.tolist()
-        return columns
+        return np.asarray(sums)
 
 
 def student_log_density(error: np.ndarray, variance: np.ndarray, degrees: float) -> np.ndarray:

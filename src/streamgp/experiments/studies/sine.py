@@ -153,7 +153,7 @@ def _learner_views(X: Tensor, y: Tensor, grid: Tensor, *, settings: SineSettings
         if row + 1 - first in settings.marks:
             assert learner.model is not None
             prediction, model = learner.predict(grid), learner.model
-            deviation = (model.units.target_scale * prediction.latent_variance[0].sqrt()).squeeze(0)
+            deviation = (model.units.target_scale * torch.from_numpy(prediction.latent_variance[0]).sqrt()).squeeze(0)
             yield _View(row + 1 - first, prediction.mean, deviation, model.inducing_points)
 
 
