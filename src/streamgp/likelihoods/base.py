@@ -254,6 +254,11 @@ class AbstractLikelihood(Expectations, Learnable, ABC):
             )
         return quantiles.movedim(0, -1)
 
+    @property
+    def knows_cumulative(self) -> bool:
+        """Whether there is a `predictive_cumulative`."""
+        return type(self).predictive_cumulative is not AbstractLikelihood.predictive_cumulative
+
     def predictive_cumulative(
         self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]
     ) -> Float[Tensor, "..."] | None:

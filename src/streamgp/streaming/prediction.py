@@ -21,6 +21,9 @@ from streamgp.streaming.students import StudentMixture
 __all__ = ["StreamPrediction"]
 
 _NUM_BISECTIONS = 50
+# Into how many parts, less one, the range of a quantile is cut in each round, where there are so few inputs that calls
+# take more time than numbers.
+_NUM_CUTS, _FEW_INPUTS = 4, 16
 # A count whose cumulative probability reaches a level but for this has reached it.
 _ROUNDING = 3e-8
 
@@ -254,25 +257,28 @@ class StreamPrediction:
         return torch.from_numpy(values[..., 0, :] if self.is_flat else values.swapaxes(-1, -2))
 
     def _searched_quantiles(self, levels: Float[Tensor, " k"]) -> Float[Tensor, "c n k"]:
-        """Between the least and the largest of the experts' quantiles; counts one by one."""
+        """Between the least and the largest of the experts' quantiles."""
         likelihood, counts = self.likelihood, torch.from_numpy(self.weights > 1e-9).any(-1).any(-1)
         latent_mean, latent_variance = self._latent_tensors
-        if self._cumulative(latent_mean[0]) is None:
+        if not likelihood.knows_cumulative:
             mean = self._average(self.latent_mean)
             variance = self._average(self.latent_variance + np.square(self.latent_mean - mean))
             return likelihood.predictive_quantiles(torch.from_numpy(mean), torch.from_numpy(variance), levels)
         each = likelihood.predictive_quantiles(latent_mean[counts], latent_variance[counts], levels)
         lower, upper = (bound.movedim(-1, 0) for bound in (each.amin(0), each.amax(0)))
-        wanted, is_real = levels[:, None, None], likelihood.outcome_kind == "real"
+        wanted, is_real = levels[:, None, None] - _ROUNDING, likelihood.outcome_kind == "real"
+        num_cuts = _NUM_CUTS if self.latent_mean.shape[-1] <= _FEW_INPUTS else 1
+        shares = (torch.arange(1.0, num_cuts + 1.0, dtype=lower.dtype) / (num_cuts + 1))[:, None, None, None]
         for _ in range(_NUM_BISECTIONS):
             if bool((lower >= upper).all()):
                 break
-            middle = 0.5 * (lower + upper) if is_real else (0.5 * (lower + upper)).floor()
-            below = self._cumulative(middle)
+            cuts = lower + shares * (upper - lower)
+            cuts = cuts if is_real else cuts.floor()
+            below = self._cumulative(cuts)
             assert below is not None
-            is_enough = below >= wanted - _ROUNDING
-            upper = torch.where(is_enough, torch.minimum(middle, upper), upper)
-            lower = torch.where(is_enough, lower, torch.maximum(lower, middle if is_real else middle + 1.0))
+            is_enough = below >= wanted
+            upper = torch.minimum(upper, cuts.where(is_enough, torch.inf).amin(0))
+            lower = torch.maximum(lower, (cuts if is_real else cuts + 1.0).where(~is_enough, -torch.inf).amax(0))
         return upper.movedim(0, -1)
 
     def _cumulative(self, targets: Float[Tensor, "*k c n"]) -> Float[Tensor, "*k c n"] | None:

@@ -50,6 +50,7 @@ class PredictionLaws(AbstractLikelihoodProblem):
         probabilities = torch.tensor([0.05, 0.37, 0.9], dtype=torch.float64)
         quantiles = likelihood.predictive_quantiles(mean, v, probabilities).movedim(-1, 0)
         reached = likelihood.predictive_cumulative(mean, v, quantiles)
+        assert likelihood.knows_cumulative == (reached is not None)
         if reached is None:
             pytest.skip("the likelihood does not know its cumulative probabilities")
         step = 1e-3 if likelihood.outcome_kind == "real" else 1.0
