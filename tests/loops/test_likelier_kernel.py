@@ -1,3 +1,4 @@
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -66,10 +67,10 @@ def test_between_comparisons_the_kernel_stays_and_the_other_waits(rng):
         asked.append((before, kernel))
         return before
 
-    kept = fit_likelier_kernel(fit, X, chosen, other, is_compared=False)
+    kept = fit_likelier_kernel(fit, X, chosen, other, is_compared=False, is_noisy=False)
     assert kept == (chosen, other)
     assert asked == [(chosen, None)]
-    fit_likelier_kernel(fit, X, chosen, other, is_compared=True)
+    fit_likelier_kernel(fit, X, chosen, other, is_compared=True, is_noisy=False)
     assert [each for each, _ in asked[1:]] == [chosen, other]
 
 
@@ -92,3 +93,17 @@ def test_ripples_are_a_share_of_the_variance_and_rbf_has_none(rng):
         shares = getattr(kernel, "shares", torch.zeros(1))
         assert ripple_share(result) == float(shares[-1])
     assert surrogate.rough_share(0) == surrogate.noise_share(0) + ripple_share(surrogate.results[0])
+
+
+@pytest.mark.parametrize(("lead", "is_noisy", "expected"), [(1.0, False, 1), (1.0, True, 0), (5.0, True, 1)])
+def test_with_noise_the_second_kernel_must_be_clearly_likelier(rng, lead, is_noisy, expected):
+    X = torch.rand(6, 2, generator=rng, dtype=torch.float64)
+    surrogate = surrogate_of(X, X.sum(-1))
+    fits = sorted(
+        (*surrogate.results, *surrogate.others), key=lambda each: isinstance(kernel_of(each), InteractionKernel)
+    )
+    plain, summed = (replace(each, info=replace(each.info, bound=k * lead)) for k, each in enumerate(fits))
+    options = {"is_compared": True, "is_noisy": is_noisy}
+    for pair in ((plain, summed), (summed, plain)):
+        chosen, other = fit_likelier_kernel(lambda *, before: before, X, *pair, **options)
+        assert (chosen, other) == ((plain, summed), (summed, plain))[expected]

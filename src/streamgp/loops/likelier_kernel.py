@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from gpytorch.kernels import Kernel
@@ -17,6 +18,8 @@ __all__ = ["fit_likelier_kernel", "is_comparison_due", "ripple_share"]
 # Kernels are compared with each tenth more outcomes, which is with each new one at first; beyond so many, only where
 # hyperparameters are searched from the start.
 _GROWTH, _MOST_COMPARED = 0.1, 200
+# How much likelier outcomes that are known to have noise must be with the second kernel, in logarithms: 20 to 1.
+_NOISY_MARGIN = 3.0
 # Dimensions up to which kernels are compared: beyond, it was not measured, and a fit takes long.
 _MOST_DIMS = 20
 
@@ -32,14 +35,15 @@ def fit_likelier_kernel(
     other: FitResult | None,
     *,
     is_compared: bool,
+    is_noisy: bool,
 ) -> tuple[FitResult, FitResult | None]:
     r"""Fit the default kernels of a standardized outcome, and take the one under which outcomes are likelier.
 
     The first is RBF: smooth, of all inputs together. The second may in part, or altogether, be a sum of functions of
     single inputs and of pairs, with ripples. Where outcomes are such sums a few dozen of them tell where the best value
     of each input is, even if it was never tried together with the best of the others; where they are not, the second
-    is likelier by chance at most. Both have unit variance: with few, noisy outcomes, a scale to be learned is often
-    taken for noise.
+    is likelier by chance at most, and where there is noise it has to be clearly likelier. Both have unit variance: with
+    few, noisy outcomes, a scale to be learned is often taken for noise.
 
     Args:
         fit: To the rows.
@@ -47,6 +51,7 @@ def fit_likelier_kernel(
         before: The last fit; None to search from the start.
         other: The last fit with the other kernel; None where there is none.
         is_compared: Whether to fit both; if not, the kernel stays as it is, RBF at first.
+        is_noisy: Whether a point that was evaluated again had another outcome.
 
     Returns:
         The fit that is taken, and the latest with the other kernel; None where there is none.
@@ -58,7 +63,8 @@ def fit_likelier_kernel(
     else:
         names = ("rbf", "interactions") if is_compared and 1 < inputs.shape[-1] <= _MOST_DIMS else ("rbf",)
         fits = [fit(before=None, kernel=_unit_kernel(name, inputs)) for name in names]
-    chosen, *rest = sorted(fits, key=lambda each: -each.info.bound)
+    margin = _NOISY_MARGIN if is_noisy else 0.0
+    chosen, *rest = sorted(fits, key=lambda each: margin * _may_be_sum(each) - each.info.bound)
     return chosen, rest[0] if rest else None
 
 
@@ -74,8 +80,12 @@ def is_comparison_due(num_before: int, num_now: int) -> bool:
 
 def ripple_share(result: FitResult) -> float:
     """Of the prior variance, what is due to ripples: they explain noise as well, as long as no point is repeated."""
-    kernel = result.gp.process.prior.kernel
-    return float(kernel.shares[..., -1].max()) if isinstance(kernel, InteractionKernel) else 0.0
+    kernel: Any = result.gp.process.prior.kernel
+    return float(kernel.shares[..., -1].max()) if _may_be_sum(result) else 0.0
+
+
+def _may_be_sum(result: FitResult) -> bool:
+    return isinstance(result.gp.process.prior.kernel, InteractionKernel)
 
 
 def _step(num_outcomes: int) -> int:

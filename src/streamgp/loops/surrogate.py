@@ -142,7 +142,9 @@ def fit_sparse(data: Observations, settings: LoopSettings, start: SparseSurrogat
         if _has_default_kernel(settings, j):
             is_due = start is None or is_cold or is_comparison_due(start.num_fitted, size)
             is_compared = is_due and len(settings.outcomes) == 1  # for several it was not measured
-            result, other = fit_likelier_kernel(fit_to, inputs, before, other, is_compared=is_compared)
+            result, other = fit_likelier_kernel(
+                fit_to, inputs, before, other, is_compared=is_compared, is_noisy=data.repeats is False
+            )
         else:
             result, other = fit_to(before=before, kernel=settings.surrogate.kernel), None
         results.append(result)
