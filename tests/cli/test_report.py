@@ -49,7 +49,7 @@ def registered(monkeypatch, tmp_path):
 
 
 def write_results(directory: str, *, scale: str = "quick", outcome: dict[str, object]) -> Path:
-    for seed in range(2):
+    for seed in range(3):
         append_record(
             UnitRecord(
                 study="tiny",
@@ -92,7 +92,7 @@ def test_damaged_lines_are_printed_with_file_and_number():
         lines.write('{"version": 1, "stu')
     result = run()
     assert result.exit_code == 0
-    assert f"Left out: {file}, line 3: " in result.output
+    assert f"Left out: {file}, line 4: " in result.output
 
 
 def test_an_error_in_a_figure_is_printed_and_the_page_is_still_written():
@@ -107,7 +107,7 @@ def test_own_settings_are_shown_by_their_name():
     write_results("mine", scale="short", outcome={"draws": [0.25]})
     result = run("--results", "mine", "--scale", "short", "--output", "page.html", "--figures", "fig8")
     assert result.exit_code == 0
-    assert "2 trials, short settings" in Path("page.html").read_text(encoding="utf-8")
+    assert "3 trials, short settings" in Path("page.html").read_text(encoding="utf-8")
 
 
 def test_full_results_are_shown_where_there_are_any_and_quick_ones_elsewhere():
@@ -118,7 +118,7 @@ def test_full_results_are_shown_where_there_are_any_and_quick_ones_elsewhere():
     assert "1 of 1 claims were judged: 1 at full settings." in result.output
     page = Path("streamgp-report.html").read_text(encoding="utf-8")
     assert "The first sum is 0.75." in page
-    assert "2 trials, full settings" in page
+    assert "3 trials, full settings" in page
     assert 'href="results/full/tiny.jsonl"' in page
     assert "1 at quick settings" in run("--scale", "quick").output
 

@@ -51,7 +51,7 @@ def test_one_trial_is_shown_but_not_judged(figure, records):
     section = make_section(figure, first_trial(records), (), scale="quick")
     assert section.pictures is not None
     assert section.verdict_words == "Not judged"
-    assert "a verdict needs at least two" in section.evidence
+    assert "a verdict needs at least three" in section.evidence
 
 
 def test_a_claim_of_which_nothing_has_run_is_not_judged(figure, records):

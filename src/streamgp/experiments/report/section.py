@@ -73,8 +73,8 @@ class Section:
         if self.failures:
             return "It could not be judged; see the error."
         if self.trials.num_trials > 1:
-            return "A verdict needs lines that the claim compares, with two trials in common; these have not run yet."
-        return "One trial has no error to compare a difference with: a verdict needs at least two."
+            return "A verdict needs lines that the claim compares, with three trials in common; these have not run yet."
+        return "One trial has no error to compare a difference with: a verdict needs at least three."
 
     @property
     def settings(self) -> tuple[tuple[str, str], ...]:

@@ -10,8 +10,9 @@ from streamgp.experiments.schema.record import Records
 
 __all__ = ["Trials", "select_trials"]
 
-# The fewest that have a standard error.
-FEWEST_TRIALS = 2
+# The fewest that have a standard error, and that a claim is judged by where there are others: two trials that happen to
+# be alike have hardly any.
+FEWEST_TRIALS, FEWEST_JUDGED = 2, 3
 
 
 @final
@@ -34,15 +35,15 @@ class Trials:
     shorter: tuple[tuple[str, int], ...] = ()
 
     def is_enough(self, figure: Figure) -> bool:
-        """Whether a part of the claim can be judged: two lines with two trials each, or one of each line.
+        """Whether a part of the claim can be judged: two lines with three trials each, or one of each line.
 
-        Where there are published values, one line with two trials is enough.
+        Where there are published values, one line with three trials is enough.
         """
         if not figure.is_statistical or figure.needs_all:
-            return self.num_trials >= (FEWEST_TRIALS if figure.is_statistical else 1)
+            return self.num_trials >= (FEWEST_JUDGED if figure.is_statistical else 1)
         counts = Counter((record.problem, record.method) for record in self.records.all)
         num_needed = 1 if figure.has_published_values else 2
-        return sum(count >= FEWEST_TRIALS for count in counts.values()) >= num_needed
+        return sum(count >= FEWEST_JUDGED for count in counts.values()) >= num_needed
 
 
 def select_trials(figure: Figure, records: Records) -> Trials:
