@@ -12,13 +12,8 @@ from streamgp.loops.exact_surrogate import ExactSurrogate, fit_exact
 from streamgp.loops.observations import Observations, no_observations, read_observations
 from streamgp.loops.pool_space import PoolSpace
 from streamgp.loops.settings import LoopSettings
-from streamgp.loops.surrogate import (
-    AbstractSurrogate,
-    SparseSurrogate,
-    absorb_observations,
-    fit_sparse,
-    is_refit_due,
-)
+from streamgp.loops.sparse_fitting import absorb_observations, fit_sparse, is_refit_due
+from streamgp.loops.surrogate import AbstractSurrogate, SparseSurrogate
 from streamgp.storage import register
 
 __all__ = [
