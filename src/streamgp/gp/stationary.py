@@ -45,6 +45,12 @@ class StationaryKernel(AbstractSpectralKernel):
     outputscale: Float[Tensor, "*j"]
     smoothness: float
 
+    @classmethod
+    def matern(cls, smoothness: float, lengthscale: Tensor, outputscale: Tensor) -> "StationaryKernel":
+        """A Matérn kernel, or the squared exponential for any smoothness but a half, three and five halves."""
+        profiles: dict[float, Profile] = {0.5: _matern_half, 1.5: _matern_three_halves, 2.5: _matern_five_halves}
+        return cls(profiles.get(smoothness, _squared_exponential), lengthscale, outputscale, smoothness)
+
     def matrix(self, first: Tensor, second: Tensor) -> Tensor:
         amplitude = self._amplitude
         if not _is_tracked(first, second, self.lengthscale, self.outputscale):
@@ -109,12 +115,11 @@ def read_stationary(base: Kernel, outputscale: Tensor | None) -> StationaryKerne
     """Read a Matérn or squared-exponential kernel, whatever its active dimensions; None for any other."""
     if type(base) not in (RBFKernel, MaternKernel):
         return None
-    profiles: dict[float, Profile] = {0.5: _matern_half, 1.5: _matern_three_halves, 2.5: _matern_five_halves}
     smoothness = base.nu if type(base) is MaternKernel else math.inf
     lengthscale = base.lengthscale
     if outputscale is None:
         outputscale = torch.ones(lengthscale.shape[:-2], dtype=lengthscale.dtype, device=lengthscale.device)
-    return StationaryKernel(profiles.get(smoothness, _squared_exponential), lengthscale, outputscale, smoothness)
+    return StationaryKernel.matern(smoothness, lengthscale, outputscale)
 
 
 def _squared_exponential(s: Tensor) -> tuple[Tensor, Tensor]:

@@ -99,10 +99,19 @@ def uncollapsed_bound(
     variance = parameters.variance - (A * parameters.kernel(X, Z)).sum(-1) + (A @ root).square().sum(-1)
     errors = (y - A @ mean).square() + variance
     expected = -0.5 * (errors.sum() / noise + len(y) * (2.0 * math.pi * noise).log())
-    divergence = _divergence(mean, root @ root.mT, root.diagonal().square().log().sum(), torch.zeros_like(mean), L)
+    divergence = _divergence(mean, root, L)
     if old is not None:
         divergence = divergence + _online_term(parameters, (mean, root), old, L, jitter)
     return expected - beta * divergence
+
+
+def _divergence(
+    mean: Float[Tensor, " m"], root: Float[Tensor, "m m"], prior_root: Float[Tensor, "m m"]
+) -> Float[Tensor, ""]:
+    """Divergence of a Gaussian from one of mean zero, both with triangular roots of their covariances."""
+    whitened = torch.linalg.solve_triangular(prior_root, torch.cat([root, mean.unsqueeze(-1)], -1), upper=False)
+    log_determinants = prior_root.diagonal().square().log().sum() - root.diagonal().square().log().sum()
+    return 0.5 * (whitened.square().sum() - len(mean) + log_determinants)
 
 
 def _online_term(
@@ -112,31 +121,24 @@ def _online_term(
     L: Float[Tensor, "m m"],
     jitter: float,
 ) -> Float[Tensor, ""]:
-    """By how much more the new belief of the old values differs from the old belief than from their old prior."""
+    """By how much more the new belief of the old values differs from the old belief than from their old prior.
+
+    Determinants of the new belief cancel, and what is known of the old ones takes no part in gradients.
+    """
     mean, root = q
-    A = torch.cholesky_solve(parameters.kernel(parameters.points, old.points), L).mT
+    with torch.no_grad():
+        prior_root = torch.linalg.cholesky(old.prior)
+        precision, prior_precision = (torch.cholesky_inverse(each) for each in (old.root, prior_root))
+        log_determinants = 2.0 * (old.root.diagonal().abs().log().sum() - prior_root.diagonal().log().sum())
+    cross = parameters.kernel(parameters.points, old.points)
+    A = torch.cholesky_solve(cross, L).mT
     prior = parameters.kernel(old.points, old.points) + jitter * torch.eye(len(old.points), dtype=L.dtype)
-    left = prior - A @ parameters.kernel(parameters.points, old.points)
-    S = left + (A @ root) @ (A @ root).mT
-    determinant = torch.zeros((), dtype=L.dtype)  # that of S cancels
-    believed = _divergence(A @ mean, S, determinant, old.mean, old.root)
-    return believed - _divergence(
-        A @ mean, S, determinant, torch.zeros_like(old.mean), torch.linalg.cholesky(old.prior)
-    )
-
-
-def _divergence(
-    mean: Float[Tensor, " m"],
-    covariance: Float[Tensor, "m m"],
-    log_determinant: Float[Tensor, ""],
-    other_mean: Float[Tensor, " m"],
-    other_root: Float[Tensor, "m m"],
-) -> Float[Tensor, ""]:
-    """Divergence between Gaussians, from the first to the one with a triangular root."""
-    half = torch.linalg.solve_triangular(other_root, (mean - other_mean).unsqueeze(-1), upper=False)
-    trace = torch.cholesky_solve(covariance, other_root).diagonal().sum()
-    other = other_root.diagonal().square().log().sum()
-    return 0.5 * (trace + half.square().sum() - len(mean) + other - log_determinant)
+    spread = A @ root
+    S = prior - A @ cross + spread @ spread.mT
+    a = A @ mean
+    error = a - old.mean
+    squares = error @ precision @ error - a @ prior_precision @ a
+    return 0.5 * (((precision - prior_precision) * S).sum() + squares + log_determinants)
 
 
 def stream_osvgp(

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from streamgp.conditioning import SparseGP
 from streamgp.experiments.baselines.osvgp import ValueBelief, uncollapsed_bound
+from streamgp.gp import StationaryKernel
 
 __all__ = ["MaternParameters", "follow_rows"]
 
@@ -43,10 +44,7 @@ class MaternParameters:
 
     def kernel(self, A: Float[Tensor, "i d"], B: Float[Tensor, "j d"]) -> Float[Tensor, "i j"]:
         """Evaluate the kernel."""
-        scale = self.log_lengthscale.exp()
-        # A distance of zero would have no gradient.
-        distance = (5.0 * ((A / scale).unsqueeze(1) - B / scale).square().sum(-1)).clamp_min(1e-20).sqrt()
-        return self.variance * (1.0 + distance + distance.square() / 3.0) * torch.exp(-distance)
+        return StationaryKernel.matern(2.5, self.log_lengthscale.exp().unsqueeze(0), self.variance).matrix(A, B)
 
 
 def follow_rows(
