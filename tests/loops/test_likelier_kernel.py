@@ -48,6 +48,33 @@ def test_the_kernel_under_which_outcomes_are_likelier_is_taken(seed):
     assert chosen.info.bound >= other.info.bound
 
 
+@pytest.mark.slow
+def test_each_outcome_has_the_kernel_that_suits_it(rng):
+    X = torch.rand(45, 4, generator=rng, dtype=torch.float64)
+    product = torch.exp(-8.0 * (X - 0.4).square().sum(-1))
+    surrogate = surrogate_of(X, torch.stack([wavy_sum(X), product], -1), constraints=[sg.Constraint(upper=0.5)])
+    assert isinstance(kernel_of(surrogate.results[0]), InteractionKernel)
+    for chosen, other in zip(surrogate.results, surrogate.others, strict=True):
+        assert {type(kernel_of(each)) for each in (chosen, other)} == {RBFKernel, InteractionKernel}
+    gain = [
+        chosen.info.bound - other.info.bound for chosen, other in zip(surrogate.results, surrogate.others, strict=True)
+    ]
+    assert gain[0] >= 0.0
+    # The constraint may have noise, as no point was repeated: RBF stays unless the other is clearly likelier.
+    assert isinstance(kernel_of(surrogate.results[1]), RBFKernel)
+    assert gain[1] > -3.0
+
+
+@pytest.mark.slow
+def test_counts_beside_a_real_outcome_keep_their_kernel(rng):
+    X = torch.rand(10, 2, generator=rng, dtype=torch.float64)
+    counts = torch.poisson(5.0 * X[:, 0], generator=rng)
+    constraint = sg.Constraint(lower=2.0, likelihood="poisson")
+    surrogate = surrogate_of(X, torch.stack([wavy_sum(X), counts], -1), constraints=[constraint])
+    assert surrogate.others[0] is not None
+    assert surrogate.others[1] is None
+
+
 @pytest.mark.parametrize(("num_dims", "kernel", "expected"), [(1, None, RBFKernel), (2, "matern", MaternKernel)])
 def test_one_input_and_a_kernel_of_the_users_leave_no_choice(rng, num_dims, kernel, expected):
     X = torch.rand(6, num_dims, generator=rng, dtype=torch.float64)

@@ -5,7 +5,7 @@ from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.likelihoods import Gaussian
-from streamgp.loops.sparse_fitting import is_refit_due
+from streamgp.loops.sparse_fitting import _may_be_noisy, is_refit_due
 from streamgp.loops.state import current, refitted
 from streamgp.loops.suggest import make_context
 from streamgp.testing.tolerances import approximation
@@ -137,3 +137,21 @@ def test_failures_are_pending_for_acquisitions_that_know_no_limits(rng):
     context = make_context(fitted(optimizer), optimizer._settings)
     assert context.model.num_outputs == 1
     assert context.pending.tolist() == [[0.5, 0.5]]
+
+
+@pytest.mark.parametrize(
+    ("num_objectives", "output", "repeats", "expected"),
+    [(1, 0, None, False), (1, 1, None, True), (2, 0, None, True), (2, 1, True, False), (1, 1, True, False)]
+    + [(num, output, False, True) for num in (1, 2) for output in (0, 1)],
+)
+def test_noise_is_ruled_out_by_a_repeat_which_is_asked_for_with_a_single_objective(
+    num_objectives, output, repeats, expected
+):
+    goals = [sg.Objective(f"goal {j}") for j in range(num_objectives)]
+    constraints = [] if num_objectives == 2 else [sg.Constraint(upper=0.5)]
+    optimizer = sg.Optimizer(BOX, objectives=goals, constraints=constraints)
+    X = torch.tensor([[0.1, 0.2], [0.3, 0.4], [0.1, 0.2]], dtype=torch.float64)[: 2 if repeats is None else 3]
+    y = torch.tensor([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0 if repeats else 2.5]], dtype=torch.float64)[: len(X)]
+    optimizer.tell(X, y)
+    data = current(optimizer._state, optimizer._settings)
+    assert _may_be_noisy(data, optimizer._settings, output) is expected

@@ -6,7 +6,8 @@ from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.likelihoods import Preference
-from streamgp.loops.state import refitted
+from streamgp.loops.best import is_taken_at_its_word
+from streamgp.loops.state import current, refitted
 from streamgp.loops.suggest import make_context
 from streamgp.testing.tolerances import rounding, sampling, within
 
@@ -72,3 +73,19 @@ def test_predictions_of_bent_outcomes_are_in_the_users_units(rng, tmp_path):
     assert_close(found.exceedance, share, **sampling(0.5 / 20_000**0.5))
     optimizer.save(tmp_path / "run")
     assert_close(sg.load(tmp_path / "run").predict(X).mean, prediction.mean)
+
+
+@pytest.mark.slow
+def test_ripples_are_not_taken_at_their_word_until_a_point_is_repeated(rng):
+    X = torch.rand(30, 2, generator=rng, dtype=torch.float64)
+    rugged = torch.sin(40.0 * X).sum(-1) + X.sum(-1)
+    optimizer = sg.Optimizer(BOX, constraints=[sg.Constraint(upper=0.5)])
+    optimizer.tell(X, torch.stack([wave(X), rugged], -1))
+    surrogate = fitted(optimizer).surrogate
+    assert surrogate.rough_share(1) >= surrogate.noise_share(1)
+    assert not surrogate.is_at_its_word(1)
+    known = current(optimizer._state, optimizer._settings)
+    assert not is_taken_at_its_word(surrogate, optimizer._settings, known, 1)
+    optimizer.tell(X[:1], torch.stack([wave(X[:1]), rugged[:1]], -1))
+    known = current(optimizer._state, optimizer._settings)
+    assert is_taken_at_its_word(surrogate, optimizer._settings, known, 1)

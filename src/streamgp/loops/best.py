@@ -20,7 +20,7 @@ from streamgp.loops.suggest import make_context
 from streamgp.loops.surrogate import AbstractSurrogate
 from streamgp.seeds import derived_seed
 
-__all__ = ["Best", "best_evaluated", "find_best", "most_wanted"]
+__all__ = ["Best", "best_evaluated", "find_best", "is_taken_at_its_word", "most_wanted"]
 
 
 # How sure it must be that a point keeps all constraints for it to be called feasible.
@@ -116,11 +116,19 @@ def _best_known(state: LoopState, settings: LoopSettings, context: Context) -> t
             score = y if settings.objectives[0].maximize else -y
         first = len(settings.objectives)
         for j, one in enumerate(settings.constraints):
-            if state.surrogate.is_noise_free(first + j):
+            if is_taken_at_its_word(state.surrogate, settings, known, first + j):
                 chance[:, j] = one.is_kept(known.y[:, first + j]).to(chance)
     index = int(most_wanted(score, chance.prod(-1)))
     point = evaluated[index : index + 1]
     return _describe(state, settings, point, known, float(chance[index].prod())), point, known
+
+
+def is_taken_at_its_word(
+    surrogate: AbstractSurrogate, settings: LoopSettings, known: Observations, output: int
+) -> bool:
+    """Whether an outcome is what the function is there: without noise and ripples, or repeated to the last digit."""
+    is_repeated = settings.outcomes[output].has_unknown_noise and bool(known.repeats)
+    return is_repeated or surrogate.is_at_its_word(output)
 
 
 def _is_best_by_outcome(surrogate: AbstractSurrogate, settings: LoopSettings, known: Observations) -> bool:

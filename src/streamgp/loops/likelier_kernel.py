@@ -15,10 +15,10 @@ from streamgp.training import FitResult
 
 __all__ = ["fit_likelier_kernel", "is_comparison_due", "ripple_share"]
 
-# Kernels are compared with each tenth more outcomes, which is with each new one at first; beyond so many, only where
+# Kernels are compared with each tenth more evaluations, which is with each new one at first; beyond so many, only where
 # hyperparameters are searched from the start.
 _GROWTH, _MOST_COMPARED = 0.1, 200
-# How much likelier outcomes that are known to have noise must be with the second kernel, in logarithms: 20 to 1.
+# How much likelier outcomes that have noise must be with the second kernel, in logarithms: 20 to 1.
 _NOISY_MARGIN = 3.0
 # Dimensions up to which kernels are compared: beyond, it was not measured, and a fit takes long.
 _MOST_DIMS = 20
@@ -51,7 +51,7 @@ def fit_likelier_kernel(
         before: The last fit; None to search from the start.
         other: The last fit with the other kernel; None where there is none.
         is_compared: Whether to fit both; if not, the kernel stays as it is, RBF at first.
-        is_noisy: Whether a point that was evaluated again had another outcome.
+        is_noisy: Whether there is noise, or may be.
 
     Returns:
         The fit that is taken, and the latest with the other kernel; None where there is none.
@@ -72,10 +72,11 @@ def is_comparison_due(num_before: int, num_now: int) -> bool:
     """Whether kernels are to be compared again.
 
     Args:
-        num_before: Number of outcomes at the last fit.
-        num_now: Number of outcomes.
+        num_before: Number of evaluations at the last fit.
+        num_now: Number of evaluations.
     """
-    return num_now <= _MOST_COMPARED and _step(num_now) > _step(num_before)
+    before, now = (math.floor(math.log(max(n, 1)) / math.log1p(_GROWTH)) for n in (num_before, num_now))
+    return num_now <= _MOST_COMPARED and now > before
 
 
 def ripple_share(result: FitResult) -> float:
@@ -86,10 +87,6 @@ def ripple_share(result: FitResult) -> float:
 
 def _may_be_sum(result: FitResult) -> bool:
     return isinstance(result.gp.process.prior.kernel, InteractionKernel)
-
-
-def _step(num_outcomes: int) -> int:
-    return math.floor(math.log(max(num_outcomes, 1)) / math.log1p(_GROWTH))
 
 
 def _unit_kernel(name: str, inputs: Float[Tensor, "*n d"]) -> Kernel:

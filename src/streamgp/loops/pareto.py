@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.display import html_rows, new_axes, shown_point, with_uncertainty
+from streamgp.loops.best import is_taken_at_its_word
 from streamgp.loops.prediction import predict_objective
 from streamgp.loops.settings import LoopSettings
 from streamgp.loops.state import LoopState, current
@@ -90,11 +91,11 @@ def find_pareto(state: LoopState, settings: LoopSettings) -> ParetoSet:
     posterior: Any = context.model.posterior(inputs)
     scores = context.objective.scores(posterior.mean).clone()
     for j, one in enumerate(settings.objectives):
-        if surrogate.is_noise_free(j):
+        if is_taken_at_its_word(surrogate, settings, known, j):
             scores[:, j] = known.y[:, j] if one.maximize else -known.y[:, j]
     chance = context.objective.feasibility(posterior)[:, : len(settings.constraints)].clone()
     for j, constraint in enumerate(settings.constraints):
-        if surrogate.is_noise_free(k + j):
+        if is_taken_at_its_word(surrogate, settings, known, k + j):
             chance[:, j] = constraint.is_kept(known.y[:, k + j]).to(chance)
     sure = chance.prod(-1)
     is_good = sure >= min(_SURE, float(sure.max()))

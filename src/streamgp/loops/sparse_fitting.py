@@ -64,10 +64,9 @@ def fit_sparse(data: Observations, settings: LoopSettings, start: SparseSurrogat
         other = _earlier(() if start is None or is_cold else start.others, j)
         fit_to = partial(_fit_rows, data, settings, units, inputs, targets, output=j)
         if _has_default_kernel(settings, j):
-            is_due = start is None or is_cold or is_comparison_due(start.num_fitted, size)
-            is_compared = is_due and len(settings.outcomes) == 1  # for several it was not measured
+            is_compared = start is None or is_cold or is_comparison_due(start.num_fitted, size)
             result, other = fit_likelier_kernel(
-                fit_to, inputs, before, other, is_compared=is_compared, is_noisy=data.repeats is False
+                fit_to, inputs, before, other, is_compared=is_compared, is_noisy=_may_be_noisy(data, settings, j)
             )
         else:
             result, other = fit_to(before=before, kernel=settings.surrogate.kernel), None
@@ -242,6 +241,12 @@ def _may_lack_noise(settings: LoopSettings, output: int) -> bool:
     """Whether an outcome has Gaussian noise that is to be learned, and may be zero."""
     is_unknown = output < len(settings.outcomes) and settings.outcomes[output].has_unknown_noise
     return is_unknown and settings.surrogate.is_smooth
+
+
+def _may_be_noisy(data: Observations, settings: LoopSettings, output: int) -> bool:
+    """Whether a repeated point had another outcome, or may have: only for a single objective is a repeat asked for."""
+    is_checked = output == 0 and len(settings.objectives) == 1
+    return data.repeats is False or (data.repeats is None and not is_checked)
 
 
 def _has_default_kernel(settings: LoopSettings, output: int) -> bool:

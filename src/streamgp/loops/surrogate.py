@@ -41,8 +41,12 @@ class AbstractSurrogate(ABC):
         return self.noise_share(output)
 
     def is_noise_free(self, output: int) -> bool:
-        """Whether noise is next to nothing, less than a thousandth, so that outcomes can be taken at their word."""
+        """Whether noise is next to nothing, less than a thousandth."""
         return self.noise_share(output) < _NO_NOISE
+
+    def is_at_its_word(self, output: int) -> bool:
+        """Whether ripples are next to nothing, too, so that an outcome that was not evaluated again is no chance."""
+        return self.rough_share(output) < _NO_NOISE
 
 
 @register
