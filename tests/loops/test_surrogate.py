@@ -7,7 +7,7 @@ from torch.testing import assert_close
 import streamgp as sg
 from streamgp.likelihoods import Preference
 from streamgp.loops.best import is_taken_at_its_word
-from streamgp.loops.state import current, refitted
+from streamgp.loops.state import current
 from streamgp.loops.suggest import make_context
 from streamgp.testing.tolerances import rounding, sampling, within
 
@@ -16,11 +16,6 @@ BOX = [(0.0, 1.0), (0.0, 1.0)]
 
 def wave(X):
     return 20.0 + 5.0 * torch.sin(4 * X).sum(-1)
-
-
-def fitted(optimizer):
-    optimizer._state = refitted(optimizer._state, optimizer._settings)
-    return optimizer._state
 
 
 @pytest.mark.slow
@@ -32,7 +27,7 @@ def test_constraints_and_success_are_outputs_of_the_model(rng):
     counts = torch.poisson(5 * X[:, 0], generator=rng)
     optimizer.tell(X, torch.stack([wave(X), X[:, 1], counts], dim=-1))
     optimizer.tell_failure([[0.5, 0.5]])
-    context = make_context(fitted(optimizer), optimizer._settings)
+    context = make_context(optimizer._refitted(), optimizer._settings)
     assert context.model.num_outputs == 4
     assert len(context.objective.limits) == 3
     same = within(rounding(torch.float64))
@@ -81,9 +76,9 @@ def test_ripples_are_not_taken_at_their_word_until_a_point_is_repeated(rng):
     rugged = torch.sin(40.0 * X).sum(-1) + X.sum(-1)
     optimizer = sg.Optimizer(BOX, constraints=[sg.Constraint(upper=0.5)])
     optimizer.tell(X, torch.stack([wave(X), rugged], -1))
-    surrogate = fitted(optimizer).surrogate
+    surrogate = optimizer._refitted().surrogate
     assert surrogate.rough_share(1) >= surrogate.noise_share(1)
-    assert not surrogate.is_at_its_word(1)
+    assert not surrogate.has_neither_noise_nor_ripples(1)
     known = current(optimizer._state, optimizer._settings)
     assert not is_taken_at_its_word(surrogate, optimizer._settings, known, 1)
     optimizer.tell(X[:1], torch.stack([wave(X[:1]), rugged[:1]], -1))

@@ -47,9 +47,14 @@ class StationaryKernel(AbstractSpectralKernel):
 
     @classmethod
     def matern(cls, smoothness: float, lengthscale: Tensor, outputscale: Tensor) -> "StationaryKernel":
-        """A Matérn kernel, or the squared exponential for any smoothness but a half, three and five halves."""
-        profiles: dict[float, Profile] = {0.5: _matern_half, 1.5: _matern_three_halves, 2.5: _matern_five_halves}
-        return cls(profiles.get(smoothness, _squared_exponential), lengthscale, outputscale, smoothness)
+        """A Matérn kernel of a half, three or five halves; the squared exponential for an infinite smoothness."""
+        profiles: dict[float, Profile] = {
+            0.5: _matern_half,
+            1.5: _matern_three_halves,
+            2.5: _matern_five_halves,
+            math.inf: _squared_exponential,
+        }
+        return cls(profiles[smoothness], lengthscale, outputscale, smoothness)
 
     def matrix(self, first: Tensor, second: Tensor) -> Tensor:
         amplitude = self._amplitude

@@ -128,7 +128,7 @@ def is_taken_at_its_word(
 ) -> bool:
     """Whether an outcome is what the function is there: without noise and ripples, or repeated to the last digit."""
     is_repeated = settings.outcomes[output].has_unknown_noise and bool(known.repeats)
-    return is_repeated or surrogate.is_at_its_word(output)
+    return is_repeated or surrogate.has_neither_noise_nor_ripples(output)
 
 
 def _is_best_by_outcome(surrogate: AbstractSurrogate, settings: LoopSettings, known: Observations) -> bool:

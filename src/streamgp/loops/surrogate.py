@@ -44,8 +44,8 @@ class AbstractSurrogate(ABC):
         """Whether noise is next to nothing, less than a thousandth."""
         return self.noise_share(output) < _NO_NOISE
 
-    def is_at_its_word(self, output: int) -> bool:
-        """Whether ripples are next to nothing, too, so that an outcome that was not evaluated again is no chance."""
+    def has_neither_noise_nor_ripples(self, output: int) -> bool:
+        """Whether ripples, which may be noise as long as no point is evaluated again, are next to nothing, too."""
         return self.rough_share(output) < _NO_NOISE
 
 
