@@ -145,9 +145,9 @@ def test_only_what_cannot_change_its_sign_has_a_weight():
 def test_outcomes_that_are_far_too_bad_count_by_their_logarithm_and_come_back(is_reversed):
     sign = 1.0 if is_reversed else -1.0
     y = sign * torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0, 1e3, 1e6], dtype=torch.float64)
-    units = Outcome.read("gaussian").find_units(y, is_reversed=is_reversed, has_knee=True)
+    units = Outcome.read("gaussian").find_units(y, is_reversed=is_reversed, is_bent=True)
     # The median is 4, and the best is better by 3.
-    assert (units.knee, units.width) == (sign * 7.0, 3.0)
+    assert (units.upper_knee if is_reversed else units.lower_knee, units.width) == (sign * 7.0, 3.0)
     inside = units.inside(y)
     assert_close(inside.mean(), torch.zeros((), dtype=torch.float64))
     assert_close(inside.std(correction=0), torch.ones((), dtype=torch.float64))
@@ -161,9 +161,9 @@ def test_outcomes_that_are_far_too_bad_count_by_their_logarithm_and_come_back(is
 
 def test_outcomes_without_a_tail_and_those_in_known_units_stay_linear():
     even, tail = torch.arange(9.0, dtype=torch.float64), torch.tensor([1.0, 2.0, 3.0, 1e6], dtype=torch.float64)
-    assert Outcome.read("gaussian").find_units(even, is_reversed=True, has_knee=True).knee is None
-    assert Outcome.read("gaussian").find_units(tail, is_reversed=True).knee is None
-    assert Outcome.read(Gaussian(0.1)).find_units(tail, is_reversed=True, has_knee=True).knee is None
-    assert Outcome.read("gaussian").find_units(tail, is_reversed=False, has_knee=True).knee is None
+    assert not Outcome.read("gaussian").find_units(even, is_reversed=True, is_bent=True).is_bent
+    assert not Outcome.read("gaussian").find_units(tail, is_reversed=True).is_bent
+    assert not Outcome.read(Gaussian(0.1)).find_units(tail, is_reversed=True, is_bent=True).is_bent
+    assert not Outcome.read("gaussian").find_units(tail, is_reversed=False, is_bent=True).is_bent
     same = torch.ones(5, dtype=torch.float64)
-    assert Outcome.read("gaussian").find_units(same, is_reversed=True, has_knee=True).knee is None
+    assert not Outcome.read("gaussian").find_units(same, is_reversed=True, is_bent=True).is_bent

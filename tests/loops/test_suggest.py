@@ -184,6 +184,17 @@ def test_the_best_point_is_asked_for_again_once_where_the_model_sees_noise():
 
 
 @pytest.mark.slow
+def test_the_best_feasible_point_is_asked_for_again_where_a_constraint_looks_noisy():
+    optimizer = sg.Optimizer([(-1.0, 1.0)] * 2, constraints=[sg.Constraint(upper=0.0)], search=SMALL, num_initial=16)
+    X = optimizer.ask(16)
+    limit = _ripples(X) + 0.5
+    optimizer.tell(X, torch.stack([-X.square().sum(-1), limit], -1))
+    feasible = X[limit <= 0.0]
+    assert torch.equal(optimizer.ask()[0], feasible[feasible.square().sum(-1).argmin()])
+    assert not (optimizer.ask().unsqueeze(1) == X).all(-1).any()
+
+
+@pytest.mark.slow
 def test_noise_that_a_repeated_point_shows_is_noise():
     optimizer, X = _rippled(noise=0.5)
     assert int((X.unsqueeze(1) == X).all(-1).sum(-1).max()) >= 2

@@ -53,7 +53,7 @@ def test_predictions_of_bent_outcomes_are_in_the_users_units(rng, tmp_path):
     y = (8.0 * X.sum(-1)).exp()
     optimizer.tell(X, y)
     prediction, posterior = optimizer.predict(X), optimizer.model().posterior(X)
-    assert optimizer._state.surrogate.units[0].knee is not None
+    assert optimizer._state.surrogate.units[0].is_bent
     assert_close(posterior.mean.squeeze(-1).detach(), prediction.mean)
     assert_close(posterior.variance.sqrt().squeeze(-1).detach(), prediction.std)
     assert ((prediction.lower < prediction.mean) & (prediction.mean < prediction.upper)).all()
@@ -61,7 +61,7 @@ def test_predictions_of_bent_outcomes_are_in_the_users_units(rng, tmp_path):
     assert (prediction.mean[y > 1e3].log() - y[y > 1e3].log()).abs().median() < 0.2
     units, far = optimizer._state.surrogate.units[0], torch.tensor([[0.95, 0.45], [0.45, 0.95]], dtype=torch.float64)
     limit = float(optimizer.predict(far).mean.max())
-    assert limit > units.knee
+    assert limit > units.upper_knee
     found = optimizer.predict(far, threshold=limit)
     f = found.latent_mean + found.latent_variance.sqrt() * torch.randn(20_000, 2, generator=rng, dtype=torch.float64)
     share = (units.outside(f) > limit).double().mean(0)

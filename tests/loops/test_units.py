@@ -11,8 +11,9 @@ UNITS = {
     "plain": OutcomeUnits(),
     "scaled": OutcomeUnits(3.0, 0.5),
     "reversed": OutcomeUnits(3.0, -0.5),
-    "bent": OutcomeUnits(1.0, 2.0, knee=0.0, width=0.5),
-    "bent and reversed": OutcomeUnits(1.0, -2.0, knee=2.0, width=0.5),
+    "bent": OutcomeUnits(1.0, 2.0, lower_knee=0.0, width=0.5),
+    "bent and reversed": OutcomeUnits(1.0, -2.0, upper_knee=2.0, width=0.5),
+    "bent on both sides": OutcomeUnits(1.0, 2.0, lower_knee=-1.0, upper_knee=2.0, width=0.5),
 }
 
 
@@ -32,11 +33,21 @@ def test_the_slope_is_the_derivative_of_the_way_back(units):
     assert_close(units.slope(f.detach()), expected.abs(), **tolerance(torch.float64, scale=float(expected.abs().max())))
 
 
+def test_the_logarithm_of_the_change_is_that_of_the_derivative_of_the_way_in(units):
+    y = torch.linspace(-5.05, 5.0, 12, dtype=torch.float64, requires_grad=True)
+    (expected,) = torch.autograd.grad(units.inside(y).sum(), y)
+    assert_close(units.log_change(y.detach()), expected.abs().log(), **tolerance(torch.float64, scale=5.0))
+
+
 def test_only_outcomes_beyond_the_knee_are_bent():
     units = UNITS["bent"]
     y = torch.tensor([-4.0, -0.1, 0.0, 0.1, 5.0], dtype=torch.float64)
     assert (units.bent(y) == y).tolist() == [False, False, True, True, True]
     assert bool((units.bent(y).diff() > 0).all())
+    both = UNITS["bent on both sides"]
+    y = torch.tensor([-4.0, -1.1, -1.0, 2.0, 2.1, 5.0], dtype=torch.float64)
+    assert (both.bent(y) == y).tolist() == [False, False, True, True, False, False]
+    assert bool((both.bent(y).diff() > 0).all())
 
 
 def test_noise_is_scaled_with_the_outcomes():
@@ -52,3 +63,10 @@ def test_differences_of_enormous_numbers_are_finite():
 def test_files_of_earlier_versions_name_them_as_before():
     assert find_name("loops.Units").cls is OutcomeUnits
     assert find_class(OutcomeUnits, "units").name == "loops.Units"
+
+
+@pytest.mark.parametrize(("scale", "side"), [(2.0, "lower_knee"), (-2.0, "upper_knee")])
+def test_a_knee_of_earlier_files_is_on_the_side_of_bad_outcomes(scale, side):
+    fields = {"offset": 1.0, "scale": scale, "knee": 0.5, "width": 0.25, "ranks": None}
+    now = OutcomeUnits(**find_class(OutcomeUnits, "units").migrations[1](fields))
+    assert now == OutcomeUnits(1.0, scale, width=0.25, **{side: 0.5})

@@ -13,6 +13,7 @@ from streamgp.acquisition.indices import check_constants
 from streamgp.errors import ArgumentTypeError, OptionError, UnsupportedError, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.likelihoods.registry import names, read_likelihood
+from streamgp.loops.bends import bend_around, bend_bad
 from streamgp.loops.normal_scores import find_scores
 from streamgp.loops.units import OutcomeUnits
 from streamgp.storage import register
@@ -75,48 +76,47 @@ class Outcome:
         return self.name is not None and self.likelihood.is_gaussian
 
     def find_units(
-        self, y: Float[Tensor, " n"], *, is_reversed: bool, has_knee: bool = False, is_ranked: bool = False
+        self,
+        y: Float[Tensor, " n"],
+        *,
+        is_reversed: bool,
+        is_bent: bool = False,
+        is_ranked: bool = False,
+        bounds: tuple[float, ...] = (),
     ) -> OutcomeUnits:
         """Standardize real outcomes; by median and median deviation where outliers are expected.
 
         Args:
             y: Outcomes so far.
             is_reversed: Whether small values are to become large.
-            has_knee: Whether outcomes that are far too bad may count by their logarithm.
+            is_bent: Whether outcomes that are far too bad, or far from bounds if there are any, may count by their
+                logarithm; not if their numbers are known.
             is_ranked: Whether outcomes count by their ranks.
+            bounds: Of a constraint.
         """
         if not self.is_real:
             return OutcomeUnits()
         if is_ranked and (ranks := find_scores(y)) is not None:
             return OutcomeUnits(scale=-1.0 if is_reversed else 1.0, ranks=ranks)
-        largest = y.abs().max().clamp_min(torch.finfo(y.dtype).tiny)
+        largest = max(float(y.abs().max()), *map(abs, bounds), torch.finfo(y.dtype).tiny)
         z = y / largest  # whose squares have doubles, whatever the units
-        shape = self._find_knee(z, sign=-1.0 if is_reversed else 1.0) if has_knee else OutcomeUnits()
+        shape = OutcomeUnits(scale=-1.0 if is_reversed else 1.0)
+        if is_bent and self.name is not None and not self.likelihood.is_robust:
+            shape = bend_around(z, [one / largest for one in bounds]) if bounds else bend_bad(z, sign=shape.scale)
         z = shape.bent(z)
         offset, scale = z.mean(), z.std(correction=0)
         if self.likelihood.is_robust:
             offset = z.median()
             robust = (z - offset).abs().median() / _NORMAL_DEVIATION
             scale = robust if robust > 0 else scale
-        size = float(largest * scale) if float(scale) > 1e-12 else 1.0
-        center, size = float(largest * offset), -size if is_reversed else size
-        if shape.knee is None:
-            return OutcomeUnits(center, size)
-        return OutcomeUnits(center, size, float(largest) * shape.knee, float(largest) * shape.width)
-
-    def _find_knee(self, z: Float[Tensor, " n"], *, sign: float) -> OutcomeUnits:
-        """Bend where outcomes are worse than the median by more than the best one is better; not if numbers are known.
-
-        Args:
-            z: Outcomes.
-            sign: Positive if large ones are wanted.
-        """
-        wanted = sign * z
-        middle, best, worst = (float(one) for one in (wanted.median(), wanted.max(), wanted.min()))
-        width = best - middle
-        if self.name is None or self.likelihood.is_robust or not worst < middle - width < middle:
-            return OutcomeUnits(scale=sign)
-        return OutcomeUnits(scale=sign, knee=sign * (middle - width), width=width)
+        size = largest * float(scale) if float(scale) > 1e-12 else 1.0
+        return OutcomeUnits(
+            largest * float(offset),
+            -size if is_reversed else size,
+            None if shape.lower_knee is None else largest * shape.lower_knee,
+            None if shape.upper_knee is None else largest * shape.upper_knee,
+            largest * shape.width if shape.is_bent else 1.0,
+        )
 
     def in_units(self, units: OutcomeUnits, likelihood: AbstractLikelihood | None = None) -> AbstractLikelihood:
         """The likelihood of what is modeled; of some outcomes, if theirs is given."""
@@ -229,7 +229,7 @@ class Constraint:
 
     def __post_init__(self) -> None:
         """Check bounds and likelihood."""
-        given = [bound for bound in (self.lower, self.upper) if bound is not None]
+        given = self.bounds
         if not given:
             raise OptionError("A Constraint must have an upper or a lower bound, but has none. Pass upper=... .")
         if not all(math.isfinite(bound) for bound in given) or (len(given) == 2 and given[0] >= given[1]):
@@ -250,6 +250,11 @@ class Constraint:
     def outcome(self) -> Outcome:
         """What is observed."""
         return Outcome.read(self.likelihood)
+
+    @property
+    def bounds(self) -> tuple[float, ...]:
+        """The lower and the upper one, those that are given."""
+        return tuple(bound for bound in (self.lower, self.upper) if bound is not None)
 
     def is_kept(self, y: Float[Tensor, " n"]) -> Bool[Tensor, " n"]:
         """Which outcomes keep the bounds."""

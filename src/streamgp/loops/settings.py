@@ -63,7 +63,8 @@ class SurrogateSettings:
         has_learned_points: Whether inducing points are learned; if not, they are the observed places, or chosen among
             them.
         is_standardized: Whether real outcomes are.
-        is_bent: Whether outcomes of the only objective that are far too bad count by their logarithm.
+        is_bent: Whether outcomes of the only objective that are far too bad, and of constraints that are far from their
+            bounds, count by their logarithm.
         is_ranked: Whether real outcomes that are standardized count by their ranks.
         is_smooth: Whether the default kernel of real outcomes is smooth and of unit variance, instead of that of `fit`.
         learns_success: Whether failures are modeled.

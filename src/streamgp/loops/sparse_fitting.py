@@ -1,6 +1,7 @@
 """How the model behind the suggestions learns: fitted, absorbing, and fitted again."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from streamgp.likelihoods import AbstractLikelihood, Bernoulli
 from streamgp.loops.likelier_kernel import fit_likelier_kernel, is_comparison_due
+from streamgp.loops.likelier_units import fit_in_likelier_units
 from streamgp.loops.noise_free import CONSTRAINT_FLOOR, FLOOR, Fitter, fit_with_or_without_noise
 from streamgp.loops.observations import Observations
 from streamgp.loops.settings import LoopSettings
@@ -41,41 +43,49 @@ def fit_sparse(data: Observations, settings: LoopSettings, start: SparseSurrogat
         start: The last fit.
     """
     size = _size(data, settings)
-    is_cold = start is None or size >= 2 * start.num_cold
-    # Volumes of several objectives are those of the user's units.
-    has_knee = settings.surrogate.is_bent and len(settings.objectives) == 1
-    is_ranked = settings.surrogate.is_ranked
-    units = tuple(
-        outcome.find_units(
-            data.y[data.is_informative, j],
-            is_reversed=is_reversed,
-            has_knee=has_knee and j == 0,
-            is_ranked=is_ranked,
-        )
-        if settings.surrogate.is_standardized
-        else OutcomeUnits()
-        for j, (outcome, is_reversed) in enumerate(_reversals(settings))
-    )
+    before = None if start is None or size >= 2 * start.num_cold else start
+    options = [_units_to_try(data, settings, before, j) for j in range(len(settings.outcomes))]
+    units = [first for first, *_ in options]
     has_success = settings.surrogate.learns_success and not bool(data.is_success.all())
-    rows = _rows(data, settings, units, has_success=has_success)
-    results, others = [], []
-    for j, (inputs, targets) in enumerate(rows):
-        before = _earlier(() if start is None or is_cold else start.results, j)
-        other = _earlier(() if start is None or is_cold else start.others, j)
-        fit_to = partial(_fit_rows, data, settings, units, inputs, targets, output=j)
-        if _has_default_kernel(settings, j):
-            is_compared = start is None or is_cold or is_comparison_due(start.num_fitted, size)
-            result, other = fit_likelier_kernel(
-                fit_to, inputs, before, other, is_compared=is_compared, is_noisy=_may_be_noisy(data, settings, j)
-            )
+    is_compared = before is None or is_comparison_due(before.num_fitted, size)
+    fits = []
+    for j, (inputs, targets) in enumerate(_rows(data, settings, units, has_success=has_success)):
+        fit_to = partial(_fit_outcome, data, settings, units, before, inputs, output=j, is_compared=is_compared)
+        if j < len(units) and len(options[j]) > 1:
+            units[j], fitted = fit_in_likelier_units(fit_to, data.y[data.is_informative, j], options[j])
         else:
-            result, other = fit_to(before=before, kernel=settings.surrogate.kernel), None
-        results.append(result)
-        others.append(other)
-    num_cold = size if start is None or is_cold else start.num_cold
+            fitted = fit_to(targets)
+        fits.append(fitted)
     return SparseSurrogate(
-        tuple(results), units, size, num_cold, len(data.points), len(data.pairs), others=tuple(others)
+        results=tuple(result for result, _ in fits),
+        units=tuple(units),
+        num_fitted=size,
+        num_cold=size if before is None else before.num_cold,
+        num_points=len(data.points),
+        num_pairs=len(data.pairs),
+        others=tuple(other for _, other in fits),
     )
+
+
+def _fit_outcome(
+    data: Observations,
+    settings: LoopSettings,
+    units: Sequence[OutcomeUnits],
+    before: SparseSurrogate | None,
+    inputs: Tensor,
+    targets: Tensor,
+    *,
+    output: int,
+    is_compared: bool,
+) -> tuple[FitResult, FitResult | None]:
+    """Fit one outcome with the likelier of two kernels, or with the user's; that of the other kernel is the second."""
+    result = None if before is None else _earlier(before.results, output)
+    other = None if before is None else _earlier(before.others, output)
+    fit_to = partial(_fit_rows, data, settings, units, inputs, targets, output=output)
+    if not _has_default_kernel(settings, output):
+        return fit_to(before=result, kernel=settings.surrogate.kernel), None
+    is_noisy = _may_be_noisy(data, settings, output)
+    return fit_likelier_kernel(fit_to, inputs, result, other, is_compared=is_compared, is_noisy=is_noisy)
 
 
 def _earlier(results: tuple[FitResult | None, ...], output: int) -> FitResult | None:
@@ -86,7 +96,7 @@ def _earlier(results: tuple[FitResult | None, ...], output: int) -> FitResult | 
 def _fit_rows(
     data: Observations,
     settings: LoopSettings,
-    units: tuple[OutcomeUnits, ...],
+    units: Sequence[OutcomeUnits],
     inputs: Tensor,
     targets: Tensor,
     *,
@@ -192,14 +202,28 @@ def _size(data: Observations, settings: LoopSettings) -> int:
     return num_points + len(data.pairs)
 
 
-def _reversals(settings: LoopSettings) -> list[tuple[Any, bool]]:
-    """Each outcome, and whether its sign is changed."""
-    objectives = [(one.outcome, one.is_reversed) for one in settings.objectives]
-    return objectives + [(one.outcome, False) for one in settings.constraints]
+def _units_to_try(
+    data: Observations, settings: LoopSettings, before: SparseSurrogate | None, output: int
+) -> list[OutcomeUnits]:
+    """In which an outcome may be modeled; without an earlier fit, those of a constraint are chosen by what they do."""
+    options, y = settings.surrogate, data.y[data.is_informative, output]
+    if not options.is_standardized:
+        return [OutcomeUnits()]
+    find = partial(settings.outcomes[output].find_units, y, is_ranked=options.is_ranked)
+    num_objectives = len(settings.objectives)
+    if output < num_objectives:
+        # Volumes of several objectives are those of the user's units.
+        is_bent = options.is_bent and num_objectives == 1
+        return [find(is_reversed=settings.objectives[output].is_reversed, is_bent=is_bent)]
+    straight = find(is_reversed=False)
+    bent = find(is_reversed=False, is_bent=options.is_bent, bounds=settings.constraints[output - num_objectives].bounds)
+    if not bent.is_bent:
+        return [straight]
+    return [straight, bent] if before is None else [bent if before.units[output].is_bent else straight]
 
 
 def _rows(
-    data: Observations, settings: LoopSettings, units: tuple[OutcomeUnits, ...], *, has_success: bool
+    data: Observations, settings: LoopSettings, units: Sequence[OutcomeUnits], *, has_success: bool
 ) -> list[tuple[Tensor, Tensor]]:
     """Inputs and targets of each GP, in the units in which they are modeled."""
     space, is_known = settings.space, data.is_informative
@@ -218,7 +242,7 @@ def _rows(
 def _starting_likelihood(
     data: Observations,
     settings: LoopSettings,
-    units: tuple[OutcomeUnits, ...],
+    units: Sequence[OutcomeUnits],
     output: int,
     *,
     before: FitResult | None,

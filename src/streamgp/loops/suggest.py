@@ -121,10 +121,27 @@ def _doubted(state: LoopState, settings: LoopSettings) -> Tensor | None:
     if surrogate is None or not is_real or isinstance(settings.space, PoolSpace) or len(known.y) < _LEAST_KNOWN:
         return None
     is_asked = bool((state.pending.unsqueeze(1) == known.points).all(-1).any())
-    if is_asked or known.repeats is not None or surrogate.rough_share(0) < NOISE_MODE:
+    if is_asked or known.repeats is not None:
         return None
-    best = known.y[:, 0].argmax() if settings.objectives[0].maximize else known.y[:, 0].argmin()
-    return known.points[best : best + 1]
+    feasible = known.rows(_are_kept(known, settings))
+    # What is next to nothing in an objective decides which points keep a constraint.
+    is_bound_doubted = len(feasible.y) > 0 and any(
+        one.outcome.has_unknown_noise and not surrogate.has_neither_noise_nor_ripples(j)
+        for j, one in enumerate(settings.constraints, 1)
+    )
+    if surrogate.rough_share(0) < NOISE_MODE and not is_bound_doubted:
+        return None
+    among = feasible if len(feasible.y) else known
+    best = among.y[:, 0].argmax() if settings.objectives[0].maximize else among.y[:, 0].argmin()
+    return among.points[best : best + 1]
+
+
+def _are_kept(known: Observations, settings: LoopSettings) -> Tensor:
+    """Which outcomes keep all constraints, by what was observed."""
+    kept = torch.ones(len(known.y), dtype=torch.bool)
+    for j, one in enumerate(settings.constraints, len(settings.objectives)):
+        kept = kept & one.is_kept(known.y[:, j])
+    return kept
 
 
 def _next_door(state: LoopState, settings: LoopSettings, context: Context, q: int) -> Tensor:

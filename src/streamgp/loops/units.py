@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import torch
 from jaxtyping import Float
@@ -18,33 +18,48 @@ __all__ = ["OutcomeUnits"]
 _MOST_EXCESS = 300.0
 
 
-@register(name="loops.Units")  # as in files of earlier versions
+def _name_knees(fields: dict[str, Any]) -> dict[str, Any]:
+    """Of version 1, which had a knee on the side of bad outcomes."""
+    knee = fields.pop("knee", None)
+    side = "lower_knee" if fields.get("scale", 1.0) > 0.0 else "upper_knee"
+    return {**fields, side: knee}
+
+
+@register(name="loops.Units", version=2, migrations={1: _name_knees})  # as in files of earlier versions
 @final
 @dataclass(frozen=True)
 class OutcomeUnits:
     """The map to what is modeled: $(y - a) / s$, where a negative scale turns minimization into maximization.
 
-    Outcomes that are worse than a knee by much more than a width count by the logarithm of that: beside outcomes that
-    are far too bad, a model would not see differences of good ones. Or outcomes count by their ranks alone.
+    Outcomes that are beyond a knee by much more than a width count by the logarithm of that: beside objectives that are
+    far too bad, and constraints that are far from their bounds, a model would not see what matters. Or outcomes count
+    by their ranks alone.
 
     Attributes:
         offset: $a$.
         scale: $s$.
-        knee: Outcome beyond which the map is logarithmic; None for nowhere.
+        lower_knee: Outcome below which the map is logarithmic; None for nowhere.
+        upper_knee: Outcome above which it is.
         width: From there, in which the logarithm is about linear.
         ranks: If not None, what takes the place of outcomes.
     """
 
     offset: float = 0.0
     scale: float = 1.0
-    knee: float | None = None
+    lower_knee: float | None = None
+    upper_knee: float | None = None
     width: float = 1.0
     ranks: NormalScores | None = None
 
     @property
+    def is_bent(self) -> bool:
+        """Whether there is a knee."""
+        return self.lower_knee is not None or self.upper_knee is not None
+
+    @property
     def is_linear(self) -> bool:
         """Whether nothing but an offset and a scale is changed."""
-        return self.knee is None and self.ranks is None
+        return not self.is_bent and self.ranks is None
 
     def inside(self, y: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """From the user's units."""
@@ -52,23 +67,25 @@ class OutcomeUnits:
         return (0.5 * self.bent(y) - 0.5 * self.offset) / (0.5 * self.scale)
 
     def bent(self, y: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """Outcomes with the logarithm of what is beyond the knee, or the scores of their ranks."""
+        """Outcomes with the logarithm of what is beyond a knee, or the scores of their ranks."""
         if self.ranks is not None:
             return self.ranks.scores_of(y)
-        if self.knee is None:
+        if not self.is_bent:
             return y
-        excess = self._excess(y)
-        return torch.where(excess > 0.0, self.knee + self._direction * self.width * torch.log1p(excess), y)
+        excess = self.excess(y)
+        return self._between(y) + self.width * excess.sign() * torch.log1p(excess.abs())
 
-    @property
-    def _direction(self) -> float:
-        """The sign of a change for the worse."""
-        return -math.copysign(1.0, self.scale)
+    def excess(self, y: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """By how many widths values are beyond a knee, negative below the lower one; zero where they are not."""
+        return (0.5 * y - 0.5 * self._between(y)) / (0.5 * self.width)
 
-    def _excess(self, y: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """By how many widths values are beyond the knee; zero where they are not."""
-        assert self.knee is not None
-        return (self._direction * (0.5 * y - 0.5 * self.knee) / (0.5 * self.width)).clamp_min(0.0)
+    def _between(self, y: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """Values up to the knees."""
+        return y.clamp(self.lower_knee, self.upper_knee) if self.is_bent else y
+
+    def log_change(self, y: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """The logarithm of how much what is modeled changes with the outcome; of bent or straight units."""
+        return -torch.log1p(self.excess(y).abs()) - math.log(abs(self.scale))
 
     def rescaled(self, likelihood: AbstractLikelihood) -> AbstractLikelihood:
         """A likelihood of real outcomes, from the user's units; in two steps, as squares may have no double."""
@@ -80,17 +97,15 @@ class OutcomeUnits:
         y = self.offset + self.scale * f
         if self.ranks is not None:
             return self.ranks.outcomes_of(y)
-        if self.knee is None:
+        if not self.is_bent:
             return y
-        excess = self._excess(y)
-        beyond = self.knee + self._direction * self.width * torch.expm1(excess.clamp_max(_MOST_EXCESS))
-        return torch.where(excess > 0.0, beyond, y)
+        excess = self.excess(y).clamp(-_MOST_EXCESS, _MOST_EXCESS)
+        return self._between(y) + self.width * excess.sign() * torch.expm1(excess.abs())
 
     def slope(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """By how much the outcome changes with what is modeled; positive."""
         size = torch.full_like(f, abs(self.scale))
         if self.ranks is not None:
             return size * self.ranks.slope(self.offset + self.scale * f)
-        if self.knee is None:
-            return size
-        return size * torch.exp(self._excess(self.offset + self.scale * f).clamp_max(_MOST_EXCESS))
+        excess = self.excess(self.offset + self.scale * f)
+        return size * torch.exp(excess.abs().clamp_max(_MOST_EXCESS))

@@ -19,9 +19,9 @@ _VALUES = BestValues(STUDY, margin=0.71, optimum=7.105, value="utility")
 
 def _checks(records: Records, entry: str) -> list[Check]:
     pairs = (
-        ("SVGP with qKG above SVGP with qNEI", "svgp-qkg", "svgp-qnei"),
-        ("SVGP with qKG above PairwiseGP with qNEI", "svgp-qkg", "laplace-qnei"),
-        ("SVGP with qKG above random", "svgp-qkg", "random"),
+        ("SVGP with qKG above SVGP with qNEI", "paper-qkg", "paper-qnei"),
+        ("SVGP with qKG above PairwiseGP with qNEI", "paper-qkg", "laplace-qnei"),
+        ("SVGP with qKG above random", "paper-qkg", "random"),
         ("PairwiseGP with qNEI above random", "laplace-qnei", "random"),
     )
     return [
@@ -54,6 +54,11 @@ FIGURE = Figure(
         "qKG is BoTorch's one-shot form with fantasies of utilities, whose noise is worth a comparison. The one-step "
         "exact rule, which the paper does not have, is the knowledge gradient of the comparison itself, in closed "
         "form; it chooses a pair, and then points to compare with its better one.",
+        "Claims are judged by the SVGPs with the priors of the paper's code: outputscales between 1 and 4, short "
+        "lengthscales. The others have the library's priors, by which 25 inducing points learn too small a scale: of "
+        "159 random comparisons their rank correlation with the utility is 0.47 to 0.58 (three seeds), that of the "
+        "paper's 0.58 to 0.62, of PairwiseGP 0.60 to 0.63. The lines with the paper's priors were added after the "
+        "others had been seen.",
         "The noise of comparisons is known to the SVGPs; the paper learns it.",
         "Recommended is the compared point of largest posterior mean; random points are judged by an SVGP.",
     ),

@@ -14,6 +14,8 @@ from botorch.models.model import Model
 from botorch.models.pairwise_gp import PairwiseGP, PairwiseLaplaceMarginalLogLikelihood
 from botorch.optim.optimize import optimize_acqf
 from botorch.sampling.normal import SobolQMCNormalSampler
+from gpytorch.kernels import Kernel, MaternKernel, ScaleKernel
+from gpytorch.priors import GammaPrior, SmoothedBoxPrior
 from torch import Tensor
 
 from streamgp.experiments.baselines.comparison_gradient import ComparisonKnowledgeGradient
@@ -117,11 +119,18 @@ def _fit(known: _Comparisons, method: str, seed: int, settings: PreferenceSettin
     optimizer = Optimizer(
         PreferenceCosine().bounds,
         likelihood=Preference(_noise_scale()),
+        kernel=_paper_kernel(known.X.shape[-1]) if method.startswith("paper") else None,
         num_inducing=settings.num_inducing,
         seed=seed,
     )
     optimizer.tell_comparison(known.X[known.pairs[:, 0]], known.X[known.pairs[:, 1]])
     return optimizer.model()
+
+
+def _paper_kernel(num_dims: int) -> Kernel:
+    """The kernel of the paper's code, with its priors."""
+    base = MaternKernel(nu=2.5, ard_num_dims=num_dims, lengthscale_prior=GammaPrior(1.2, 0.5))
+    return ScaleKernel(base, outputscale_prior=SmoothedBoxPrior(1.0, 4.0)).double()
 
 
 def _suggest(model: Model, known: _Comparisons, method: str, *, settings: PreferenceSettings, seed: int) -> Tensor:
@@ -192,6 +201,8 @@ STUDY = Study(
         "svgp-qkg": "SVGP, qKG",
         "svgp-qeubo": "SVGP, qEUBO",
         "svgp-exact-kg": "SVGP, one-step exact KG",
+        "paper-qnei": "SVGP with the paper's priors, qNEI",
+        "paper-qkg": "SVGP with the paper's priors, qKG",
         "random": "random",
     },
     settings=PreferenceSettings,

@@ -1,0 +1,61 @@
+"""In which units a constraint is modeled."""
+
+import pytest
+import torch
+
+import streamgp as sg
+from streamgp.loops.sparse_fitting import fit_sparse
+from streamgp.loops.state import current
+
+BOX = [(0.0, 1.0)] * 2
+
+
+def _told(limit, rng, *, num=16, **options):
+    optimizer = sg.Optimizer(BOX, maximize=False, constraints=[sg.Constraint(upper=0.0, **options)], num_initial=4)
+    X = torch.rand(num, 2, generator=rng, dtype=torch.float64)
+    optimizer.tell(X, torch.stack([X.sum(-1), limit(X)], -1))
+    return optimizer, X
+
+
+def _units(optimizer):
+    return optimizer._refitted().surrogate.units[1]
+
+
+def _power(X):
+    """A limit that is kept by 1 at most, and broken by up to 22 000."""
+    return (10.0 - 12.0 * X[:, 0] - 4.0 * X[:, 1]).exp() - 1.0
+
+
+@pytest.mark.slow
+def test_a_limit_over_orders_of_magnitude_is_bent_and_a_plane_is_not(rng):
+    assert _units(_told(_power, rng)[0]).is_bent
+    # Nine tenths of a plane are on one side, so that it might be bent, too.
+    assert not _units(_told(lambda X: 0.4 - X.sum(-1), rng)[0]).is_bent
+
+
+@pytest.mark.slow
+def test_units_stay_bent_until_hyperparameters_are_searched_anew(rng):
+    optimizer, X = _told(_power, rng)
+    state, settings = optimizer._refitted(), optimizer._settings
+    assert state.surrogate.units[1].is_bent
+    more = torch.rand(2, 2, generator=rng, dtype=torch.float64)
+    optimizer.tell(more, torch.stack([more.sum(-1), _power(more)], -1))
+    again = fit_sparse(current(optimizer._state, settings), settings, state.surrogate)
+    assert again.num_cold == state.surrogate.num_cold
+    assert again.units[1].is_bent
+
+
+@pytest.mark.slow
+def test_a_limit_over_orders_of_magnitude_is_known_near_its_bound(rng):
+    optimizer, _ = _told(_power, rng, num=24)
+    X = torch.rand(200, 2, generator=rng, dtype=torch.float64)
+    predicted = optimizer.predict(X, output=1).mean
+    assert ((predicted > 0.0) == (_power(X) > 0.0)).double().mean() > 0.95
+    # Straight units would be right to a part of what is largest, 22 000.
+    is_near = _power(X).abs() < 2.0
+    assert (predicted - _power(X))[is_near].abs().median() < 0.5
+
+
+def test_a_limit_whose_noise_is_known_stays_in_its_units(rng):
+    optimizer, _ = _told(_power, rng, likelihood=sg.likelihoods.Gaussian(0.1))
+    assert not _units(optimizer).is_bent
