@@ -14,7 +14,7 @@ def _told(limit, rng, *, num=16, **options):
     optimizer = sg.Optimizer(BOX, maximize=False, constraints=[sg.Constraint(upper=0.0, **options)], num_initial=4)
     X = torch.rand(num, 2, generator=rng, dtype=torch.float64)
     optimizer.tell(X, torch.stack([X.sum(-1), limit(X)], -1))
-    return optimizer, X
+    return optimizer
 
 
 def _units(optimizer):
@@ -28,14 +28,14 @@ def _power(X):
 
 @pytest.mark.slow
 def test_a_limit_over_orders_of_magnitude_is_bent_and_a_plane_is_not(rng):
-    assert _units(_told(_power, rng)[0]).is_bent
+    assert _units(_told(_power, rng)).is_bent
     # Nine tenths of a plane are on one side, so that it might be bent, too.
-    assert not _units(_told(lambda X: 0.4 - X.sum(-1), rng)[0]).is_bent
+    assert not _units(_told(lambda X: 0.4 - X.sum(-1), rng)).is_bent
 
 
 @pytest.mark.slow
 def test_units_stay_bent_until_hyperparameters_are_searched_anew(rng):
-    optimizer, X = _told(_power, rng)
+    optimizer = _told(_power, rng)
     state, settings = optimizer._refitted(), optimizer._settings
     assert state.surrogate.units[1].is_bent
     more = torch.rand(2, 2, generator=rng, dtype=torch.float64)
@@ -47,7 +47,7 @@ def test_units_stay_bent_until_hyperparameters_are_searched_anew(rng):
 
 @pytest.mark.slow
 def test_a_limit_over_orders_of_magnitude_is_known_near_its_bound(rng):
-    optimizer, _ = _told(_power, rng, num=24)
+    optimizer = _told(_power, rng, num=24)
     X = torch.rand(200, 2, generator=rng, dtype=torch.float64)
     predicted = optimizer.predict(X, output=1).mean
     assert ((predicted > 0.0) == (_power(X) > 0.0)).double().mean() > 0.95
@@ -57,5 +57,5 @@ def test_a_limit_over_orders_of_magnitude_is_known_near_its_bound(rng):
 
 
 def test_a_limit_whose_noise_is_known_stays_in_its_units(rng):
-    optimizer, _ = _told(_power, rng, likelihood=sg.likelihoods.Gaussian(0.1))
+    optimizer = _told(_power, rng, likelihood=sg.likelihoods.Gaussian(0.1))
     assert not _units(optimizer).is_bent

@@ -66,7 +66,7 @@ class SurrogateSettings:
         is_bent: Whether outcomes of the only objective that are far too bad, and of constraints that are far from their
             bounds, count by their logarithm.
         is_ranked: Whether real outcomes that are standardized count by their ranks.
-        is_smooth: Whether the default kernel of real outcomes is smooth and of unit variance, instead of that of `fit`.
+        is_smooth: Whether default kernels of real outcomes and of comparisons are smooth ones, not that of `fit`.
         learns_success: Whether failures are modeled.
         is_exact: Whether the model is BoTorch's exact GP, for comparison.
     """

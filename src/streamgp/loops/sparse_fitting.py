@@ -10,7 +10,8 @@ import torch
 from gpytorch.kernels import Kernel
 from torch import Tensor
 
-from streamgp.likelihoods import AbstractLikelihood, Bernoulli
+from streamgp.likelihoods import AbstractLikelihood, Bernoulli, Preference
+from streamgp.loops.comparison_kernel import make_comparison_kernel
 from streamgp.loops.likelier_kernel import fit_likelier_kernel, is_comparison_due
 from streamgp.loops.likelier_units import fit_in_likelier_units
 from streamgp.loops.noise_free import CONSTRAINT_FLOOR, FLOOR, Fitter, fit_with_or_without_noise
@@ -83,7 +84,7 @@ def _fit_outcome(
     other = None if before is None else _earlier(before.others, output)
     fit_to = partial(_fit_rows, data, settings, units, inputs, targets, output=output)
     if not _has_default_kernel(settings, output):
-        return fit_to(before=result, kernel=settings.surrogate.kernel), None
+        return fit_to(before=result, kernel=_given_kernel(settings, inputs, output)), None
     is_noisy = _may_be_noisy(data, settings, output)
     return fit_likelier_kernel(fit_to, inputs, result, other, is_compared=is_compared, is_noisy=is_noisy)
 
@@ -271,6 +272,14 @@ def _may_be_noisy(data: Observations, settings: LoopSettings, output: int) -> bo
     """Whether a repeated point had another outcome, or may have: only for a single objective is a repeat asked for."""
     is_checked = output == 0 and len(settings.objectives) == 1
     return data.repeats is False or (data.repeats is None and not is_checked)
+
+
+def _given_kernel(settings: LoopSettings, inputs: Tensor, output: int) -> Kernel | None:
+    """The user's kernel, or that of comparisons; None for that of `fit`."""
+    likelihood, options = settings.objectives[0].outcome.likelihood, settings.surrogate
+    if options.kernel is None and options.is_smooth and output == 0 and isinstance(likelihood, Preference):
+        return make_comparison_kernel(inputs, float(likelihood.noise_scale))
+    return options.kernel
 
 
 def _has_default_kernel(settings: LoopSettings, output: int) -> bool:
