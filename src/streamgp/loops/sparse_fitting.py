@@ -10,7 +10,7 @@ import torch
 from gpytorch.kernels import Kernel
 from torch import Tensor
 
-from streamgp.likelihoods import AbstractLikelihood, Bernoulli, Preference
+from streamgp.likelihoods import AbstractLikelihood, Bernoulli
 from streamgp.loops.comparison_kernel import make_comparison_kernel
 from streamgp.loops.likelier_kernel import fit_likelier_kernel, is_comparison_due
 from streamgp.loops.likelier_units import fit_in_likelier_units
@@ -276,9 +276,9 @@ def _may_be_noisy(data: Observations, settings: LoopSettings, output: int) -> bo
 
 def _given_kernel(settings: LoopSettings, inputs: Tensor, output: int) -> Kernel | None:
     """The user's kernel, or that of comparisons; None for that of `fit`."""
-    likelihood, options = settings.objectives[0].outcome.likelihood, settings.surrogate
-    if options.kernel is None and options.is_smooth and output == 0 and isinstance(likelihood, Preference):
-        return make_comparison_kernel(inputs, float(likelihood.noise_scale))
+    options = settings.surrogate
+    if options.kernel is None and options.is_smooth and output == 0 and settings.is_preference:
+        return make_comparison_kernel(inputs)
     return options.kernel
 
 
