@@ -6,9 +6,11 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from streamgp.likelihoods import Gaussian
 from streamgp.loops.bends import bend_around
 from streamgp.loops.outcomes import Outcome
 from streamgp.loops.units import OutcomeUnits
+from streamgp.testing.tolerances import tolerance
 
 
 def _double(*values):
@@ -50,5 +52,14 @@ def test_bends_follow_the_users_units(factor):
     y = factor * _double(-0.5, 0.1, 30.0, 2e3)
     units = Outcome.read("gaussian").find_units(y, is_reversed=False, is_bent=True, bounds=(0.0,))
     assert units.width == pytest.approx(0.5 * factor)
-    assert_close(units.outside(units.inside(y)), y, rtol=1e-9, atol=0.0)
+    assert_close(units.outside(units.inside(y)) / factor, y / factor, **tolerance(torch.float64, scale=2e3))
     assert math.isclose(float(units.inside(y).std(correction=0)), 1.0)
+
+
+@pytest.mark.parametrize(
+    "likelihood", [Gaussian(0.1), "student_t", "poisson"], ids=["known noise", "outliers", "counts"]
+)
+def test_only_real_outcomes_of_unknown_noise_without_outliers_are_bent(likelihood):
+    y = _double(0.0, 1.0, 30.0, 2e3)
+    units = Outcome.read(likelihood).find_units(y, is_reversed=False, is_bent=True, bounds=(0.5,))
+    assert not units.is_bent
