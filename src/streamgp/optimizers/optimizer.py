@@ -102,8 +102,8 @@ class Optimizer(AbstractLoop):
             kernel: GPyTorch kernel for inputs in the unit cube, or `"interactions"` (effects of single inputs, of
                 pairs and of all, by learned shares), `"matern"`, `"rbf"`, or `"spherical_linear"`, a linear model on a
                 sphere for dozens of dimensions and more. By default one with a lengthscale for each dimension: for real
-                outcomes, which are standardized, RBF of unit variance, or `"interactions"` where a single objective is
-                likelier with it (up to 20 dimensions); scaled Matérn-5/2 for others.
+                outcomes, which are standardized, RBF of unit variance, or `"interactions"` where outcomes are likelier
+                with it (up to 20 dimensions); scaled RBF for comparisons, and scaled Matérn-5/2 for others.
             refit: When hyperparameters are learned again, before a suggestion: `"always"` if there is new data,
                 `"never"` after the first time, a number of new observations, or `"auto"`, which is always up to 500
                 observations and then for each 5 % of new ones. New data is absorbed in any case.
