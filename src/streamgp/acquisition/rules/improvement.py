@@ -1,6 +1,6 @@
 """Rules of expected improvement and its relatives."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import torch
@@ -9,6 +9,7 @@ from botorch.acquisition.max_value_entropy_search import qLowerBoundMaxValueEntr
 from botorch.acquisition.monte_carlo import qSimpleRegret, qUpperConfidenceBound
 from botorch.acquisition.objective import GenericMCObjective
 from botorch.sampling.normal import SobolQMCNormalSampler
+from torch import Tensor
 
 from streamgp.acquisition.abstract_rule import AbstractFunctionRule
 from streamgp.acquisition.context import Context
@@ -115,12 +116,14 @@ class Gibbon(AbstractFunctionRule):
 @final
 @dataclass(frozen=True)
 class ExpectedUtilityOfBest(AbstractFunctionRule):
-    """The expected utility of the best of the points, the best known one among them (qEUBO).
+    """The expected utility of the best of the points that are compared (qEUBO).
 
-    What a comparison without noise is worth by knowledge gradient.
+    What a comparison without noise is worth by knowledge gradient. A single point is compared with the best known one.
+    Of several, the first is that of the largest mean anywhere, and the others are those that may be better.
 
     Attributes:
         num_samples: Monte Carlo samples.
+        has_rival: Whether the best known point is compared, too.
 
     References:
         Astudillo, Lin, Bakshy, Frazier (2023), qEUBO: a decision-theoretic acquisition function for preferential
@@ -128,11 +131,19 @@ class ExpectedUtilityOfBest(AbstractFunctionRule):
     """
 
     num_samples: int = 128
+    has_rival: bool = False
+
+    def propose(self, context: Context, q: int, *, seed: int) -> Tensor:
+        """Maximize it; the best known point is compared with a single one in any case."""
+        rule = replace(self, has_rival=True) if q == 1 else self
+        return super(ExpectedUtilityOfBest, rule).propose(context, q, seed=seed)
 
     def function(self, context: Context, *, seed: int) -> Any:
-        """`qSimpleRegret` with the best known point among the pending ones."""
-        rivals = torch.cat([context.pending, context.centers()[:1]])
-        return qSimpleRegret(context.model, **{**_sampled(context, self, seed), "X_pending": rivals})
+        """`qSimpleRegret`, where the best known point may be among the pending ones."""
+        options = _sampled(context, self, seed)
+        if self.has_rival:
+            options["X_pending"] = torch.cat([context.pending, context.centers()[:1]])
+        return qSimpleRegret(context.model, **options)
 
 
 def _sampled(context: Context, rule: Any, seed: int) -> dict[str, Any]:
