@@ -269,7 +269,7 @@ def _may_lack_noise(settings: LoopSettings, output: int) -> bool:
 
 
 def _may_be_noisy(data: Observations, settings: LoopSettings, output: int) -> bool:
-    """Whether a repeated point had another outcome, or may have: only for a single objective is a repeat asked for."""
+    """Whether a repeated point had another outcome, or may have: ripples of a single objective are always checked."""
     is_checked = output == 0 and len(settings.objectives) == 1
     return data.repeats is False or (data.repeats is None and not is_checked)
 

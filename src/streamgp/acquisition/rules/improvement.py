@@ -135,8 +135,9 @@ class ExpectedUtilityOfBest(AbstractFunctionRule):
 
     def propose(self, context: Context, q: int, *, seed: int) -> Tensor:
         """Maximize it; the best known point is compared with a single one in any case."""
-        rule = replace(self, has_rival=True) if q == 1 else self
-        return super(ExpectedUtilityOfBest, rule).propose(context, q, seed=seed)
+        if q == 1 and not self.has_rival:
+            return replace(self, has_rival=True).propose(context, q, seed=seed)
+        return super().propose(context, q, seed=seed)
 
     def function(self, context: Context, *, seed: int) -> Any:
         """`qSimpleRegret`, where the best known point may be among the pending ones."""
