@@ -10,11 +10,15 @@ from typing import Any
 
 import jaxtyping
 import pytest
+import scipy.linalg  # noqa: F401 # its BLAS is loaded, so that its threads can be set
 import torch
 from hypothesis import HealthCheck, settings
+from threadpoolctl import threadpool_limits
 
 # The workers of pytest-xdist share the cores; more threads in each only make small operations slower.
-torch.set_num_threads(int(os.environ.get("STREAMGP_TEST_THREADS", "1")))
+_NUM_THREADS = int(os.environ.get("STREAMGP_TEST_THREADS", "1"))
+torch.set_num_threads(_NUM_THREADS)
+threadpool_limits(_NUM_THREADS, user_api="blas")  # NumPy's and SciPy's, for as long as the tests run
 
 # `rng` is made once for a test and not for each example; examples draw their seeds themselves.
 _UNCHECKED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]

@@ -1,5 +1,6 @@
 """Sites: laws, and dense references that share no code with them."""
 
+import functools
 import itertools
 import warnings
 
@@ -49,15 +50,22 @@ def posterior(belief, sites):
     return belief.mean + (gain @ (sites.targets - belief.mean).unsqueeze(-1)).squeeze(-1), C - gain @ C
 
 
+@functools.cache
+def quadrature(num_nodes):
+    """Nodes and weights of a standard normal variable, by NumPy."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(num_nodes)
+    return torch.from_numpy(nodes), torch.from_numpy(weights / np.sqrt(2 * np.pi))
+
+
 def negative_bound(parameters, belief, log_density, nodes=100):
     """The variational bound of a dense Gaussian, by NumPy and its own quadrature."""
     k = belief.mean.shape[-1]
     mean, L = parameters[:k], torch.zeros(k, k, dtype=torch.float64)
     L[tuple(torch.tril_indices(k, k))] = parameters[k:]
     S = L @ L.T
-    x, w = (torch.from_numpy(a) for a in np.polynomial.hermite_e.hermegauss(nodes))
+    x, w = quadrature(nodes)
     f = mean.unsqueeze(-1) + S.diagonal().sqrt().unsqueeze(-1) * x
-    expected = (log_density(f) * w).sum() / np.sqrt(2 * np.pi)
+    expected = (log_density(f) * w).sum()
     e = mean - belief.mean
     P = belief.covariance.inverse()
     divergence = 0.5 * ((P * S).sum() + e @ P @ e - k + belief.covariance.logdet() - S.logdet())
