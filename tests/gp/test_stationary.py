@@ -121,3 +121,24 @@ def test_one_row_or_column_alone_is_that_of_the_matrix(rng, name, offset, dtype)
     assert_close(torch.cat([fused.matrix(X[i : i + 1], Y) for i in range(5)]), whole, **tolerance(dtype))
     columns = [fused.matrix(X, Y[j : j + 1]) for j in range(4)]
     assert_close(torch.cat(columns, dim=-1), whole, **tolerance(dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("reach", [0.3, 10.0])
+@pytest.mark.parametrize("name", MAKERS)
+def test_many_dimensions_cost_no_digits(rng, name, reach, dtype):
+    X = (reach * torch.rand(30, 60, generator=rng, dtype=torch.float64)).to(dtype)
+    Z = torch.cat([X[:10], X[10:15] + 1e-6])  # the same points, and very close ones
+    digits = {"rtol": 0.0, "atol": 256 * torch.finfo(dtype).eps}
+    kernel = read_kernel(MAKERS[name]().to(dtype))
+    s = (X.double().unsqueeze(1) - Z.double()).norm(dim=-1) / kernel.lengthscale.double()
+    expected = StationaryKernel(kernel.profile, torch.ones(1, 1), torch.ones(()), kernel.smoothness).matrix(
+        torch.zeros(1, 1).double(), s.reshape(-1, 1)
+    )
+    assert_close(kernel.matrix(X, Z).double(), expected.reshape(30, 15), **digits)
+    lengthscale = kernel.lengthscale.detach().clone().requires_grad_(True)
+    tracked = StationaryKernel(kernel.profile, lengthscale, kernel.outputscale, kernel.smoothness)
+    assert_close(tracked.matrix(X, Z).double(), expected.reshape(30, 15), **digits)
+    if dtype == torch.float64:
+        W = Z.flip(-1)  # none of them at a point of X
+        assert torch.autograd.gradcheck(lambda x: tracked.matrix(x, W), X[:4].clone().requires_grad_(True))

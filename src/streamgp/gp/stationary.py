@@ -23,9 +23,13 @@ Profile = Callable[[Tensor], tuple[Tensor, Tensor]]
 
 # Beyond this scaled distance a kernel is zero in every precision, and its polynomial factors are still finite.
 _FAR = 1e4
+# From as many dimensions on, squared distances are faster by products, |x|^2 + |z|^2 - 2 x z. As long as the first two
+# terms are no larger than this, that costs no digits of a kernel that is smooth in them.
+_MANY_DIMS = 20
+_MOST_CENTRAL = 16.0
 # Up to as many lengthscales from zero, scaling before subtracting costs no more than the kernel's own rounding.
 _NEAR = 32.0
-_largest = torch.linalg.vector_norm
+_norm = torch.linalg.vector_norm
 
 
 @final
@@ -67,10 +71,10 @@ class StationaryKernel(AbstractSpectralKernel):
                     return self._column(second, first).mul_(amplitude).mT
             is_near = self._is_near(first, second)
             x, z = _scaled(first, second, self.lengthscale, is_near=is_near)
-            value = self._value(_distance(x, z, self.factor, is_near=is_near))
+            value = self._value(_distance(x, z, self.factor, is_near=is_near, is_smooth=self.smoothness > 0.5))
             return value * amplitude if amplitude.dim() > 2 else value.mul_(amplitude)
         fused: Any = _FusedStationary  # torch leaves `apply` untyped
-        how = self.profile, self.factor, self._is_near(first, second)
+        how = self.profile, self.factor, self._is_near(first, second), self.smoothness > 0.5
         return fused.apply(first, second, self.lengthscale, amplitude, how)
 
     @cached_property
@@ -96,7 +100,7 @@ class StationaryKernel(AbstractSpectralKernel):
         """Whether all inputs are within so few lengthscales of zero that nothing overflows and no digits are lost."""
         if not (first.numel() and second.numel()):
             return True
-        return sum(float(_largest(inputs.detach(), math.inf)) for inputs in (first, second)) <= self._near
+        return sum(float(_norm(inputs.detach(), math.inf)) for inputs in (first, second)) <= self._near
 
     @cached_property
     def _near(self) -> float:
@@ -194,10 +198,19 @@ def _scaled(x: Tensor, z: Tensor, lengthscale: Tensor, *, is_near: bool) -> tupl
     return ((x - origin) / lengthscale).clamp(-most, most), ((z - origin) / lengthscale).clamp(-most, most)
 
 
-def _distance(x: Tensor, z: Tensor, factor: float, *, is_near: bool) -> Tensor:
-    s = torch.cdist(x, z, compute_mode="donot_use_mm_for_euclid_dist")
+def _distance(x: Tensor, z: Tensor, factor: float, *, is_near: bool, is_smooth: bool) -> Tensor:
+    by_products = is_smooth and is_near and x.shape[-1] >= _MANY_DIMS and _are_central(x, z)
+    mode = "use_mm_for_euclid_dist" if by_products else "donot_use_mm_for_euclid_dist"
+    s = torch.cdist(x, z, compute_mode=mode)
     s = s if factor == 1.0 else s.mul_(factor)
     return s if is_near else s.clamp_max_(_FAR)
+
+
+def _are_central(*inputs: Tensor) -> bool:
+    """Whether scaled inputs are so close to zero that no digits are lost in their products."""
+    if not all(each.numel() for each in inputs):
+        return False
+    return sum(float(_norm(each, dim=-1).max()) ** 2 for each in inputs) <= _MOST_CENTRAL
 
 
 class _FusedStationary(torch.autograd.Function):
@@ -209,11 +222,11 @@ class _FusedStationary(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, z: Tensor, lengthscale: Tensor, amplitude: Tensor, how: tuple[Profile, float, bool]
+        ctx: Any, x: Tensor, z: Tensor, lengthscale: Tensor, amplitude: Tensor, how: tuple[Profile, float, bool, bool]
     ) -> Tensor:
-        profile, factor, is_near = ctx.how = how
+        profile, factor, is_near, is_smooth = ctx.how = how
         scaled = _scaled(x, z, lengthscale, is_near=is_near)
-        value, slope = profile(_distance(*scaled, factor, is_near=is_near))
+        value, slope = profile(_distance(*scaled, factor, is_near=is_near, is_smooth=is_smooth))
         needs_value = ctx.needs_input_grad[3]
         ctx.save_for_backward(x, z, lengthscale, amplitude, slope, value if needs_value else None, *scaled)
         return value * amplitude if needs_value or amplitude.dim() > 2 else value.mul_(amplitude)
@@ -222,7 +235,7 @@ class _FusedStationary(torch.autograd.Function):
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
         (g,) = grad_outputs
         raw_x, raw_z, lengthscale, amplitude, slope, value, x, z = ctx.saved_tensors
-        profile, factor, is_near = ctx.how
+        profile, factor, is_near, _ = ctx.how
         if torch.is_grad_enabled():  # a second derivative was asked for: make the slope a function of x and z
             x, z = _scaled(raw_x, raw_z, lengthscale, is_near=is_near)
             value, slope = profile((factor * _differentiable_distance(x, z)).clamp_max(_FAR))
