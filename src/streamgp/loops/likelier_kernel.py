@@ -11,6 +11,7 @@ from torch import Tensor
 
 from streamgp.gp.interactions import InteractionKernel
 from streamgp.gp.named_kernels import NAMED_KERNELS
+from streamgp.loops.evidence import CLEARLY
 from streamgp.training import FitResult
 
 __all__ = ["fit_likelier_kernel", "is_comparison_due", "ripple_share"]
@@ -18,8 +19,6 @@ __all__ = ["fit_likelier_kernel", "is_comparison_due", "ripple_share"]
 # Kernels are compared with each tenth more evaluations, which is with each new one at first; beyond so many, only where
 # hyperparameters are searched from the start.
 _GROWTH, _MOST_COMPARED = 0.1, 200
-# How much likelier outcomes that have noise must be with the second kernel, in logarithms: 20 to 1.
-_NOISY_MARGIN = 3.0
 # Dimensions up to which kernels are compared: beyond, it was not measured, and a fit takes long.
 _MOST_DIMS = 20
 
@@ -63,7 +62,7 @@ def fit_likelier_kernel(
     else:
         names = ("rbf", "interactions") if is_compared and 1 < inputs.shape[-1] <= _MOST_DIMS else ("rbf",)
         fits = [fit(before=None, kernel=_unit_kernel(name, inputs)) for name in names]
-    margin = _NOISY_MARGIN if is_noisy else 0.0
+    margin = CLEARLY if is_noisy else 0.0
     chosen, *rest = sorted(fits, key=lambda each: margin * _may_be_sum(each) - each.info.bound)
     return chosen, rest[0] if rest else None
 

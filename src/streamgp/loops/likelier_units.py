@@ -5,13 +5,11 @@ from collections.abc import Callable, Sequence
 from jaxtyping import Float
 from torch import Tensor
 
+from streamgp.loops.evidence import CLEARLY
 from streamgp.loops.units import OutcomeUnits
 from streamgp.training import FitResult
 
 __all__ = ["fit_in_likelier_units"]
-
-# How much likelier outcomes must be in other units than the first, in logarithms: 20 to 1.
-_CLEARLY = 3.0
 
 # The fit that is taken, and that with another kernel, of targets.
 Fits = tuple[FitResult, FitResult | None]
@@ -32,7 +30,7 @@ def fit_in_likelier_units(
     """
     fits = [fit(units.inside(y)) for units in options]
     log_likelihoods = [
-        fitted[0].info.bound + float(units.log_change(y).sum()) - (_CLEARLY if number else 0.0)
+        fitted[0].info.bound + float(units.log_change(y).sum()) - (CLEARLY if number else 0.0)
         for number, (units, fitted) in enumerate(zip(options, fits, strict=True))
     ]
     best = max(range(len(options)), key=log_likelihoods.__getitem__)

@@ -11,6 +11,7 @@ from torch import Tensor
 from streamgp.errors import NumericalError
 from streamgp.likelihoods import AbstractLikelihood, Gaussian
 from streamgp.linalg import symmetric_eigen
+from streamgp.loops.evidence import CLEARLY
 from streamgp.training import FitResult
 
 __all__ = ["CONSTRAINT_FLOOR", "FLOOR", "NOISE_MODE", "Fitter", "fit_with_or_without_noise"]
@@ -21,9 +22,6 @@ FLOOR, CONSTRAINT_FLOOR = 1e-6, 1e-8
 # The mode of the noise's prior, LogNormal(-4, 1). What is learned below it is held up by the prior alone: where the sum
 # of log likelihood and log prior is largest and the prior rises with the noise, the likelihood falls.
 NOISE_MODE = math.exp(-5.0)
-# How much likelier outcomes must be without noise than with what was learned from the start, in logarithms: 20 to 1. Of
-# designs without structure and with noise of a tenth of the function's deviation or more, it was not exceeded once.
-_CLEARLY = 3.0
 # The largest of the variances among which noise is looked for, each ten times the one before.
 _MOST_NOISE = 0.1
 
@@ -71,7 +69,8 @@ def fit_with_or_without_noise(
         free = _fit_without_noise(fit, noisy, floor) if free is None else free
         margin = 0.0
     elif before is None:
-        free, margin = _fit_without_noise(fit, None, floor), _CLEARLY
+        # So much was not exceeded once on designs without structure and with noise of a tenth of the deviation or more.
+        free, margin = _fit_without_noise(fit, None, floor), CLEARLY
     else:
         return noisy
     return noisy if free is None or free.info.bound < noisy.info.bound + margin else free
