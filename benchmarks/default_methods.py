@@ -17,8 +17,8 @@ import streamgp as sg
 __all__ = ["METHODS", "num_initial", "run_method"]
 
 
-def num_initial(num_dims: int) -> int:
-    return min(2 * (num_dims + 1), 30)
+def num_initial(num_parameters: int) -> int:
+    return min(2 * (num_parameters + 1), 30)
 
 
 @dataclass
@@ -85,7 +85,7 @@ def run_botorch(problem: Problem, q: int, budget: int, seed: int, *, is_log: boo
     torch.manual_seed(seed)
     run, columns = Run(problem, seed), Columns(problem.space)
     space = sg.loops.ParameterSpace(problem.space)
-    points = space.show(space.design(num_initial(space.num_dims), num_initial=1, num_before=0, seed=seed))
+    points = space.show(space.design(num_initial(space.num_parameters), num_initial=1, num_before=0, seed=seed))
     run.evaluate(points)
 
     def outcomes() -> Tensor:

@@ -182,6 +182,16 @@ def test_parameters_with_names_are_optimized(tmp_path):
     assert optimizer.predict(fixed).mean.shape == (2,)
 
 
+def test_a_category_counts_once_for_the_initial_design():
+    labels = [str(i) for i in range(12)]
+    space = {"x": sg.Real(0, 1), "first": sg.Categorical(labels), "second": sg.Categorical(labels)}
+    design = sg.Optimizer(space, num_initial=9).ask(9)
+    optimizer = sg.Optimizer(space, search=SMALL)
+    assert optimizer.ask(8) == design[:8]
+    optimizer.tell(design[:8], [one["x"] for one in design[:8]])
+    assert optimizer.ask() != design[8:]  # the model is asked after 2 (3 + 1) outcomes
+
+
 def test_only_parameters_with_names_can_be_fixed_and_have_constraints():
     with pytest.raises(sg.errors.UnsupportedError, match="Only parameters with names can be fixed"):
         sg.Optimizer(UNIT).ask(fixed={"x": 1.0})

@@ -26,6 +26,11 @@ class AbstractSpace(ABC):
         """Number of the model's inputs."""
 
     @property
+    def num_parameters(self) -> int:
+        """How many choices make up a point: a category is one, of however many inputs."""
+        return self.num_dims
+
+    @property
     def is_continuous(self) -> bool:
         """Whether every row of numbers between 0 and 1 is a point."""
         return False

@@ -126,6 +126,11 @@ class ParameterSpace(AbstractCubeSpace):
         return sum(one.num_columns for one in self.parameters.values())
 
     @property
+    def num_parameters(self) -> int:
+        """How many parameters there are."""
+        return len(self.parameters)
+
+    @property
     def is_continuous(self) -> bool:
         """Whether all points are valid."""
         return bool(self._is_free.all()) and not self._polytope
