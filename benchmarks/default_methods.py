@@ -18,7 +18,7 @@ __all__ = ["METHODS", "num_initial", "run_method"]
 
 
 def num_initial(num_parameters: int) -> int:
-    return min(2 * (num_parameters + 1), 30)
+    return min(2 * (num_parameters + 1), max(num_parameters + 2, 10), 30)
 
 
 @dataclass

@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Optimizer"]
 
-_MOST_INITIAL = 30
+# Points of an initial design: of few parameters twice as many, and two; of more no more than these, or than parameters
+# and two.
+_FEW_INITIAL, _MOST_INITIAL = 10, 30
 
 
 @final
@@ -96,8 +98,8 @@ class Optimizer(AbstractLoop):
                 `"gibbon"` (maximum-value entropy), `"multi_step"` (knowledge gradient of two steps), `"thompson"`,
                 `"lookahead_thompson"` (Thompson sampling, and with look-ahead), `"random"` (points of the initial
                 design's sequence).
-            num_initial: Number of points of the initial design, a scrambled Sobol sequence; 2 (d + 1) of d parameters
-                by default, at most 30.
+            num_initial: Number of points of the initial design, a scrambled Sobol sequence. By default 2 (d + 1) of up
+                to four parameters, a category being one, 10 of up to eight, d + 2 of more, and at most 30.
             num_inducing: Most inducing points of each model.
             kernel: GPyTorch kernel for inputs in the unit cube, or `"interactions"` (effects of single inputs, of
                 pairs and of all, by learned shares), `"matern"`, `"rbf"`, or `"spherical_linear"`, a linear model on a
@@ -123,7 +125,8 @@ class Optimizer(AbstractLoop):
                 f"search must be a streamgp.acquisition.Search, but is a {type(search).__name__}. "
                 "Write search=Search(num_restarts=10)."
             )
-        default = min(2 * (space.num_parameters + 1), _MOST_INITIAL)
+        d = space.num_parameters
+        default = min(2 * (d + 1), max(d + 2, _FEW_INITIAL), _MOST_INITIAL)
         self._start(
             LoopSettings(
                 space=space,
