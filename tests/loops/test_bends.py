@@ -7,7 +7,7 @@ import torch
 from torch.testing import assert_close
 
 from streamgp.likelihoods import Gaussian
-from streamgp.loops.bends import bend_around
+from streamgp.loops.bends import bend_around, bend_bad
 from streamgp.loops.outcomes import Outcome
 from streamgp.loops.units import OutcomeUnits
 from streamgp.testing.tolerances import tolerance
@@ -63,3 +63,16 @@ def test_only_real_outcomes_of_unknown_noise_without_outliers_are_bent(likelihoo
     y = _double(0.0, 1.0, 30.0, 2e3)
     units = Outcome.read(likelihood).find_units(y, is_reversed=False, is_bent=True, bounds=(0.5,))
     assert not units.is_bent
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_an_objective_is_bent_beyond_what_is_good_and_as_far_again(sign):
+    z = -sign * _double(0.0, 1.0, 4.0, 50.0, 900.0)
+    few, half = (bend_bad(z, sign=sign, good_share=share) for share in (0.25, 0.5))
+    side = "lower_knee" if sign > 0 else "upper_knee"
+    assert few == OutcomeUnits(scale=sign, width=1.0, **{side: -2.0 * sign})
+    assert half == OutcomeUnits(scale=sign, width=4.0, **{side: -8.0 * sign})
+
+
+def test_an_objective_without_bad_outcomes_is_not_bent():
+    assert bend_bad(_double(0.0, 1.0, 2.0), sign=1.0, good_share=0.5) == OutcomeUnits()

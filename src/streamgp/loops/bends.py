@@ -14,15 +14,17 @@ __all__ = ["bend_around", "bend_bad"]
 _NEAR = 0.25
 
 
-def bend_bad(z: Float[Tensor, " n"], *, sign: float) -> OutcomeUnits:
-    """Bend where outcomes are worse than the median by more than the best one is better.
+def bend_bad(z: Float[Tensor, " n"], *, sign: float, good_share: float) -> OutcomeUnits:
+    """Bend where outcomes are worse than all good ones by more than the best is better than these.
 
     Args:
         z: Outcomes of an objective.
         sign: Positive if large ones are wanted.
+        good_share: The share of outcomes that count as good.
     """
     wanted = sign * z
-    middle, best, worst = (float(one) for one in (wanted.median(), wanted.max(), wanted.min()))
+    middle = float(wanted.quantile(1.0 - good_share, interpolation="lower"))
+    best, worst = float(wanted.max()), float(wanted.min())
     width = best - middle
     if not worst < middle - width < middle:
         return OutcomeUnits(scale=sign)

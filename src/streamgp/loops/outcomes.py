@@ -83,6 +83,7 @@ class Outcome:
         is_bent: bool = False,
         is_ranked: bool = False,
         bounds: tuple[float, ...] = (),
+        good_share: float = 0.5,
     ) -> OutcomeUnits:
         """Standardize real outcomes; by median and median deviation where outliers are expected.
 
@@ -93,6 +94,7 @@ class Outcome:
                 logarithm; not if their numbers are known.
             is_ranked: Whether outcomes count by their ranks.
             bounds: Of a constraint.
+            good_share: The share of outcomes that are better than those that are bad.
         """
         if not self.is_real:
             return OutcomeUnits()
@@ -102,7 +104,10 @@ class Outcome:
         z = y / largest  # whose squares have doubles, whatever the units
         shape = OutcomeUnits(scale=-1.0 if is_reversed else 1.0)
         if is_bent and self.name is not None and not self.likelihood.is_robust:
-            shape = bend_around(z, [one / largest for one in bounds]) if bounds else bend_bad(z, sign=shape.scale)
+            if bounds:
+                shape = bend_around(z, [one / largest for one in bounds])
+            else:
+                shape = bend_bad(z, sign=shape.scale, good_share=good_share)
         z = shape.bent(z)
         offset, scale = z.mean(), z.std(correction=0)
         if self.likelihood.is_robust:
@@ -116,6 +121,7 @@ class Outcome:
             None if shape.lower_knee is None else largest * shape.lower_knee,
             None if shape.upper_knee is None else largest * shape.upper_knee,
             largest * shape.width if shape.is_bent else 1.0,
+            good_share=good_share,
         )
 
     def in_units(self, units: OutcomeUnits, likelihood: AbstractLikelihood | None = None) -> AbstractLikelihood:

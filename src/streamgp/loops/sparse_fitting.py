@@ -28,6 +28,11 @@ __all__ = ["absorb_observations", "fit_sparse", "is_refit_due"]
 # for every twentieth part of new data.
 _MOST_REFITTED_ALWAYS = 500
 _GROWTH = 0.05
+# The share of outcomes of an objective that count as good, where it is likelier than half of them: a function of powers
+# differs among its good outcomes, too, by orders of magnitude.
+_FEW_GOOD = 0.2
+# Of fewer outcomes, two or three good ones would decide.
+_LEAST_TOLD = 12
 # Salt of the seeds of fits.
 _FIT = 2
 
@@ -206,7 +211,7 @@ def _size(data: Observations, settings: LoopSettings) -> int:
 def _units_to_try(
     data: Observations, settings: LoopSettings, before: SparseSurrogate | None, output: int
 ) -> list[OutcomeUnits]:
-    """In which an outcome may be modeled; without an earlier fit, those of a constraint are chosen by what they do."""
+    """In which an outcome may be modeled; without an earlier fit, the likelier of two are chosen."""
     options, y = settings.surrogate, data.y[data.is_informative, output]
     if not options.is_standardized:
         return [OutcomeUnits()]
@@ -215,7 +220,11 @@ def _units_to_try(
     if output < num_objectives:
         # Volumes of several objectives are those of the user's units.
         is_bent = options.is_bent and num_objectives == 1
-        return [find(is_reversed=settings.objectives[output].is_reversed, is_bent=is_bent)]
+        find = partial(find, is_reversed=settings.objectives[output].is_reversed, is_bent=is_bent)
+        if before is not None:
+            return [find(good_share=before.units[output].good_share)]
+        usual, deeper = find(), find(good_share=_FEW_GOOD)
+        return [usual, deeper] if deeper.is_bent and len(y) >= _LEAST_TOLD else [usual]
     straight = find(is_reversed=False)
     bent = find(is_reversed=False, is_bent=options.is_bent, bounds=settings.constraints[output - num_objectives].bounds)
     if not bent.is_bent:

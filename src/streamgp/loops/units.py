@@ -42,6 +42,7 @@ class OutcomeUnits:
         upper_knee: Outcome above which it is.
         width: From there, in which the logarithm is about linear.
         ranks: If not None, what takes the place of outcomes.
+        good_share: The share of outcomes by which the knee of an objective was found.
     """
 
     offset: float = 0.0
@@ -50,6 +51,7 @@ class OutcomeUnits:
     upper_knee: float | None = None
     width: float = 1.0
     ranks: NormalScores | None = None
+    good_share: float = 0.5
 
     @property
     def is_bent(self) -> bool:
