@@ -24,6 +24,7 @@ ELSEWHERE = {
     "experiments/schema/figure.py": "tests/experiments/report/test_section.py",
     "experiments/schema/study.py": "tests/experiments/schema/test_configuration.py",
     "gp/coregionalization.py": "tests/conditioning/multi_output/test_gp.py",
+    "loops/evidence.py": "tests/loops/test_likelier_units.py",
     "loops/exact_surrogate.py": "tests/optimizers/test_turbo.py",
     "optimizers/version1.py": "tests/storage/test_version1.py",
     "pools/version1.py": "tests/storage/test_version1.py",

@@ -8,7 +8,7 @@ from streamgp.loops.settings import Training, check_kernel, read_constraints, re
 BOX = [(0.0, 1.0), (0.0, 1.0)]
 
 
-@pytest.mark.parametrize(("num_dims", "expected"), [(1, 4), (6, 14), (50, 30)])
+@pytest.mark.parametrize(("num_dims", "expected"), [(1, 4), (4, 10), (6, 10), (8, 10), (12, 14), (50, 30)])
 def test_the_initial_design_grows_with_the_dimension_up_to_a_bound(num_dims, expected):
     assert sg.Optimizer([(0.0, 1.0)] * num_dims)._settings.num_initial == expected
 
