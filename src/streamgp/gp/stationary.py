@@ -71,10 +71,10 @@ class StationaryKernel(AbstractSpectralKernel):
                     return self._column(second, first).mul_(amplitude).mT
             is_near = self._is_near(first, second)
             x, z = _scaled(first, second, self.lengthscale, is_near=is_near)
-            value = self._value(_distance(x, z, self.factor, is_near=is_near, is_smooth=self.smoothness > 0.5))
+            value = self._value(_distance(x, z, self.factor, is_near=is_near, is_smooth=self._is_smooth))
             return value * amplitude if amplitude.dim() > 2 else value.mul_(amplitude)
         fused: Any = _FusedStationary  # torch leaves `apply` untyped
-        how = self.profile, self.factor, self._is_near(first, second), self.smoothness > 0.5
+        how = self.profile, self.factor, self._is_near(first, second), self._is_smooth
         return fused.apply(first, second, self.lengthscale, amplitude, how)
 
     @cached_property
@@ -95,6 +95,11 @@ class StationaryKernel(AbstractSpectralKernel):
     def factor(self) -> float:
         """What multiplies distances before the profile sees them."""
         return math.sqrt(2.0 * self.smoothness) if math.isfinite(self.smoothness) else 1.0
+
+    @cached_property
+    def _is_smooth(self) -> bool:
+        """Whether the kernel is a smooth function of squared distances, so that it keeps their digits near zero."""
+        return self.smoothness > 0.5
 
     def _is_near(self, first: Tensor, second: Tensor) -> bool:
         """Whether all inputs are within so few lengthscales of zero that nothing overflows and no digits are lost."""
