@@ -9,11 +9,11 @@ from gpytorch.kernels import MaternKernel, ScaleKernel
 from gpytorch.means import Mean
 from jaxtyping import Float
 from numpy.typing import NDArray
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import KFold
 from torch import Tensor
 
 from streamgp.conditioning import ConditionedGP, SparseGP
+from streamgp.experiments.baselines.probability_forest import ProbabilityForest
 from streamgp.likelihoods import Binomial
 from streamgp.training import FitResult, fit
 
@@ -149,8 +149,8 @@ def forest_logits(
     folds = KFold(min(settings.num_folds, len(rows)), shuffle=True, random_state=seed)
     for train, held_out in folds.split(rows):
         forest = _grow(rows[train], positives[train], totals[train], settings=settings, seed=seed)
-        unseen[held_out] = forest.predict_proba(rows[held_out])[:, -1]
-    everything = _grow(rows, positives, totals, settings=settings, seed=seed).predict_proba(covariates)[:, -1]
+        unseen[held_out] = forest.predict(rows[held_out])
+    everything = _grow(rows, positives, totals, settings=settings, seed=seed).predict(covariates)
     return _logit(unseen), _logit(everything)
 
 
@@ -161,11 +161,16 @@ def _grow(
     *,
     settings: ForestSettings,
     seed: int,
-) -> RandomForestClassifier:
+) -> ProbabilityForest:
     """Grow a forest on two rows for each village, weighed by the people without and with the disease."""
-    forest = RandomForestClassifier(settings.num_trees, min_samples_leaf=settings.least_leaf, random_state=seed)
-    labels = np.repeat([0.0, 1.0], len(rows))
-    return forest.fit(np.tile(rows, (2, 1)), labels, sample_weight=np.concatenate([totals - positives, positives]))
+    return ProbabilityForest.grow(
+        np.tile(rows, (2, 1)),
+        np.repeat([0.0, 1.0], len(rows)),
+        np.concatenate([totals - positives, positives]),
+        num_trees=settings.num_trees,
+        least_leaf=settings.least_leaf,
+        seed=seed,
+    )
 
 
 def _logit(probability: NDArray[np.float64]) -> Tensor:
