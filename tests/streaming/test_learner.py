@@ -328,7 +328,7 @@ def test_few_rows_and_single_experts_do_not_tell_where_the_stream_is(rng):
     many, _ = StreamLearner(StreamSettings(num_inducing=5)).learn(X, X[:, 0])
     assert few.latest is None
     assert single.latest is None
-    assert np.array_equal(many.latest, X[-64:])
+    assert np.array_equal(many.latest.inputs, X[-64:])
 
 
 @pytest.mark.slow

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from streamgp.streaming.nearness import is_near
+from streamgp.streaming.nearness import is_behind, is_near
 
 LENGTHS = np.array([1.0, 0.01])
 
@@ -40,3 +40,16 @@ def test_the_next_row_of_a_random_walk_is_near():
     walk = draw.normal(size=(2000, 2)).cumsum(0)
     near = [is_near(walk[i : i + 1], walk[i - 64 : i], LENGTHS).item() for i in range(64, 2000)]
     assert np.mean(near) > 0.99
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_inputs_are_behind_where_a_column_that_moves_in_one_direction_was_before(sign):
+    draw = np.random.default_rng(0)
+    latest = np.stack([sign * np.arange(64.0), draw.uniform(0.0, 3.0, 64)], -1)
+    X = np.stack([sign * np.array([-10.0, 30.0, 62.0, 63.0, 64.0, 90.0]), np.array([1.0, 9.0, 1.0, 0.0, 1.0, 0.0])], -1)
+    assert is_behind(X, latest).tolist() == [True, True, True, False, False, False]
+
+
+def test_no_input_is_behind_rows_in_any_order():
+    draw = np.random.default_rng(0)
+    assert not is_behind(draw.uniform(-9.0, 9.0, (50, 2)), draw.uniform(0.0, 3.0, (64, 2))).any()

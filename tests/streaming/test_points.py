@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -61,17 +63,44 @@ def test_an_input_that_the_points_explain_does_not_become_one(rng):
     assert torch.equal(after.inducing_points, bank.inducing_points)
 
 
-def test_of_points_that_are_not_used_the_most_redundant_goes_and_a_quarter_stays(rng):
+@pytest.mark.parametrize("num_exchanged", [0, 3])
+def test_what_a_point_is_worth_is_what_all_rows_would_lose_without_it(rng, num_exchanged):
+    bank, X = _bank(rng, n=0)
+    for i in range(num_exchanged):
+        bank = bank.exchanged(np.array([[0.2 + i]]), 2)
+    X = 3.0 * torch.rand(30, 1, generator=rng, dtype=torch.float64).numpy()
+    for x in X:
+        bank = bank.learn(bank.see(x[None]), np.ones((1, 1)), NOISE)
+    Z, function = bank.inducing_points, bank.process.prior.covariance
+    precision = torch.linalg.inv(function(Z, Z) + bank.process.jitter * torch.eye(8, dtype=Z.dtype))
+    weights = function(torch.from_numpy(X), Z) @ precision
+    worths = weights.square().sum(0) / 0.01 / precision.diagonal()
+    assert_close(torch.from_numpy(bank.worths(0)), worths, **rounding(torch.float64, condition=1e6))
+    assert (bank.worths(1) < bank.worths(0)).all()  # it forgets
+
+
+def test_of_points_not_used_that_which_rows_need_least_goes_and_a_quarter_stays(rng):
     bank, _ = _bank(rng)
     usage = Usage(np.array([50.0, 9.0, 8.0, 7.0, 50.0, 50.0, 50.0, 50.0]), 50)
     x = np.array([[4.5]])
+    worths, left = bank.worths(0)[1:4], bank.features.leave_one_out[1:4]
+    cheap = worths < 4.0 * float(bank.see(x).slack[0]) / 0.01
+    gone = 1 + int(np.where(cheap, left, np.inf).argmin() if cheap.any() else worths.argmin())
     after, later, _, num_moves = follow(bank, usage, x, bank.see(x), Room(8, 8))
     assert num_moves == 1
-    gone = 1 + int(bank.features.leave_one_out[1:4].argmin())
     assert bank.inducing_points[gone] not in after.inducing_points
     assert follow(after, later, x + 1.0, after.see(x + 1.0), Room(8, 8))[3] == 0
     assert after.inducing_points[-1] == 4.5
     assert later.last_rows[-1] == later.num_rows == 51
+
+
+def test_a_row_that_points_know_but_for_less_than_the_noise_takes_the_place_of_none_that_is_worth_more(rng):
+    bank, _ = _bank(rng)
+    bank = replace(bank, level_noise=2.0)  # more than points can leave of it
+    usage = Usage(np.zeros(8), 50)
+    x = np.array([[4.5]])
+    assert (bank.worths(0) > 4.0).all()
+    assert follow(bank, usage, x, bank.see(x), Room(8, 8))[3] == 0
 
 
 def test_points_are_unused_after_as_many_rows_as_there_are_points():
@@ -83,16 +112,17 @@ def test_points_are_unused_after_as_many_rows_as_there_are_points():
 
 
 @pytest.mark.slow
-def test_rows_just_learned_are_represented_after_a_stream_has_moved_on():
+@pytest.mark.parametrize(("num_rows", "size"), [(500, 2), (900, 1)])
+def test_rows_just_learned_are_represented_after_a_stream_has_moved_on(num_rows, size):
     rng = torch.Generator().manual_seed(0)
-    X = torch.arange(500, dtype=torch.float64).unsqueeze(-1) / 10.0
-    y = torch.sin(X.squeeze(-1)) + 0.1 * torch.randn(500, generator=rng, dtype=torch.float64)
-    learner = StreamLearner(StreamSettings(num_inducing=30, warmup=100))
-    for i in range(0, 500, 2):
-        learner, _ = learner.learn(X[i : i + 2], y[i : i + 2])
+    X = torch.arange(num_rows, dtype=torch.float64).unsqueeze(-1) / 10.0
+    y = torch.sin(X.squeeze(-1)) + 0.1 * torch.randn(num_rows, generator=rng, dtype=torch.float64)
+    learner = StreamLearner(StreamSettings(num_inducing=30))
+    for i in range(0, num_rows, size):
+        learner, _ = learner.learn(X[i : i + size], y[i : i + size])
     error = learner.predict(X[-50:]).mean - y[-50:]
     assert float(error.square().mean().sqrt()) < 0.15
-    assert float(learner.model.inducing_points.max()) > 45.0
+    assert float(learner.model.inducing_points.max()) > 0.9 * float(X[-1])
 
 
 @pytest.mark.slow

@@ -282,6 +282,19 @@ class Bank:
             bank.__dict__["_scales"] = self._scales
         return bank
 
+    def worths(self, expert: int) -> Float[np.ndarray, " m"]:
+        r"""What an expert's rows would lose without each inducing point, in units of the noise: averaged over outputs.
+
+        Without it the prior variance of a row grows by $w_i^2 / (K^{-1})_{ii}$, with $w = K^{-1} k(Z, x)$. The sum over
+        rows is $\Lambda_{ii} / (K^{-1})_{ii}$, where $\Lambda$ is the precision that rows add to the belief about the
+        inducing values; so the precision of what the others leave of a point is one more than that.
+        """
+        m = self.num_inducing
+        L, _ = cholesky(self.covariance[expert].mean(0), name="the covariance of the belief")
+        directions = torch.zeros(len(L), m, dtype=L.dtype)
+        directions[:m] = self.whitening * torch.from_numpy(self.features.leave_one_out).sqrt()
+        return (solve_lower(L, directions).square().sum(-2) - 1.0).numpy()
+
     def factorized(self) -> "Bank":
         """The same belief about values that are whitened by the Cholesky factor."""
         if self.basis is None:

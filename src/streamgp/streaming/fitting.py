@@ -38,6 +38,8 @@ LEAST_WINDOW = 200
 _ROWS_OF_POINT = 20
 # Of these, so many for each point are used, evenly spread: the cost of a fit is theirs.
 _FITTED_OF_POINT = 10
+# Of earlier rows, so many for each point are shown with them.
+_REMEMBERED_OF_POINT = 4
 # Where counts are rare an observation says so little that a level compared with it could go anywhere in a few rows.
 _MOST_LEVEL_NOISE = 1.0
 _FIT_ITERATIONS = 30
@@ -101,7 +103,7 @@ def fit_latest(
         anchor: What was believed before the rows.
         room: How many inducing points there may be.
         is_searching: Whether hyperparameters are learned; if not, only inducing points and constants are.
-        remembered: What is still believed of earlier rows, to be explained with them.
+        remembered: Earlier rows, or what is still believed of them, to be explained with these.
         current: Where inducing points are now.
     """
     recent = rows.part(rows.num_rows - window, rows.num_rows)
@@ -131,7 +133,7 @@ def fit_latest(
                 is_thorough=rows.num_rows >= settings.warmup,
             )
             if remembered is not None:
-                part = remembered.append(part)
+                part = remembered.thinned(_REMEMBERED_OF_POINT * most).append(part)
             if settings.has_outliers:
                 found = learn_robustly(*part.tensors, search)
                 outliers = found.share, found.variance

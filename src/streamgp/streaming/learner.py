@@ -12,6 +12,7 @@ from torch import Tensor
 from streamgp.errors import OptionError, UnsupportedError
 from streamgp.streaming.bank import Bank
 from streamgp.streaming.model import StreamModel
+from streamgp.streaming.past import sample_past
 from streamgp.streaming.prediction import StreamPrediction
 from streamgp.streaming.refitting import RefitReport, is_settled, relearn
 from streamgp.streaming.rows import Rows, likelihood_of, read_inputs, read_rows
@@ -88,6 +89,7 @@ class StreamLearner:
         num_outside: Inputs far outside the range of the warm-up so far.
         refits: The latest reports.
         is_exclusive: Whether outputs are classes of which one is true.
+        past: Some of the rows before the buffer, evenly spread; None while there were none.
     """
 
     settings: StreamSettings
@@ -101,6 +103,7 @@ class StreamLearner:
     num_outside: int = 0
     refits: tuple[RefitReport, ...] = ()
     is_exclusive: bool = False
+    past: Rows | None = None
 
     @property
     def is_warm(self) -> bool:
@@ -120,11 +123,13 @@ class StreamLearner:
         return 0 if self.model.is_flat else len(self.model.bank.constant)
 
     @property
-    def latest(self) -> Float[np.ndarray, "r d"] | None:
-        """Inputs of the latest rows; None where these are too few to tell where the stream is, or for one expert."""
+    def latest(self) -> Rows | None:
+        """The latest rows; None where these are too few to tell where the stream is, or for one expert."""
         if self.model is None or len(self.model.bank.experts) == 1:
             return None
-        return None if self.buffer is None or self.buffer.num_rows < _NUM_LATEST else self.buffer.inputs[-_NUM_LATEST:]
+        if self.buffer is None or (n := self.buffer.num_rows) < _NUM_LATEST:
+            return None
+        return self.buffer.part(n - _NUM_LATEST, n)
 
     def predict(self, X: Array, total_count: Array | None = None) -> StreamPrediction:
         """Predict targets at inputs `(n, d)`, in the user's units; there must have been a row to learn from.
@@ -193,11 +198,11 @@ class StreamLearner:
             level_noise=bank.level_noise,
         )
         model = replace(model, bank=fresh, usage=model.usage.for_points(fresh.num_inducing))
-        return replace(self, model=model, anchor=None, halfway=None, buffer=None)
+        return replace(self, model=model, anchor=None, halfway=None, buffer=None, past=None)
 
     def rewarm(self) -> "StreamLearner":
         """Begin again with a warm-up; only the count of rows goes on. Until the next row the model still predicts."""
-        return replace(self, anchor=None, halfway=None, buffer=None, num_since_start=0, next_refit=1)
+        return replace(self, anchor=None, halfway=None, buffer=None, past=None, num_since_start=0, next_refit=1)
 
     @few_threads()
     def relearned(self) -> "StreamLearner":
@@ -213,7 +218,7 @@ class StreamLearner:
             num_unjudged=self.buffer.num_rows,
             num_rows=self.num_since_start,
         )
-        return replace(self, model=learned.model, anchor=None, halfway=None)
+        return replace(self, model=learned.model, anchor=None, halfway=None, past=None)
 
     def _skipping_fits(self, num_waiting: int) -> "StreamLearner":
         """During the warm-up, pass over fits that later ones would replace before anybody could see them."""
@@ -285,6 +290,7 @@ class StreamLearner:
             self.num_outside + num_outside,
             self.refits,
             self.is_exclusive,
+            self.past,
         )
 
     def _relearn(self, *, is_flat: bool, num_unjudged: int) -> "StreamLearner":
@@ -296,6 +302,7 @@ class StreamLearner:
             self.settings,
             before=model,
             anchor=self.anchor,
+            past=self.past,
             is_new=is_new,
             is_flat=is_flat,
             is_exclusive=self.is_exclusive,
@@ -323,7 +330,14 @@ class StreamLearner:
         most = max(self.settings.buffer_size, self.settings.warmup)
         if halfway is not None and buffer.num_rows >= most:
             rest = buffer.part(halfway.num_rows, buffer.num_rows).copy()
-            return replace(self, buffer=rest, anchor=halfway.bank, halfway=Halfway(model.bank, rest.num_rows))
+            leaving, num_past = buffer.part(0, halfway.num_rows), self.num_since_start - buffer.num_rows
+            return replace(
+                self,
+                buffer=rest,
+                anchor=halfway.bank,
+                halfway=Halfway(model.bank, rest.num_rows),
+                past=sample_past(self.past, num_past, leaving),
+            )
         if halfway is None and buffer.num_rows >= most // 2:
             return replace(self, halfway=Halfway(model.bank, buffer.num_rows))
         return self

@@ -71,6 +71,7 @@ def merge_learners(learners: Sequence[StreamLearner], base: StreamLearner | None
         anchor=bank,
         halfway=None,
         buffer=None,
+        past=None,
         num_seen=total("num_seen"),
         num_since_start=num_rows,
         num_outside=total("num_outside"),

@@ -6,6 +6,7 @@ from typing import NamedTuple, final
 import numpy as np
 import torch
 from jaxtyping import Float
+from scipy.special import softmax
 from torch import Tensor
 
 from streamgp.likelihoods import AbstractLikelihood
@@ -13,7 +14,7 @@ from streamgp.linalg import cholesky
 from streamgp.streaming.bank import Bank, Seen
 from streamgp.streaming.hyperparameters import LearnedKernel
 from streamgp.streaming.mixture import Mixture
-from streamgp.streaming.nearness import is_near
+from streamgp.streaming.nearness import is_behind, is_near
 from streamgp.streaming.observing import observe
 from streamgp.streaming.outliers import Plausibility
 from streamgp.streaming.points import Usage, follow, used
@@ -79,14 +80,14 @@ class StreamModel:
         X: Float[np.ndarray, "n d"],
         total_count: Float[np.ndarray, " n"] | None = None,
         *,
-        latest: Float[np.ndarray, "r d"] | None = None,
+        latest: Rows | None = None,
     ) -> StreamPrediction:
         """Predict targets at inputs in the user's units.
 
         Args:
             X: The inputs.
             total_count: Numbers of trials, for binomial targets.
-            latest: Inputs of the latest rows; elsewhere experts count by what they were worth in the long run. None if
+            latest: The latest rows; elsewhere experts count by what they were worth in the long run. None if
                 all of `X` are near them.
         """
         bank, inputs = self.bank, self.units.inputs(self.reach.limit(X))
@@ -97,17 +98,32 @@ class StreamModel:
         return self._nearby(prediction, X, latest)
 
     def _nearby(
-        self, prediction: StreamPrediction, X: Float[np.ndarray, "n d"], latest: Float[np.ndarray, "r d"] | None
+        self, prediction: StreamPrediction, X: Float[np.ndarray, "n d"], latest: Rows | None
     ) -> StreamPrediction:
-        """A prediction in which other weights count at inputs that are not near the latest rows."""
+        """A prediction in which other weights count at inputs that are not where the next row is expected."""
         if latest is None:
             return prediction
-        near = is_near(X, latest, self.units.input_lengths.numpy())
-        if near.all():
+        experts, mixture = self.bank.experts, self.mixture
+        near = is_near(X, latest.inputs, self.units.input_lengths.numpy())
+        behind = is_behind(X, latest.inputs)
+        if experts.is_trusted(mixture.lasting_log_weights):
+            behind &= near  # farther back, those that forget nothing are asked
+        if near.all() and not behind.any():
             return prediction
-        now, elsewhere = self.mixture.weights, self.bank.experts.remembering(self.mixture.lasting_log_weights)
-        weights = np.where(near, now[:, None, None], elsewhere[:, None, None])
+        elsewhere = experts.remembering(mixture.lasting_log_weights)
+        weights = np.where(near, mixture.weights[:, None, None], elsewhere[:, None, None])
+        if behind.any():
+            weights = np.where(behind, self._weights_in_hindsight(latest)[:, None, None], weights)
         return replace(prediction, input_weights=weights)
+
+    def _weights_in_hindsight(self, latest: Rows) -> Float[np.ndarray, " e"]:
+        """Weights by what experts say now of rows that they have learned.
+
+        An expert that foretells the next row by a level, say, may know nothing of where the stream was before.
+        """
+        inputs = self.units.inputs(self.reach.limit(latest.inputs))
+        seen = self.prediction(self.bank.see(inputs), latest.total_count)
+        return np.asarray(softmax(self._log_densities(seen, latest).sum(-1)))
 
     def prediction(self, seen: Seen, total_count: Float[np.ndarray, " n"] | None) -> StreamPrediction:
         """What the experts' latent values mean for targets; kept, as rows are first predicted and then learned."""
@@ -138,13 +154,16 @@ class StreamModel:
         """What copies and pickles hold: not what was derived from the rest."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
+    def _log_densities(self, prediction: StreamPrediction, rows: Rows) -> Float[np.ndarray, "e n"]:
+        """Of rows, by each expert."""
+        if not self.is_exclusive:
+            return prediction.log_densities(rows.targets)
+        probability = np.add.reduce(prediction.class_probabilities * rows.targets, -2)
+        return np.log(np.maximum(probability, _TINY))
+
     def judge(self, prediction: StreamPrediction, rows: Rows) -> Judged:
         """What to make of rows, in the user's units, that were predicted."""
-        if self.is_exclusive:
-            probability = np.add.reduce(prediction.class_probabilities * rows.targets, -2)
-            densities = np.log(np.maximum(probability, _TINY))
-        else:
-            densities = prediction.log_densities(rows.targets)
+        densities = self._log_densities(prediction, rows)
         plausible, outliers = prediction.plausibility(rows.targets)
         mixture = self.mixture.judged(densities, plausible)
         if prediction.is_real:
@@ -175,7 +194,14 @@ class StreamModel:
         """
         bank, usage = self.bank, self.usage
         if room is not None:
-            bank, usage, seen, _ = follow(bank, usage, rows.inputs, seen, room)
+            bank, usage, seen, _ = follow(
+                bank,
+                usage,
+                rows.inputs,
+                seen,
+                room,
+                believed=int(bank.experts.remembering(mixture.lasting_log_weights).argmax()),
+            )
         else:
             usage = used(bank, usage, seen)
         bank = observe(bank, seen, rows, self.likelihood, settings.sites, plausible)
@@ -197,7 +223,7 @@ class StreamModel:
         num_samples: int,
         generator: torch.Generator,
         *,
-        latest: Float[np.ndarray, "r d"] | None = None,
+        latest: Rows | None = None,
     ) -> tuple[Float[Tensor, "s c n"], Tensor, StreamPrediction]:
         """Draw an expert for each sample, and a function of its belief at inputs in the user's units.
 

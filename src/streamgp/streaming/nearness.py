@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Bool, Float
 
-__all__ = ["is_near"]
+__all__ = ["is_behind", "is_near"]
 
 # An input moves in one direction if the way that it went, up and down, is so little longer than its range; then the
 # latest so many rows tell where it is.
@@ -27,7 +27,7 @@ def is_near(
     width = upper - lower
     margin = np.maximum(width, lengths)
     steps = np.abs(latest[1:] - latest[:-1])
-    is_moving = np.add.reduce(steps) < _LONGEST_WAY * width
+    is_moving = _is_moving(steps, width)
     if is_moving.any():
         last = latest[-_NUM_LAST:]
         lower, upper = np.where(is_moving, [last.min(0), last.max(0)], [lower, upper])
@@ -35,3 +35,26 @@ def is_near(
         margin = np.where(is_moving, _NUM_LAST * np.median(steps, 0), margin)
     near: np.ndarray = ((lower - margin <= X) & (upper + margin >= X)).all(-1)
     return near
+
+
+def is_behind(X: Float[np.ndarray, "n d"], latest: Float[np.ndarray, "r d"]) -> Bool[np.ndarray, " n"]:
+    """Whether inputs are where a stream that moves in one direction was before its latest row.
+
+    Args:
+        X: The inputs.
+        latest: Inputs of the latest rows, in their order.
+    """
+    ways = latest[1:] - latest[:-1]
+    steps = np.abs(ways)
+    is_moving = _is_moving(steps, np.maximum.reduce(latest) - np.minimum.reduce(latest))
+    if not is_moving.any():
+        return np.zeros(len(X), dtype=bool)
+    ahead = (X - latest[-1]) * np.sign(np.add.reduce(ways))
+    behind: np.ndarray = (ahead < -0.5 * np.median(steps, 0))[:, is_moving].any(-1)
+    return behind
+
+
+def _is_moving(steps: Float[np.ndarray, "s d"], width: Float[np.ndarray, " d"]) -> Bool[np.ndarray, " d"]:
+    """Which columns move in one direction."""
+    is_moving: np.ndarray = np.add.reduce(steps) < _LONGEST_WAY * width
+    return is_moving

@@ -270,7 +270,7 @@ def _learner(settings: StreamSettings, num_classes: int) -> StreamLearner:
 def _with_questions(learner: StreamLearner, num_before: int, num_classes: int) -> StreamLearner:
     """A learner of more classes than before, of which no row in its buffer was."""
     buffer, model = learner.buffer, learner.model
-    wider = replace(learner, is_exclusive=True, anchor=None, halfway=None)
+    wider = replace(learner, is_exclusive=True, anchor=None, halfway=None, past=None)
     if buffer is None or model is None:
         return replace(wider, model=None, num_since_start=0, next_refit=1)
     answers = buffer.targets

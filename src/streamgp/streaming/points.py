@@ -25,8 +25,13 @@ _COPY = 1e-6
 _UNUSED = 1.0
 # Of all points, this share is left to what was learned before and is not used of late.
 _PAST_SHARE = 0.25
-# A point that the others explain but for this share of the noise may go, whoever uses it: little is lost.
+# A point that the others explain but for this share of the noise may go, although rows use it.
 _REDUNDANT = 0.25
+# For so many rows a newcomer counts, as the next ones are like it: a point that none used of late may go if all rows so
+# far lose less without it than these would gain.
+_NUM_SERVED = 4.0
+# What points may leave of a row, in units of the noise, before it takes the place of a point that is worth more.
+_UNREPRESENTED = 1.0
 
 
 @final
@@ -92,16 +97,17 @@ class Usage:
 
 
 def follow(
-    bank: Bank, usage: Usage, X: Float[np.ndarray, "n d"], seen: Seen, room: Room
+    bank: Bank, usage: Usage, X: Float[np.ndarray, "n d"], seen: Seen, room: Room, *, believed: int = 0
 ) -> tuple[Bank, Usage, Seen, int]:
-    """Let inputs become inducing points where the points leave too much of them open.
+    r"""Let inputs become inducing points where the points leave too much of them open.
 
-    While there is room, an input joins. After that it takes the place of the point that the others explain best, if
-    they do so but for a share of the noise, and for less than they explain the input: while points suffice, nothing
-    that was learned is lost. Where they do not suffice, and the stream has moved away from the rows that they were
-    placed for, it takes the place of a point that no row used of late, however much it holds: that which the others
-    explain best. So rows that were just learned are represented. A share of the points stays with what was learned
-    before, spread over all of it, or predictions there would come from afar.
+    While there is room, an input joins. After that, it takes the place of a point that is worth less: without which all
+    rows so far, as far as they are not forgotten, would lose less than the next few would gain (`Bank.worths`). By what
+    the others leave of a point alone, those that stand close would go, and they stand where most rows are.
+
+    A row of which the points leave more than the noise takes the place of a point that no row used of late, even if
+    that is worth more, or a stream that moves on would not be represented. A share of the points stays with what was
+    learned before, spread over all of it, or predictions there would come from afar.
 
     Args:
         bank: The beliefs.
@@ -109,6 +115,7 @@ def follow(
         X: Inputs of new rows.
         seen: What the bank says of them.
         room: How many inducing points there may be.
+        believed: The expert by whose belief points are judged.
 
     Returns:
         Bank, usage and what is then seen of the rows; the number of new points.
@@ -136,7 +143,7 @@ def follow(
         if bank.num_inducing < room.most:
             bank, usage = bank.joined(x), usage.joined()
         else:
-            leaving = _leaving(bank, usage, min(_REDUNDANT * noise, 0.5 * slack))
+            leaving = _leaving(bank, usage, slack, noise, believed)
             if leaving is None:
                 break
             bank, usage = bank.exchanged(x, leaving), usage.exchanged(leaving)
@@ -152,19 +159,23 @@ def used(bank: Bank, usage: Usage, seen: Seen) -> Usage:
     return usage.add(bank.features.losses(seen.features) > needed, sum(shares) / len(shares))
 
 
-def _leaving(bank: Bank, usage: Usage, redundant: float) -> int | None:
-    """Which point may go: the most redundant one, of all or of more than the past has a share in; None if none may.
+def _leaving(bank: Bank, usage: Usage, slack: float, noise: float, believed: int) -> int | None:
+    """Which point gives way to an input; None if none does.
 
     Args:
         bank: The beliefs.
         usage: How much rows leaned on its points.
-        redundant: What the others may leave open of a point that goes whoever uses it.
+        slack: What the points leave of the input.
+        noise: The noise variance, in the same units.
+        believed: The expert by whose belief points are judged.
     """
-    left = bank.features.leave_one_out
-    index = int(left.argmin())
-    if left[index] < redundant:
-        return index
-    is_unused = usage.is_unused
-    if is_unused.sum() <= _PAST_SHARE * len(left):
+    left, is_unused = bank.features.leave_one_out, usage.is_unused
+    is_redundant = ~is_unused & (left < min(_REDUNDANT * noise, 0.5 * slack))
+    is_free = is_unused & (is_unused.sum() > _PAST_SHARE * len(left))
+    worth = bank.worths(believed) if is_free.any() else np.zeros_like(left)
+    may_go = is_redundant | (is_free & (worth < _NUM_SERVED * slack / noise))
+    if may_go.any():
+        return int(np.where(may_go, left, np.inf).argmin())
+    if slack <= _UNREPRESENTED * noise or not is_free.any():
         return None
-    return int(np.where(is_unused, left, np.inf).argmin())
+    return int(np.where(is_free, worth, np.inf).argmin())

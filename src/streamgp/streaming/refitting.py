@@ -95,6 +95,7 @@ def relearn(
     *,
     before: StreamModel | None,
     anchor: Bank | None = None,
+    past: Rows | None = None,
     is_new: bool = True,
     is_searching: bool = True,
     is_flat: bool = True,
@@ -110,6 +111,7 @@ def relearn(
         settings: Options.
         before: The model so far, whose weights of experts go on, and from whose hyperparameters one search starts.
         anchor: What was believed before the buffer.
+        past: Some of the rows before the buffer, in the user's units.
         is_new: Whether units are chosen anew.
         is_searching: Whether hyperparameters are learned.
         is_flat: See `StreamModel`.
@@ -134,8 +136,9 @@ def relearn(
     window = _window(rows.num_rows, experts.half_lives, mixture)
     most_noise = math.inf if is_new or before is None else _MOST_NOISE * _expected_error(before, rows)
     room = settings.room(rows.num_rows if num_rows is None else num_rows)
-    # Beliefs are in the units of targets for Gaussian noise alone.
-    remembered = _remembered(anchor, mixture) if settings.starting_likelihood.is_gaussian else None
+    remembered = None
+    if settings.starting_likelihood.is_gaussian:  # beliefs are in the units of targets there alone
+        remembered = _remembered(anchor, mixture, None if past is None else units.rows(past))
     current = None if before is None or is_new or not is_comparable else before.bank.inducing_points
     fit = partial(fit_latest, rows, settings, old, anchor=anchor, room=room, remembered=remembered, current=current)
     learned = fit(window, is_searching=is_searching)
@@ -191,14 +194,21 @@ def _replayed(
     return Relearned(replace(model, usage=model.usage.placed()), kept, gain)
 
 
-def _remembered(anchor: Bank | None, mixture: Mixture) -> Rows | None:
-    """What is believed at inducing points from before the buffer, as rows; None where the stream has left it behind.
+def _remembered(anchor: Bank | None, mixture: Mixture, past: Rows | None) -> Rows | None:
+    """What is known of the stream from before the buffer, as rows; None where it has changed since.
 
     Hyperparameters that suit the latest rows alone may tie together too little of what was learned elsewhere, and so
-    forget it: in a stream in order of an input, say.
+    forget it: in a stream in order of an input, say; and inducing points are learned for the rows that are shown.
+
+    Args:
+        anchor: What was believed before the buffer.
+        mixture: Whether experts that forget nothing are believed.
+        past: Rows from before the buffer; without them, what is believed at inducing points stands for them.
     """
     if anchor is None or not anchor.experts.is_trusted(mixture.lasting_log_weights):
         return None
+    if past is not None:
+        return past
     Z = anchor.inducing_points
     weights = anchor.experts.remembering(mixture.lasting_log_weights)
     return Rows(Z.numpy(), anchor.see(Z.numpy()).mean[int(weights.argmax())], None)
