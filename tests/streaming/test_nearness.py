@@ -47,7 +47,7 @@ def test_inputs_are_behind_where_a_column_that_moves_in_one_direction_was_before
     draw = np.random.default_rng(0)
     latest = np.stack([sign * np.arange(64.0), draw.uniform(0.0, 3.0, 64)], -1)
     X = np.stack([sign * np.array([-10.0, 30.0, 62.0, 63.0, 64.0, 90.0]), np.array([1.0, 9.0, 1.0, 0.0, 1.0, 0.0])], -1)
-    assert is_behind(X, latest).tolist() == [True, True, True, False, False, False]
+    assert is_behind(X, latest).tolist() == [False, True, True, False, False, False]
 
 
 def test_no_input_is_behind_rows_in_any_order():

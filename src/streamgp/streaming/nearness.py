@@ -38,19 +38,23 @@ def is_near(
 
 
 def is_behind(X: Float[np.ndarray, "n d"], latest: Float[np.ndarray, "r d"]) -> Bool[np.ndarray, " n"]:
-    """Whether inputs are where a stream that moves in one direction was before its latest row.
+    """Whether inputs are where a stream that moves in one direction was a few rows before its latest one.
+
+    An hour that begins again at midnight is outside of the range of the latest rows, and so it is not behind them.
 
     Args:
         X: The inputs.
         latest: Inputs of the latest rows, in their order.
     """
+    lower, upper = np.minimum.reduce(latest), np.maximum.reduce(latest)
     ways = latest[1:] - latest[:-1]
     steps = np.abs(ways)
-    is_moving = _is_moving(steps, np.maximum.reduce(latest) - np.minimum.reduce(latest))
+    is_moving = _is_moving(steps, upper - lower)
     if not is_moving.any():
         return np.zeros(len(X), dtype=bool)
     ahead = (X - latest[-1]) * np.sign(np.add.reduce(ways))
-    behind: np.ndarray = (ahead < -0.5 * np.median(steps, 0))[:, is_moving].any(-1)
+    is_passed = (ahead < -0.5 * np.median(steps, 0)) & (lower <= X) & (upper >= X)
+    behind: np.ndarray = (is_passed | ~is_moving).all(-1)
     return behind
 
 
