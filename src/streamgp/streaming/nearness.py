@@ -53,8 +53,9 @@ def is_behind(X: Float[np.ndarray, "n d"], latest: Float[np.ndarray, "r d"]) -> 
     if not is_moving.any():
         return np.zeros(len(X), dtype=bool)
     ahead = (X - latest[-1]) * np.sign(np.add.reduce(ways))
-    is_passed = (ahead < -0.5 * np.median(steps, 0)) & (lower <= X) & (upper >= X)
-    behind: np.ndarray = (is_passed | ~is_moving).all(-1)
+    behind: np.ndarray = ((ahead < 0.0) & (lower <= X) & (upper >= X) | ~is_moving).all(-1)
+    if behind.any():  # by more than rounding; the next row seldom is
+        behind &= ((ahead < -0.5 * np.median(steps, 0)) | ~is_moving).all(-1)
     return behind
 
 
