@@ -17,6 +17,10 @@ from streamgp.training.uncollapsed import BELIEF_MEAN, BELIEF_ROOT, belief_of, p
 
 __all__ = ["cast_process", "learn_belief", "optimal_process", "prior_process", "rounded_points"]
 
+# Of 1000 rows of rover, elevators, protein and powerplant, the log density of 1000 others was largest after 0, 200, 200
+# and 200 iterations, and less after 400 than after 100 on all four; its sum was largest after 100.
+_MOST_ITERATIONS = 100
+
 
 def rounded_points(setting: Hyperparameters, dtype: torch.dtype) -> Hyperparameters:
     """The same with inducing points that the dtype of the result can hold."""
@@ -59,7 +63,8 @@ def optimal_process(
 def learn_belief(trained: Trained, task: Task) -> tuple[Trained, SparseProcess]:
     """Learn the belief together with the hyperparameters, for objectives in which it has no closed form.
 
-    Starts at the optimum of the bound.
+    Starts at the optimum of the bound, and stops early: from some iteration on, what was observed becomes likelier and
+    other observations less likely.
     """
     setting, data, options = trained.setting, task.data, task.options
     process = optimal_process(setting, data, sites=trained.sites)
@@ -82,7 +87,7 @@ def learn_belief(trained: Trained, task: Task) -> tuple[Trained, SparseProcess]:
         lambda x: space.evaluate(x, lambda s: bound(s) + prior.log_density(s)),
         space.start,
         bounds=space.bounds,
-        max_iterations=2 * options.most_iterations,
+        max_iterations=min(2 * options.most_iterations, _MOST_ITERATIONS),
         tolerance=0.1 * options.tolerance,  # from the optimum of the bound the first steps gain little
         scale=float(data.num_data),
         on_iteration=options.on_iteration,

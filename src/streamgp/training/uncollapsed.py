@@ -1,5 +1,7 @@
 """Objectives without a closed form for the belief: it is learned together with the hyperparameters."""
 
+from typing import Any, final
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -40,8 +42,27 @@ def latent_moments(
     features: Features, whitened_mean: Float[Tensor, " m"], whitened_root: Float[Tensor, "m m"]
 ) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"]]:
     """Mean and variance of the latent value of each observation."""
-    mean = features.mean + features.phi.mT @ whitened_mean
-    return mean, features.slack + (whitened_root.mT @ features.phi).square().sum(-2)
+    mean, variance = _BeliefMoments.apply(features.phi, whitened_mean, whitened_root)  # type: ignore[no-untyped-call]
+    return features.mean + mean, features.slack + variance
+
+
+@final
+class _BeliefMoments(torch.autograd.Function):
+    r"""$\phi^\top \bar m$ and $\operatorname{diag}(\phi^\top R R^\top \phi)$, with few matrices as large as $\phi$."""
+
+    @staticmethod
+    def forward(ctx: Any, phi: Tensor, m: Tensor, R: Tensor) -> tuple[Tensor, Tensor]:
+        W = R.mT @ phi
+        ctx.save_for_backward(phi, m, R, W)
+        return phi.mT @ m, torch.linalg.vector_norm(W, dim=-2).square()
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        phi, m, R, W = ctx.saved_tensors
+        by_mean, by_variance = gradients
+        weighted = W * (2.0 * by_variance)
+        return torch.addmm(torch.outer(m, by_mean), R, weighted), phi @ by_mean, phi @ weighted.mT
 
 
 def divergence(whitened_mean: Float[Tensor, " m"], whitened_root: Float[Tensor, "m m"]) -> Float[Tensor, ""]:
