@@ -79,19 +79,30 @@ def test_what_a_point_is_worth_is_what_all_rows_would_lose_without_it(rng, num_e
     assert (bank.worths(1) < bank.worths(0)).all()  # it forgets
 
 
-def test_of_points_not_used_that_which_rows_need_least_goes_and_a_quarter_stays(rng):
+def test_of_points_not_used_one_that_rows_need_little_goes_and_a_quarter_stays(rng):
     bank, _ = _bank(rng)
     usage = Usage(np.array([50.0, 9.0, 8.0, 7.0, 50.0, 50.0, 50.0, 50.0]), 50)
     x = np.array([[4.5]])
     worths, left = bank.worths(0)[1:4], bank.features.leave_one_out[1:4]
     cheap = worths < 4.0 * float(bank.see(x).slack[0]) / 0.01
-    gone = 1 + int(np.where(cheap, left, np.inf).argmin() if cheap.any() else worths.argmin())
+    assert cheap.any()
+    gone = 1 + int(np.where(cheap, left, np.inf).argmin())
     after, later, _, num_moves = follow(bank, usage, x, bank.see(x), Room(8, 8))
     assert num_moves == 1
     assert bank.inducing_points[gone] not in after.inducing_points
     assert follow(after, later, x + 1.0, after.see(x + 1.0), Room(8, 8))[3] == 0
     assert after.inducing_points[-1] == 4.5
     assert later.last_rows[-1] == later.num_rows == 51
+
+
+def test_for_a_row_that_is_not_represented_the_point_not_used_for_longest_goes_where_rows_need_all(rng):
+    bank, _ = _bank(rng, n=300)
+    usage = Usage(np.array([50.0, 9.0, 8.0, 7.0, 50.0, 50.0, 50.0, 50.0]), 50)
+    x = np.array([[4.5]])
+    assert (bank.worths(0)[1:4] > 4.0 * float(bank.see(x).slack[0]) / 0.01).all()
+    after, *_ = follow(bank, usage, x, bank.see(x), Room(8, 8))
+    assert bank.inducing_points[3] not in after.inducing_points
+    assert after.inducing_points[-1] == 4.5
 
 
 def test_a_row_that_points_know_but_for_less_than_the_noise_takes_the_place_of_none_that_is_worth_more(rng):
@@ -112,12 +123,12 @@ def test_points_are_unused_after_as_many_rows_as_there_are_points():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("num_rows", "size"), [(500, 2), (900, 1)])
-def test_rows_just_learned_are_represented_after_a_stream_has_moved_on(num_rows, size):
+@pytest.mark.parametrize(("num_rows", "size", "num_inducing"), [(500, 2, 30), (900, 1, 30), (900, 1, 15)])
+def test_rows_just_learned_are_represented_after_a_stream_has_moved_on(num_rows, size, num_inducing):
     rng = torch.Generator().manual_seed(0)
     X = torch.arange(num_rows, dtype=torch.float64).unsqueeze(-1) / 10.0
     y = torch.sin(X.squeeze(-1)) + 0.1 * torch.randn(num_rows, generator=rng, dtype=torch.float64)
-    learner = StreamLearner(StreamSettings(num_inducing=30))
+    learner = StreamLearner(StreamSettings(num_inducing=num_inducing))
     for i in range(0, num_rows, size):
         learner, _ = learner.learn(X[i : i + size], y[i : i + size])
     error = learner.predict(X[-50:]).mean - y[-50:]

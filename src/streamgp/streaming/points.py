@@ -105,8 +105,9 @@ def follow(
     rows so far, as far as they are not forgotten, would lose less than the next few would gain (`Bank.worths`). By what
     the others leave of a point alone, those that stand close would go, and they stand where most rows are.
 
-    A row of which the points leave more than the noise takes the place of a point that no row used of late, even if
-    that is worth more, or a stream that moves on would not be represented. A share of the points stays with what was
+    A row of which the points leave more than the noise takes the place of the point that no row used for longest, even
+    if that is worth more, or a stream that moves on would not be represented: newcomers are worth least, and would
+    displace each other. A share of the points stays with what was
     learned before, spread over all of it, or predictions there would come from afar.
 
     Args:
@@ -178,4 +179,4 @@ def _leaving(bank: Bank, usage: Usage, slack: float, noise: float, believed: int
         return int(np.where(may_go, left, np.inf).argmin())
     if slack <= _UNREPRESENTED * noise or not is_free.any():
         return None
-    return int(np.where(is_free, worth, np.inf).argmin())
+    return int(np.where(is_free, usage.last_rows, np.inf).argmin())
