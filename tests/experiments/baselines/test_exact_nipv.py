@@ -43,6 +43,18 @@ def test_the_chosen_candidates_lower_the_integrated_variance_most(rng, data):
     assert chosen == expected
 
 
+@pytest.mark.slow
+def test_choices_are_those_of_botorch(rng, data):
+    gp = FixedNoiseGP.fit(*data, is_refitted=False)
+    candidates, targets = torch.rand(7, 2, generator=rng, dtype=torch.float64), data[0] + 0.1
+    chosen = gp.choose(candidates, targets, num_chosen=3)
+    for number, index in enumerate(chosen):
+        pending = candidates[chosen[:number]] if number else None
+        values = qNegIntegratedPosteriorVariance(gp.model, targets, X_pending=pending)(candidates.unsqueeze(-2))
+        values[chosen[:number]] = -torch.inf
+        assert int(values.argmax()) == index
+
+
 def test_hyperparameters_stay_unless_they_are_learned(data):
     first = FixedNoiseGP.fit(*data)
     second = FixedNoiseGP.fit(*data, start=first, is_refitted=False)

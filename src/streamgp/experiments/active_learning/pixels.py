@@ -114,7 +114,7 @@ class SparseSurveyor(AbstractSurveyor):
 @final
 @dataclass(frozen=True, eq=False)
 class ExactSurveyor(AbstractSurveyor):
-    """An exact GP with BoTorch's acquisition function, which looks at a random part of the pixels at a time.
+    """An exact GP that looks at a random part of the pixels at a time.
 
     Attributes:
         pool: The pixels.

@@ -132,7 +132,8 @@ FIGURE = Figure(
         "The first ten pixels are random, new for each trial; the paper's code takes the first rows of the file.",
         "Pixels are chosen from the pool itself, one after the other, instead of a continuous search and the nearest "
         "pixel. The variance is integrated over pixels of the pool, not over the test set.",
-        "The exact GP uses BoTorch's qNegIntegratedPosteriorVariance on a random part of the pool at each choice.",
+        "The exact GP chooses from a random part of the pool, by the values of BoTorch's "
+        "qNegIntegratedPosteriorVariance in closed form; its quick runs are from before, by BoTorch's own code.",
         "WISKI has its online updates on the 30 × 30 grid; the paper's code refits a KISS-GP. Its grid reaches a step "
         "beyond the map, and its kernel is the same Matérn-1/2 as that of the others, not a product over coordinates.",
         "Fits are by L-BFGS, after every few choices and from the last one; the paper's are by Adam after each.",
