@@ -184,3 +184,15 @@ def test_a_bad_row_is_refused_with_a_sentence_and_changes_nothing(fitted, X, y, 
         model.partial_fit(X, y)
     assert model.state_ is state
     assert model.n_features_in_ == 2
+
+
+@pytest.mark.parametrize("repeated", [[1, 0], (1, 0), np.array([1, 0]), np.array([[1], [0]])])
+def test_naming_the_classes_with_every_row_changes_nothing(repeated):
+    X = np.random.default_rng(0).random((30, 2))
+    y = (X[:, 0] > 0.5).astype(int)
+    once, always = (small().partial_fit(X[:15], y[:15], classes=[1, 0]) for _ in range(2))
+    for i in range(15, 30):
+        once.partial_fit(X[i : i + 1], y[i : i + 1])
+        always.partial_fit(X[i : i + 1], y[i : i + 1], classes=repeated)
+    assert always.classes_.tolist() == [0, 1]
+    np.testing.assert_array_equal(once.predict_proba(X), always.predict_proba(X))

@@ -1,7 +1,8 @@
 """Classification of streams, for scikit-learn."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, final
 
 import numpy as np
@@ -135,7 +136,7 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
         with self._all_or_nothing():
             batch = self._read(X, y, reset=not self._is_started)
             state = self._state_so_far()
-            if classes is not None:
+            if classes is not None and not _are_known(classes, state.learner.classes):
                 state = replace(state, learner=state.learner.with_classes(_labels(column_or_1d(classes))))
             self._learn_rows(state, batch)
         return self
@@ -207,7 +208,8 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
 
     def _sorted(self, probabilities: torch.Tensor) -> torch.Tensor:
         """Columns in the order of `classes_`."""
-        return probabilities[..., torch.from_numpy(np.argsort(np.array(self._learner.classes)))]
+        order = _order(self._learner.classes)
+        return probabilities if order is None else probabilities[..., order]
 
     @staticmethod
     def _merged(learners: Sequence[OneVsRest], base: OneVsRest | None) -> OneVsRest:
@@ -241,6 +243,23 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
         best = learner.predict(batch.inputs).argmax(-1).tolist()
         labels = _labels(batch.targets)
         return [float(learner.classes[index] != label) for index, label in zip(best, labels, strict=True)]
+
+
+@lru_cache(maxsize=64)
+def _order(classes: tuple[Hashable, ...]) -> list[int] | None:
+    """Which columns come in the order of sorted labels; None if they are sorted. Kept, as every row asks for it."""
+    order = np.argsort(np.array(classes)).tolist()
+    return None if order == list(range(len(order))) else order
+
+
+def _are_known(classes: Any, known: tuple[Hashable, ...]) -> bool:
+    """Whether a plain list of classes is that which is known, as it is from the second call on."""
+    labels = classes.tolist() if isinstance(classes, np.ndarray) else classes
+    return (
+        isinstance(labels, list | tuple)
+        and all(isinstance(each, Hashable) for each in labels)
+        and tuple(labels) == known
+    )
 
 
 def _labels(y: np.ndarray) -> list[Any]:
