@@ -30,7 +30,8 @@ NOTES = (
     "region starts from 30 points of the leaf and may leave it. Ours also knows the samples of that leaf, and its "
     "borders are hardened until they part samples: with the published width and penalty, the first tree of the hopper "
     "is not cut at all. On the hopper our models see ranks of rewards, as those of a robot that stands are a plateau; "
-    "this was chosen on seed 100. Two swimmer trials with an SVGP and TS, seeds 0 and 1, ran before both changes.",
+    "this was chosen on seed 100. Two quick trials of the swimmer with an SVGP and TS, seeds 0 and 1, ran before both "
+    "changes.",
     "The look-ahead chooses from the conditioned model. In the paper's code it chooses from the model before, so that "
     "its lines with and without look-ahead differ by chance alone.",
     "At the quick scale SVGPs are fitted to the evidence bound with an inducing point at every input, so that their "
