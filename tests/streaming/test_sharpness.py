@@ -6,8 +6,8 @@ import torch
 from torch.testing import assert_close
 
 import streamgp as sg
-from streamgp.streaming.sharpness import _CAUTION, _FIRST, _POWERS, _SWITCHING, Sharpness
-from streamgp.streaming.storage import _add_sharpness
+from streamgp.streaming.sharpness import _CAUTION, _FIRST, _POWERS, _SHARES, _SWITCHING, Sharpness
+from streamgp.streaming.storage import _add_frequencies, _add_sharpness
 from streamgp.testing.tolerances import judgement, tolerance
 
 
@@ -15,8 +15,8 @@ def random_probabilities(rng, n, k=3):
     return rng.dirichlet(np.ones(k), size=n)
 
 
-def powered(probabilities, power):
-    each = probabilities**power
+def powered(probabilities, power, share=0.0, frequencies=1.0):
+    each = probabilities**power * np.asarray(frequencies) ** share
     return each / each.sum(-1, keepdims=True)
 
 
@@ -32,27 +32,57 @@ def losses(plain, labels):
     return np.array(losses)
 
 
-def test_probabilities_stay_probabilities_in_their_order():
+def test_probabilities_stay_probabilities():
     rng = np.random.default_rng(0)
     plain = random_probabilities(rng, 20)
     sharpness = Sharpness().learned(plain, drawn(rng, powered(plain, 2.0)))
-    after = sharpness.applied(plain)
-    assert_close(after.sum(-1), np.ones(20), **tolerance(torch.float64))
-    assert (after.argsort(-1) == plain.argsort(-1)).all()
+    assert_close(sharpness.applied(plain).sum(-1), np.ones(20), **tolerance(torch.float64))
     assert math.isclose(sum(sharpness.weights), 1.0)
 
 
-def test_weights_are_those_of_a_power_that_may_change_from_row_to_row():
-    # All sequences of powers, each with its prior probability: a reference in the size of 8³.
+def test_before_any_label_the_order_of_the_classes_stays():
+    plain = random_probabilities(np.random.default_rng(0), 20)
+    assert (Sharpness().applied(plain).argsort(-1) == plain.argsort(-1)).all()
+
+
+def test_weights_are_those_of_a_way_that_may_change_from_row_to_row():
+    # All sequences of ways, each with its prior probability: a reference in the size of 18³.
     rng = np.random.default_rng(1)
     plain = random_probabilities(rng, 3)
-    labels = drawn(rng, plain)
-    each = [[powered(row[None], b)[0, y] for b in _POWERS] for row, y in zip(plain, labels, strict=True)]
+    labels, counts = drawn(rng, plain), np.array([4.0, 0.0, 1.0])
+    ways = list(zip(_POWERS, _SHARES, strict=True))
+    frequencies = (counts + 0.5) / (counts + 0.5).sum()
+    each = [
+        [powered(row[None], a, b, frequencies)[0, y] for a, b in ways] for row, y in zip(plain, labels, strict=True)
+    ]
     likelihood = np.array(each) ** _CAUTION
-    stay = (1.0 - _SWITCHING) * np.eye(len(_POWERS)) + _SWITCHING * _FIRST[None, :]
+    stay = (1.0 - _SWITCHING) * np.eye(len(ways)) + _SWITCHING * _FIRST[None, :]
     joint = np.einsum("a,a,ab,b,bc,c,cd->d", _FIRST, likelihood[0], stay, likelihood[1], stay, likelihood[2], stay)
-    weights = Sharpness().learned(plain, labels).weights
-    assert_close(np.array(weights), joint / joint.sum(), **tolerance(torch.float64))
+    after = Sharpness(counts=tuple(counts)).learned(plain, labels)
+    assert_close(np.array(after.weights), joint / joint.sum(), **tolerance(torch.float64))
+    assert after.counts == tuple(counts + np.bincount(labels, minlength=3))
+
+
+def test_many_rows_are_changed_like_few(monkeypatch):
+    rng = np.random.default_rng(3)
+    plain = random_probabilities(rng, 25)
+    sharpness = Sharpness().learned(plain[:10], drawn(rng, plain[:10]))
+    expected = sharpness.applied(plain)
+    monkeypatch.setattr("streamgp.streaming.sharpness._MOST_AT_ONCE", 10)
+    assert_close(sharpness.applied(plain), expected, **tolerance(torch.float64))
+    assert sharpness.applied(plain[:0]).shape == (0, 3)
+
+
+@pytest.mark.parametrize("num_classes", [2, 4])
+def test_where_inputs_say_nothing_frequencies_are_predicted(num_classes):
+    rng = np.random.default_rng(4)
+    truth = np.linspace(1.0, 4.0, num_classes)
+    truth /= truth.sum()
+    labels = rng.choice(num_classes, 600, p=truth)
+    plain = powered(truth * np.exp(rng.standard_normal((600, num_classes))), 1.0)  # sees what is not there
+    as_they_were = -np.log(plain[np.arange(600), labels]).mean()
+    best = -np.log(truth[labels]).mean()
+    assert losses(plain, labels).mean() < best + 0.2 * (as_they_were - best)
 
 
 @pytest.mark.parametrize("power", [0.5, 2.0, 3.0])
@@ -100,9 +130,46 @@ def test_a_stream_of_classes_that_are_easy_to_tell_becomes_sure(monkeypatch):
     assert found.mean() > cautious.mean() + 0.02
 
 
+def test_labels_of_noise_are_predicted_no_worse_than_by_their_frequencies():
+    rng = np.random.default_rng(5)
+    X, y = rng.standard_normal((400, 2)), rng.choice(4, 400, p=[0.6, 0.2, 0.15, 0.05])
+    model, found = stream(X, y)
+    frequencies = np.bincount(y[:100], minlength=4) / 100
+    assert found.mean() > np.log(frequencies[y[100:]]).mean() - 0.02
+    assert sum(model.state_.learner.sharpness.counts) == 400
+
+
+def test_frequencies_count_labels_that_nothing_was_predicted_of():
+    X = np.linspace(0, 1, 40)[:, None]
+    model = sg.StreamingGPClassifier(num_inducing=10, warmup=10)
+    for start in range(0, 40, 10):  # one class alone at first
+        model.partial_fit(X[start : start + 10], ["a", "a", "b", "c"][start // 10 : start // 10 + 1] * 10)
+    assert model.state_.learner.sharpness.counts == (20.0, 10.0, 10.0)
+
+
+def test_a_fit_leaves_predictions_as_they_are_until_labels_were_predicted():
+    X, y = rings(6, 200)
+    model = sg.StreamingGPClassifier(num_inducing=20).fit(X[:150], y[:150])
+    sharpness = model.state_.learner.sharpness
+    plain = random_probabilities(np.random.default_rng(0), 5)
+    assert_close(sharpness.applied(plain), plain, **tolerance(torch.float64))
+    assert sum(sharpness.counts) == 150
+    model.partial_fit(X[150:], y[150:])
+    assert min(model.state_.learner.sharpness.weights) > 0.0
+
+
 def test_half_lives_of_the_users_own_leave_predictions_as_they_are():
     model, _ = stream(*rings(1, 200), half_life=None)
     assert model.state_.learner.sharpness == Sharpness()
+    fitted = sg.StreamingGPClassifier(num_inducing=10, half_life=None).fit(*rings(1, 60))
+    assert fitted.state_.learner.sharpness == Sharpness()
+
+
+def test_labels_that_several_counted_add_and_those_of_their_beginning_count_once():
+    begun = Sharpness().counting(np.array([0, 0, 1]))
+    one, two = (begun.counting(np.array(labels)) for labels in ([1, 1], [0, 2]))
+    assert one.joined([two], [begun]) == begun.counting(np.array([1, 1, 0, 2]))
+    assert one.joined([], []) == one
 
 
 def test_a_reset_begins_anew():
@@ -123,3 +190,8 @@ def test_it_survives_files_and_files_of_before_are_read(tmp_path):
     model.save(tmp_path / "classes.sgp")
     assert sg.load(tmp_path / "classes.sgp").state_.learner.sharpness == model.state_.learner.sharpness
     assert _add_sharpness({"classes": (1, 2)}) == {"classes": (1, 2), "sharpness": Sharpness()}
+    before = {"weights": tuple(np.full(8, 0.125))}
+    read = Sharpness(**_add_frequencies(before))
+    plain = random_probabilities(np.random.default_rng(0), 4)
+    expected = sum(powered(plain, power) for power in _POWERS[:8]) / 8
+    assert_close(read.applied(plain), expected, **tolerance(torch.float64))

@@ -96,7 +96,9 @@ def merge_classes(learners: Sequence[OneVsRest], base: OneVsRest | None = None) 
             "partial_fit(..., classes=...)."
         )
     merged = merge_learners([_of(learner) for learner in learners], None if base is None else _of(base))
-    return replace(first, learner=merged)
+    again = [] if base is None else [base.sharpness] * (len(learners) - 1)
+    sharpness = first.sharpness.joined([learner.sharpness for learner in learners[1:]], again)
+    return replace(first, learner=merged, sharpness=sharpness)
 
 
 def _of(labels: OneVsRest) -> StreamLearner:

@@ -86,7 +86,9 @@ class OneVsRest:
         empty = cls.from_classes(settings, tuple(dict.fromkeys(y)))
         assert empty.learner is not None
         learner, info = learn_unordered(empty.learner, read_inputs(X, num_dims=None), empty._targets(y))
-        return replace(empty, learner=learner), info
+        is_learned = settings.half_life == "auto"
+        sharpness = Sharpness.after_fit(empty._columns(y)) if is_learned else empty.sharpness
+        return replace(empty, learner=learner, sharpness=sharpness), info
 
     @property
     def is_warm(self) -> bool:
@@ -229,12 +231,21 @@ class OneVsRest:
         start, sharpness = 0, self.sharpness
         tell = on_predicted or (lambda part: None)
 
+        def learn(labels: Sequence[Hashable], plain: Float[np.ndarray, "n k"] | None) -> None:
+            nonlocal sharpness
+            if self.settings.half_life != "auto":
+                return
+            columns = self._columns(labels)
+            is_predicted = plain is not None and self._is_sharpened(plain)
+            sharpness = sharpness.learned(plain, columns) if is_predicted else sharpness.counting(columns)
+
         def show(part: Predicted) -> None:
-            nonlocal start, sharpness
+            nonlocal start
             labels, num_seen = y[start : start + part.rows.num_rows], self.num_seen + start
             start += len(labels)
             if part.prediction is None:
                 tell(PredictedLabels(labels, self.classes, None, num_seen))
+                learn(labels, None)
                 return
             plain = self._probabilities(part.prediction)
             if num_seen == self.num_seen and len(before) < len(self.classes):
@@ -243,11 +254,11 @@ class OneVsRest:
                 if len(before) > 1:
                     first = first / np.maximum(first.sum(-1, keepdims=True), np.finfo(first.dtype).tiny)
                 tell(PredictedLabels(labels[:1], before, self._sharpened(first, sharpness), num_seen))
+                learn(labels[:1], None)
                 labels, plain, num_seen = labels[1:], plain[1:], num_seen + 1
             if len(labels):
                 tell(PredictedLabels(labels, self.classes, self._sharpened(plain, sharpness), num_seen))
-                if self._is_sharpened(plain):
-                    sharpness = sharpness.learned(plain, self._columns(labels))
+                learn(labels, plain)
 
         learner, info = self._started().learn(X, self._targets(y), on_predicted=show)
         return OneVsRest(self.settings, self.classes, learner, sharpness), info

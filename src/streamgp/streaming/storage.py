@@ -82,6 +82,12 @@ def _add_sharpness(fields: Fields) -> Fields:
     return {**fields, "sharpness": Sharpness()}
 
 
+def _add_frequencies(fields: Fields) -> Fields:
+    """Version 1 of how sure to be knew nothing of frequencies of classes; the powers come first now."""
+    others = len(Sharpness().weights) - len(fields["weights"])
+    return {**fields, "weights": (*fields["weights"], *[0.0] * others), "counts": ()}
+
+
 def _drop_num_followed(fields: Fields) -> Fields:
     """Version 1 counted separately the rows whose slack was known."""
     return {name: value for name, value in fields.items() if name != "num_followed"}
@@ -96,6 +102,7 @@ register(Mixture, version=3, migrations={1: _add_outliers, 2: _to_arrays})
 register(OneVsRest, version=2, migrations={1: _add_sharpness})
 register(Outliers, version=2, migrations={1: _to_arrays})
 register(Rows, version=3, migrations={1: _rename_totals, 2: _to_arrays})
+register(Sharpness, version=2, migrations={1: _add_frequencies})
 register(StreamModel, version=2, migrations={1: _add_reach})
 register(Usage, version=3, migrations={1: _drop_num_followed, 2: _to_arrays})
 for _cls in STORED:
