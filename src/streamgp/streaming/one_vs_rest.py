@@ -236,8 +236,10 @@ class OneVsRest:
             if self.settings.half_life != "auto":
                 return
             columns = self._columns(labels)
-            is_predicted = plain is not None and self._is_sharpened(plain)
-            sharpness = sharpness.learned(plain, columns) if is_predicted else sharpness.counting(columns)
+            if plain is not None and self._is_sharpened(plain):
+                sharpness = sharpness.learned(plain, columns)
+            else:
+                sharpness = sharpness.counting(columns)
 
         def show(part: Predicted) -> None:
             nonlocal start
