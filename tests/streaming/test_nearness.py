@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from streamgp.streaming.nearness import is_behind, is_near
+from streamgp.streaming.nearness import _median, is_behind, is_near
 
 LENGTHS = np.array([1.0, 0.01])
 
@@ -53,3 +53,9 @@ def test_inputs_are_behind_where_a_column_that_moves_in_one_direction_was_before
 def test_no_input_is_behind_rows_in_any_order():
     draw = np.random.default_rng(0)
     assert not is_behind(draw.uniform(-9.0, 9.0, (50, 2)), draw.uniform(0.0, 3.0, (64, 2))).any()
+
+
+@pytest.mark.parametrize("num_steps", [1, 2, 15, 16])
+def test_the_usual_step_is_the_median(num_steps):
+    steps = np.random.default_rng(num_steps).random((num_steps, 3))
+    assert np.array_equal(_median(steps), np.median(steps, 0))

@@ -32,7 +32,7 @@ def is_near(
         last = latest[-_NUM_LAST:]
         lower, upper = np.where(is_moving, [last.min(0), last.max(0)], [lower, upper])
         # A usual step: at the end of a sorted table, values lie far apart.
-        margin = np.where(is_moving, _NUM_LAST * np.median(steps, 0), margin)
+        margin = np.where(is_moving, _NUM_LAST * _median(steps), margin)
     near: np.ndarray = ((lower - margin <= X) & (upper + margin >= X)).all(-1)
     return near
 
@@ -55,7 +55,7 @@ def is_behind(X: Float[np.ndarray, "n d"], latest: Float[np.ndarray, "r d"]) -> 
     ahead = (X - latest[-1]) * np.sign(np.add.reduce(ways))
     behind: np.ndarray = ((ahead < 0.0) & (lower <= X) & (upper >= X) | ~is_moving).all(-1)
     if behind.any():  # by more than rounding; the next row seldom is
-        behind &= ((ahead < -0.5 * np.median(steps, 0)) | ~is_moving).all(-1)
+        behind &= ((ahead < -0.5 * _median(steps)) | ~is_moving).all(-1)
     return behind
 
 
@@ -63,3 +63,10 @@ def _is_moving(steps: Float[np.ndarray, "s d"], width: Float[np.ndarray, " d"]) 
     """Which columns move in one direction."""
     is_moving: np.ndarray = np.add.reduce(steps) < _LONGEST_WAY * width
     return is_moving
+
+
+def _median(steps: Float[np.ndarray, "s d"]) -> Float[np.ndarray, " d"]:
+    """Of few numbers in each column; NumPy's takes three times as long."""
+    n, ordered = len(steps), np.sort(steps, 0)
+    median: np.ndarray = 0.5 * (ordered[(n - 1) // 2] + ordered[n // 2])
+    return median

@@ -231,23 +231,13 @@ class OneVsRest:
         start, sharpness = 0, self.sharpness
         tell = on_predicted or (lambda part: None)
 
-        def learn(labels: Sequence[Hashable], plain: Float[np.ndarray, "n k"] | None) -> None:
-            nonlocal sharpness
-            if self.settings.half_life != "auto":
-                return
-            columns = self._columns(labels)
-            if plain is not None and self._is_sharpened(plain):
-                sharpness = sharpness.learned(plain, columns)
-            else:
-                sharpness = sharpness.counting(columns)
-
         def show(part: Predicted) -> None:
-            nonlocal start
+            nonlocal start, sharpness
             labels, num_seen = y[start : start + part.rows.num_rows], self.num_seen + start
             start += len(labels)
             if part.prediction is None:
                 tell(PredictedLabels(labels, self.classes, None, num_seen))
-                learn(labels, None)
+                sharpness = self._sharper(sharpness, labels, None)
                 return
             plain = self._probabilities(part.prediction)
             if num_seen == self.num_seen and len(before) < len(self.classes):
@@ -256,14 +246,24 @@ class OneVsRest:
                 if len(before) > 1:
                     first = first / np.maximum(first.sum(-1, keepdims=True), np.finfo(first.dtype).tiny)
                 tell(PredictedLabels(labels[:1], before, self._sharpened(first, sharpness), num_seen))
-                learn(labels[:1], None)
+                sharpness = self._sharper(sharpness, labels[:1], None)
                 labels, plain, num_seen = labels[1:], plain[1:], num_seen + 1
             if len(labels):
                 tell(PredictedLabels(labels, self.classes, self._sharpened(plain, sharpness), num_seen))
-                learn(labels, plain)
+                sharpness = self._sharper(sharpness, labels, plain)
 
         learner, info = self._started().learn(X, self._targets(y), on_predicted=show)
         return OneVsRest(self.settings, self.classes, learner, sharpness), info
+
+    def _sharper(
+        self, sharpness: Sharpness, labels: Sequence[Hashable], plain: Float[np.ndarray, "n k"] | None
+    ) -> Sharpness:
+        """After labels, and what was predicted of them if anything was."""
+        if self.settings.half_life != "auto":
+            return sharpness
+        if plain is None or not self._is_sharpened(plain):
+            return sharpness.counting(self._columns(labels))
+        return sharpness.learned(plain, self._columns(labels))
 
     def _columns(self, y: Sequence[Hashable]) -> Int[np.ndarray, " n"]:
         """Which class each label is."""

@@ -97,10 +97,10 @@ class Sharpness:
         """In all ways; those asked for last are kept, as what was predicted is likely learned next."""
         last, key = self.__dict__.get("_last"), (probabilities.shape, probabilities.tobytes())
         if last is None or last[0] != key:
-            counts = np.full(probabilities.shape[-1], _COME_BEFORE)
-            counts[: len(self.counts)] += self.counts
+            num_come = [count + _COME_BEFORE for count in self.counts]
+            num_come += [_COME_BEFORE] * (probabilities.shape[-1] - len(num_come))
             each = _POWERS[:, None, None] * np.log(np.maximum(probabilities, _LEAST))
-            each += _SHARES[:, None, None] * np.log(counts / np.add.reduce(counts))
+            each += _SHARES[:, None, None] * np.log(num_come)  # normalized below
             each -= np.maximum.reduce(each, -1, keepdims=True)
             np.exp(each, out=each)
             each /= np.add.reduce(each, -1, keepdims=True)
