@@ -51,6 +51,8 @@ def test_elsewhere_only_what_forgets_nothing_counts_if_it_is_trusted():
     ahead, far_ahead = (np.array([0.0, more, 0.0, 0.0]) for more in (15.0, 25.0))
     assert experts.remembering(ahead).tolist() == [0.5, 0.0, 0.0, 0.5]  # of some rows in another place, maybe
     assert_close(experts.remembering(far_ahead), softmax(far_ahead), **tolerance(torch.float64))
+    for each in (np.log(weights), ahead, far_ahead):
+        assert experts.best_remembering(each) == experts.remembering(each).argmax()
 
 
 @pytest.mark.parametrize(("expert", "is_trusted"), [(Expert(), True), (Expert(30.0), False)])

@@ -124,8 +124,14 @@ class Experts:
         Of places that the stream has left, experts that forget say nothing, and a level is that of another place. They
         are not proven wrong there, as long as the stream does not come back.
         """
-        is_kept = self.is_lasting if self.is_trusted(log_weights) else np.ones_like(self.is_lasting)
-        return np.asarray(softmax(np.where(is_kept, log_weights, -np.inf)))
+        return np.asarray(softmax(self._kept(log_weights)))
+
+    def best_remembering(self, log_weights: Float[np.ndarray, " e"]) -> int:
+        """The expert with the largest of these weights."""
+        return int(self._kept(log_weights).argmax())
+
+    def _kept(self, log_weights: Float[np.ndarray, " e"]) -> Float[np.ndarray, " e"]:
+        return np.where(self.is_lasting, log_weights, -np.inf) if self.is_trusted(log_weights) else log_weights
 
     def is_trusted(self, log_weights: Float[np.ndarray, " e"]) -> bool:
         """Whether those that forget nothing hold in the long run: what others gain on some rows may be of one place."""

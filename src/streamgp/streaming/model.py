@@ -200,7 +200,7 @@ class StreamModel:
                 rows.inputs,
                 seen,
                 room,
-                believed=int(bank.experts.remembering(mixture.lasting_log_weights).argmax()),
+                believed=bank.experts.best_remembering(mixture.lasting_log_weights),
             )
         else:
             usage = used(bank, usage, seen)
