@@ -59,6 +59,15 @@ class FigureLaws(ABC):
         assert self.figure.describe(records).endswith(".")
         self.figure.tables(records)
 
+    def test_where_a_line_may_be_missing_the_others_are_shown(self) -> None:
+        records, figure = self.records(3), self.figure
+        for missing in () if figure.needs_all else set(figure.methods) - set(figure.needed_methods):
+            others = Records(tuple(record for record in records.all if record.method != missing))
+            assert self.figure.draw(others).axes
+            assert self.figure.describe(others).endswith(".")
+            self.figure.tables(others)
+            assert isinstance(self.figure.judge(others), Judgement)
+
     def test_texts_are_sentences_and_tables_are_complete(self) -> None:
         records = self.records(3)
         assert len(self.figure.describe(records)) > 80

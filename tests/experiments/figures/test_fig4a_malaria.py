@@ -62,5 +62,5 @@ def test_without_the_first_seed_there_is_no_map():
 def test_the_table_has_a_row_for_each_method():
     (table,) = FIGURE.tables(survey(CLEAR))
     assert [row[0] for row in table.rows][:2] == ["SVGP, integrated variance", "SVGP, random"]
-    assert table.header == ("method", "16 pixels", "22 pixels", "28 pixels", "seconds")
+    assert table.header == ("method", "16 pixels", "22 pixels", "28 pixels", "seconds", "trials")
     assert table.rows[0][3] == "0.0600 (0.0248)"

@@ -3,6 +3,7 @@
 import pytest
 
 from streamgp.experiments.figures.fig5_rover import FIGURE
+from streamgp.experiments.schema.record import Records
 from streamgp.testing.figure_laws import FigureLaws
 from streamgp.testing.made_records import make_records
 
@@ -42,3 +43,12 @@ def test_the_kind_of_interval_is_named(num_trials, words):
 def test_times_are_those_of_all_steps():
     (table,) = FIGURE.tables(records_of(1))
     assert table.rows[0][2] == "2 [2, 2]"
+
+
+def test_sparse_lines_are_judged_where_exact_ones_have_not_run():
+    records = records_of()
+    sparse = Records(tuple(record for record in records.all if not record.method.startswith("exact")))
+    evidence = FIGURE.judge(sparse).evidence
+    assert "SVGP, reward of LTS above TS: +1" in evidence
+    assert "exact GP, reward of LTS above TS (not run)" in evidence
+    assert [row[0] for row in FIGURE.tables(sparse)[0].rows] == ["SVGP 400, PLL, TS", "SVGP 400, PLL, LTS"]

@@ -54,6 +54,17 @@ def test_a_figure_that_compares_what_there_is_keeps_lines_of_different_length(fi
     assert not select_trials(figure, without(records, *gone)).is_enough(figure)
 
 
+def test_without_a_line_that_all_others_are_compared_with_nothing_is_shown(figure, records):
+    loose = replace(figure, needs_all=False, needed_methods=("pot",))
+    pots = [(problem, "pot", seed) for problem in ("warm", "cold") for seed in range(3)]
+    assert select_trials(loose, records).num_trials == 3
+    assert select_trials(loose, without(records, *pots[:3])).num_trials == 3  # of one problem there are some
+    trials = select_trials(loose, without(records, *pots))
+    assert trials.num_trials == 0
+    assert trials.records.all == ()
+    assert not trials.is_enough(loose)
+
+
 def test_one_line_alone_is_not_enough_without_published_values(figure, records):
     loose = replace(figure, needs_all=False)
     alone = without(

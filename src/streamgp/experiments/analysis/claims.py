@@ -35,13 +35,15 @@ class Check:
     if_open: str = ""
 
 
-def is_larger(what: str, difference: Difference) -> Check:
+def is_larger(what: str, difference: Difference | None) -> Check:
     """Whether a difference is above zero.
 
     Args:
         what: What is compared, for example `"qKG above qEI"`.
-        difference: First less second.
+        difference: First less second; None if one of them has not run.
     """
+    if difference is None:
+        return is_missing(what)
     return Check(
         f"{what}: {difference}",
         "holds" if difference.mean > 0.0 else "fails",
@@ -71,20 +73,24 @@ def is_missing(what: str) -> Check:
     return Check(what, "missing")
 
 
-def is_no_worse(what: str, difference: Difference, margin: float) -> Check:
+def is_no_worse(what: str, difference: Difference | None, margin: float) -> Check:
     """Whether a difference is above minus a margin.
 
     Args:
         what: What is compared.
-        difference: First less second, both the larger the better.
+        difference: First less second, both the larger the better; None if one of them has not run.
         margin: What would not matter.
     """
+    if difference is None:
+        return is_missing(what)
     status: Status = "holds" if difference.mean > -margin else "fails"
     return Check(f"{what} (margin {margin:.2g}): {difference}", status, difference.p_value(-margin), "undecided")
 
 
-def is_similar(what: str, difference: Difference, margin: float) -> Check:
-    """Whether a difference is within a margin to both sides."""
+def is_similar(what: str, difference: Difference | None, margin: float) -> Check:
+    """Whether a difference is within a margin to both sides; missing if one of two has not run."""
+    if difference is None:
+        return is_missing(what)
     is_within = abs(difference.mean) < margin
     # To be within, both limits must be told apart from the mean; to be beyond, the nearer one.
     p_value = max(difference.p_value(margin), difference.p_value(-margin)) if is_within else 1.0

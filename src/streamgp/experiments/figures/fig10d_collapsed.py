@@ -76,4 +76,5 @@ FIGURE = Figure(
         final_table(records, _all_labels()),
         *(_verdicts(records, acquisition) for acquisition in _COLLAPSED),
     ),
+    needs_all=False,
 )

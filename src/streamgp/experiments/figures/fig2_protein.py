@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from matplotlib.figure import Figure as Picture
 
-from streamgp.experiments.analysis.claims import is_larger, is_missing, weigh
+from streamgp.experiments.analysis.claims import is_larger, weigh
 from streamgp.experiments.analysis.drawing import draw_trials, ink, new_picture
 from streamgp.experiments.analysis.statistics import Difference, format_mean, paired_difference
 from streamgp.experiments.plots.best_values import line_verdicts
@@ -71,12 +71,12 @@ def describe(records: Records) -> str:
 
 def judge(records: Records) -> Judgement:
     checks = []
-    has_resampled = bool(records.of(_PROBLEM, "resample"))
+    is_there = bool(records.of(_PROBLEM, "resample"))
     for what, difference in (
         ("RMSE of resampling less that of pivoted Cholesky at the end", final_difference),
         ("averaged along the stream", average_difference),
     ):
-        checks.append(is_larger(what, difference(records, "resample")) if has_resampled else is_missing(what))
+        checks.append(is_larger(what, difference(records, "resample") if is_there else None))
     judgement = weigh(checks)
     if not records.of(_PROBLEM, "fixed"):
         return judgement
@@ -126,4 +126,5 @@ FIGURE = Figure(
     judge=judge,
     tables=tables,
     needs_all=False,
+    needed_methods=("pivoted",),
 )

@@ -21,15 +21,19 @@ _MODELS = {"svgp": "SVGP", "exact": "exact GP", "wiski": "WISKI"}
 def draw(records: Records) -> Picture:
     picture = new_picture(2, 2, height=3.4)
     errors, gains, mean, deviation = picture.axes
-    x = records.outcome(_PROBLEM, "svgp-nipv")["num_points"]
+    x = _numbers(records)
     for index, method in enumerate(STUDY.methods):
+        if not records.of(_PROBLEM, method):
+            continue
         values = records.outcomes(_PROBLEM, method, "rmse")
         draw_trials(errors, x, values, label=STUDY.methods[method], index=index)
     errors.set_ylabel("RMSE on held-out pixels")
     for index, (model, label) in enumerate(_MODELS.items()):
-        random, chosen = (
-            np.array(records.outcomes(_PROBLEM, f"{model}-{rule}", "rmse")) for rule in ("random", "nipv")
-        )
+        pair = [f"{model}-{rule}" for rule in ("random", "nipv")]
+        shared = records.shared((_PROBLEM, method) for method in pair)
+        if not shared.all:
+            continue
+        random, chosen = (np.array(shared.outcomes(_PROBLEM, method, "rmse")) for method in pair)
         draw_trials(gains, x, list(random - chosen), label=label, index=2 * index)
     gains.axhline(0.0, color="0.5", linewidth=1.0)
     gains.set_ylabel("RMSE, random less integrated variance")
@@ -42,7 +46,7 @@ def draw(records: Records) -> Picture:
 
 def _draw_maps(mean: Axes, deviation: Axes, records: Records) -> None:
     """Maps of the sparse GP after its choices, in the trial that kept one."""
-    outcome = records.outcome(_PROBLEM, "svgp-nipv")
+    outcome = records.outcome(_PROBLEM, "svgp-nipv") if "svgp-nipv" in _shown(records) else {}
     if "map" not in outcome:
         for axes in (mean, deviation):
             axes.set_axis_off()
@@ -64,18 +68,30 @@ def _last(records: Records, method: str) -> list[float]:
     return [errors[-1] for errors in records.outcomes(_PROBLEM, method, "rmse")]
 
 
-def _less(records: Records, first: str, second: str) -> Difference:
-    """By how much the last error of the second is above that of the first."""
-    return paired_difference(_last(records, second), _last(records, first))
+def _less(records: Records, first: str, second: str) -> Difference | None:
+    """By how much the last error of the second is above that of the first; None without trials that both have."""
+    shared = records.shared((_PROBLEM, method) for method in (first, second))
+    return paired_difference(_last(shared, second), _last(shared, first)) if shared.all else None
+
+
+def _numbers(records: Records) -> list[int]:
+    """Numbers of measured pixels, which are the same for all lines."""
+    numbers: list[int] = records.all[0].outcome["num_points"]
+    return numbers
+
+
+def _shown(records: Records) -> dict[str, str]:
+    """The lines that have run."""
+    return {method: label for method, label in STUDY.methods.items() if records.of(_PROBLEM, method)}
 
 
 def describe(records: Records) -> str:
-    ends = ", ".join(f"{label} {np.mean(_last(records, method)):.3g}" for method, label in STUDY.methods.items())
-    num_points = records.outcome(_PROBLEM, "svgp-nipv")["num_points"][-1]
+    ends = ", ".join(f"{label} {np.mean(_last(records, method)):.3g}" for method, label in _shown(records).items())
+    num_points = _numbers(records)[-1]
     return (
-        "Error on held-out pixels against measured pixels for six methods, what choosing gains over random choice for "
-        "each model, and two maps of Nigeria with the prediction and uncertainty of the SVGP. Mean errors after "
-        f"{num_points} pixels: {ends}."
+        f"Error on held-out pixels against measured pixels for {len(_shown(records))} methods, what choosing gains "
+        "over random choice for each model, and two maps of Nigeria with the prediction and uncertainty of the SVGP. "
+        f"Mean errors after {num_points} pixels: {ends}."
     )
 
 
@@ -98,17 +114,18 @@ def judge(records: Records) -> Judgement:
 
 
 def tables(records: Records) -> tuple[NumberTable, ...]:
-    numbers = records.outcome(_PROBLEM, "svgp-nipv")["num_points"]
+    numbers = _numbers(records)
     marks = [len(numbers) // 3, 2 * len(numbers) // 3, len(numbers) - 1]
     rows = []
-    for method, label in STUDY.methods.items():
+    for method, label in _shown(records).items():
         errors = np.array(records.outcomes(_PROBLEM, method, "rmse"))
         seconds = np.mean([record.seconds for record in records.of(_PROBLEM, method)])
-        rows.append((label, *(format_mean(errors[:, mark].tolist(), digits=4) for mark in marks), f"{seconds:.0f}"))
+        values = (format_mean(errors[:, mark].tolist(), digits=4) for mark in marks)
+        rows.append((label, *values, f"{seconds:.0f}", str(len(errors))))
     return (
         NumberTable(
             "RMSE on held-out pixels, mean and half a 95 % interval, and seconds of a run. The paper has none.",
-            ("method", *(f"{numbers[mark]} pixels" for mark in marks), "seconds"),
+            ("method", *(f"{numbers[mark]} pixels" for mark in marks), "seconds", "trials"),
             tuple(rows),
         ),
     )
@@ -142,4 +159,5 @@ FIGURE = Figure(
     describe=describe,
     judge=judge,
     tables=tables,
+    needs_all=False,
 )

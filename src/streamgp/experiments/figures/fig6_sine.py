@@ -170,4 +170,5 @@ FIGURE = Figure(
     judge=judge,
     tables=tables,
     needs_all=False,
+    needed_methods=tuple(method for method in STUDY.methods if method not in _OPTIONAL),
 )

@@ -12,7 +12,6 @@ from streamgp.experiments.analysis.claims import (
     Check,
     decide,
     is_larger,
-    is_missing,
     is_no_worse,
     is_similar,
     weigh,
@@ -85,15 +84,15 @@ class BestValues:
 
     def larger(self, what: str, difference: Difference | None) -> Check:
         """Whether a difference is above zero, if there is one."""
-        return is_missing(what) if difference is None else is_larger(what, difference)
+        return is_larger(what, difference)
 
     def no_worse(self, what: str, difference: Difference | None) -> Check:
         """Whether a difference is above minus the margin, if there is one."""
-        return is_missing(what) if difference is None else is_no_worse(what, difference, self.margin)
+        return is_no_worse(what, difference, self.margin)
 
     def similar(self, what: str, difference: Difference | None) -> Check:
         """Whether a difference is within the margin, if there is one."""
-        return is_missing(what) if difference is None else is_similar(what, difference, self.margin)
+        return is_similar(what, difference, self.margin)
 
     def judge_both(self, records: Records, checks: Callable[[Records, str], Sequence[Check]]) -> Judgement:
         """Judge by the best evaluated point, as the paper does, and say what the recommended one would say.
@@ -186,7 +185,7 @@ def line_verdicts(lines: Sequence[tuple[str, Difference | None]], caption: str) 
         lines: Names of lines and their differences from the reference, large ones good; None where they share no trial.
         caption: What is compared.
     """
-    checks = [is_missing(name) if one is None else is_larger(name, one) for name, one in lines]
+    checks = [is_larger(name, one) for name, one in lines]
     words = {"holds": "better", "fails": "worse", "missing": "no shared trials"}
     rows = tuple(
         (name, "–" if one is None else str(one), check.if_open if status == "open" else words[status])

@@ -93,21 +93,31 @@ def rover_figure(
         describe=lambda records: describe_rewards(records, labels(records)),
         judge=judge,
         tables=lambda records: (final_table(records, labels(records)),),
+        needs_all=False,
     )
 
 
-def compare_rewards(records: Records, first: Sequence[str], second: Sequence[str]) -> Difference:
+def compare_rewards(records: Records, first: Sequence[str], second: Sequence[str]) -> Difference | None:
     """The difference of last best rewards between two groups of methods, averaged over each, trial by trial."""
-    return paired_difference(
-        *(_averaged([_rewards(records, method)[:, -1] for method in group]) for group in (first, second))
-    )
+    return _compare(records, first, second, lambda shared, method: _rewards(shared, method)[:, -1])
 
 
-def compare_times(records: Records, first: Sequence[str], second: Sequence[str]) -> Difference:
+def compare_times(records: Records, first: Sequence[str], second: Sequence[str]) -> Difference | None:
     """The logarithm of the ratio of the times of all steps between two groups of methods, trial by trial."""
-    return paired_difference(
-        *(_averaged([np.log(_times(records, method)[:, -1]) for method in group]) for group in (first, second))
-    )
+    return _compare(records, first, second, lambda shared, method: np.log(_times(shared, method)[:, -1]))
+
+
+def _compare(
+    records: Records,
+    first: Sequence[str],
+    second: Sequence[str],
+    values: Callable[[Records, str], NDArray[np.float64]],
+) -> Difference | None:
+    """Over the trials that all of them have; None without any."""
+    shared = records.shared((PROBLEM, method) for method in (*first, *second))
+    if not shared.all:
+        return None
+    return paired_difference(*(_averaged([values(shared, method) for method in group]) for group in (first, second)))
 
 
 def draw_columns(records: Records, columns: Sequence[tuple[str, Mapping[str, str]]]) -> Picture:
@@ -121,6 +131,8 @@ def draw_columns(records: Records, columns: Sequence[tuple[str, Mapping[str, str
     for column, (title, labels) in enumerate(columns):
         upper, lower = picture.axes[column], picture.axes[len(columns) + column]
         for index, (method, label) in enumerate(labels.items()):
+            if not records.of(PROBLEM, method):
+                continue
             x = records.outcome(PROBLEM, method)["num_evaluations"]
             _draw(upper, x, _rewards(records, method), label=label, index=index)
             _draw(lower, x, _times(records, method), label=label, index=index)
@@ -134,6 +146,7 @@ def draw_columns(records: Records, columns: Sequence[tuple[str, Mapping[str, str
 
 def describe_rewards(records: Records, labels: Mapping[str, str]) -> str:
     """Say what the picture shows."""
+    labels = _shown(records, labels)
     num = records.outcome(PROBLEM, next(iter(labels)))["num_evaluations"][-1]
     ends = "; ".join(
         f"{label} {np.median(reward[:, -1]):.2f} in {np.median(time[:, -1]):.0f} s"
@@ -147,20 +160,27 @@ def describe_rewards(records: Records, labels: Mapping[str, str]) -> str:
 
 
 def final_table(records: Records, labels: Mapping[str, str]) -> NumberTable:
-    """The last best rewards and the times."""
+    """The last best rewards and the times, with the number of trials."""
+    labels = _shown(records, labels)
     first = next(iter(labels))
     rows = []
     for method, label in labels.items():
         reward, time = (
             median_and_interval(table[:, -1]) for table in (_rewards(records, method), _times(records, method))
         )
-        rows.append((label, *("{:.3g} [{:.3g}, {:.3g}]".format(*map(float, one)) for one in (reward, time))))
+        numbers = ("{:.3g} [{:.3g}, {:.3g}]".format(*map(float, one)) for one in (reward, time))
+        rows.append((label, *numbers, str(len(records.of(PROBLEM, method)))))
     num = records.outcome(PROBLEM, first)["num_evaluations"][-1]
     return NumberTable(
         f"Best reward after {num} evaluations and seconds of all steps, median and {_interval(records, first)}.",
-        ("method", "reward", "seconds"),
+        ("method", "reward", "seconds", "trials"),
         tuple(rows),
     )
+
+
+def _shown(records: Records, labels: Mapping[str, str]) -> dict[str, str]:
+    """The methods that have run."""
+    return {method: label for method, label in labels.items() if records.of(PROBLEM, method)}
 
 
 def _interval(records: Records, method: str) -> str:

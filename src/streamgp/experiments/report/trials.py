@@ -67,6 +67,8 @@ def select_trials(figure: Figure, records: Records) -> Trials:
     # Lines with a single trial have no error, and nothing can be said of them yet.
     num_needed = min(most, FEWEST_TRIALS) if figure.is_statistical else 1
     used = [pair for pair in pairs if seeds[pair] and len(seeds[pair]) >= num_needed]
+    if not set(figure.needed_methods) <= {method for _, method in used}:
+        return Trials(Records(()), 0, len(everything), missing)
     chosen = tuple(record for pair in used for record in records.of(*pair))
     shorter = tuple((", ".join(pair), len(seeds[pair])) for pair in pairs if 0 < len(seeds[pair]) < most)
     left_out = everything - {record.seed for record in chosen}

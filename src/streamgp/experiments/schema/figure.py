@@ -74,6 +74,7 @@ class Figure:
         is_statistical: Whether it needs several trials; if not, the first seed alone is run.
         needs_all: Whether all problems and methods must have run, with the same seeds; if not, lines may have fewer
             trials than others, or none, and comparisons use the seeds that both sides have.
+        needed_methods: Those without which nothing can be shown, where others may be missing.
         has_published_values: Whether a line can be judged alone, against numbers that were published.
     """
 
@@ -90,4 +91,5 @@ class Figure:
     tables: Callable[[Records], tuple[NumberTable, ...]]
     is_statistical: bool = True
     needs_all: bool = True
+    needed_methods: tuple[str, ...] = ()
     has_published_values: bool = False
