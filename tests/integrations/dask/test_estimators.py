@@ -68,6 +68,23 @@ def test_the_local_estimator_learns_on_and_survives_pickling(regressor, data):
     assert local.num_seen_ == 123
 
 
+@pytest.mark.parametrize("as_frame", [False, True])
+def test_chunks_that_a_filter_left_without_rows_change_nothing(client, data, as_frame):
+    X, y = data
+    order = X[:, 0].argsort()  # the first chunks lose all of their rows
+    table = dask_dataframe.from_pandas(pd.DataFrame({"a": X[order, 0], "b": X[order, 1], "y": y[order]}), npartitions=4)
+    left = table[table["a"] > 0.0]
+    inputs, targets = left[["a", "b"]], left["y"]
+    assert inputs.map_partitions(len).compute().tolist()[0] == 0
+    if not as_frame:
+        inputs, targets = inputs.to_dask_array(), targets.to_dask_array()
+    model = DaskGPRegressor(num_inducing=8, max_iterations=2).fit(inputs, targets)
+    mean, std = model.predict(inputs, return_std=True)
+    expected = model.to_local().predict(inputs.compute(), return_std=True)
+    np.testing.assert_allclose(mean.compute(), expected[0])
+    np.testing.assert_allclose(std.compute(), expected[1])
+
+
 @pytest.mark.slow
 def test_columns_of_data_frames_keep_their_names(client, data):
     table = pd.DataFrame({"east": data[0][:, 0], "north": data[0][:, 1], "y": data[1]})

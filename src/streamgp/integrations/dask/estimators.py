@@ -83,7 +83,7 @@ class _AbstractDaskEstimator(BaseEstimator):
         check_is_fitted(self, "local_")
         model = dask.delayed(self.local_)
         if isinstance(X, dask.dataframe.DataFrame):
-            parts = [dask.delayed(_apply)(model, part, method, options) for part in X.to_delayed()]
+            parts = [dask.delayed(_apply)(part, model, method, num_columns, options) for part in X.to_delayed()]
             return dask.array.concatenate(
                 [dask.array.from_delayed(part, (np.nan, num_columns), dtype=float) for part in parts],
                 allow_unknown_chunksizes=True,
@@ -95,10 +95,11 @@ class _AbstractDaskEstimator(BaseEstimator):
             )
         whole = X.rechunk({1: -1})
         return dask.array.map_blocks(
-            _apply_block,
+            _apply,
             whole,
             model,
             method,
+            num_columns,
             options,
             dtype=float,
             chunks=(whole.chunks[0], (num_columns,)),
@@ -113,16 +114,12 @@ def _read_scored(y: Any, sample_weight: Any) -> Any:
     return y.to_dask_array() if isinstance(y, dask.dataframe.Series) else y
 
 
-def _apply(model: Any, part: Any, method: str, options: dict[str, Any]) -> np.ndarray:
-    asked = getattr(model, method)(part, **options) if len(part) else np.empty((0,))
-    columns = asked if isinstance(asked, tuple) else (asked,)
+def _apply(part: Any, model: Any, method: str, num_columns: int, options: dict[str, Any]) -> np.ndarray:
     if not len(part):
-        return np.empty((0, 1))
+        return np.empty((0, num_columns))
+    asked = getattr(model, method)(part, **options)
+    columns = asked if isinstance(asked, tuple) else (asked,)
     return np.concatenate([np.reshape(each, (len(part), -1)) for each in columns], axis=1).astype(float)
-
-
-def _apply_block(part: np.ndarray, model: Any, method: str, options: dict[str, Any]) -> np.ndarray:
-    return _apply(model, part, method, options)
 
 
 @final

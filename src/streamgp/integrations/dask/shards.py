@@ -1,6 +1,7 @@
 """Shards on the workers of a Dask cluster."""
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
@@ -252,7 +253,7 @@ def _check_columns(values: Any, name: str) -> None:
 def _pair(X: Any, y: Any, index: int) -> tuple[np.ndarray, np.ndarray]:
     """One shard, checked for missing values while it is known which one it is."""
     X, y = np.asarray(X), np.asarray(y)
-    X = X.reshape(len(X), -1).astype(np.float32 if X.dtype == np.float32 else np.float64)
+    X = X.reshape(len(X), math.prod(X.shape[1:])).astype(np.float32 if X.dtype == np.float32 else np.float64)
     if len(X) != len(y):
         raise ShapeError(f"Chunk {index}: X has {len(X)} rows, but y {len(y)}. Divide both alike.")
     is_bad = ~np.isfinite(X).all(axis=1)
