@@ -43,6 +43,29 @@ def test_what_is_no_number_gets_a_sentence(value, error, sentence):
         to_tensor(value, "X")
 
 
+@pytest.mark.parametrize(
+    "form",
+    [
+        np.array(VALUES[::-1])[::-1],
+        np.array(VALUES).astype(">f8"),
+        np.array(VALUES).astype(">f4"),
+        np.array(VALUES).astype(">i4"),
+        np.array(VALUES).astype(np.longdouble),
+    ],
+    ids=["backwards", "foreign doubles", "foreign floats", "foreign integers", "long doubles"],
+)
+def test_arrays_are_read_whatever_their_layout_in_memory(form):
+    tensor = to_tensor(form, "X")
+    assert torch.equal(tensor.double(), torch.tensor(VALUES, dtype=torch.float64))
+    assert tensor.dtype == (torch.float32 if form.dtype.itemsize == 4 and form.dtype.kind == "f" else torch.float64)
+
+
+def test_a_tensor_shares_no_memory_with_the_array_it_was_read_from():
+    array = np.array(VALUES)
+    to_tensor(array, "X")[0, 0] = 9.0
+    assert array[0, 0] == 1.0
+
+
 def test_a_double_is_a_copy():
     value = torch.ones(2, dtype=torch.float64)
     copy = to_double(value, "y")

@@ -56,9 +56,11 @@ def to_tensor(value: Any, name: str, *, like: Tensor | None = None) -> Tensor:
         except RuntimeError as error:
             raise ShapeError(f"{name} is a list of tensors that do not stack ({error}). Give them one shape.") from None
     array = _to_array(value, name)
-    dtype = torch.float32 if array.dtype == np.float32 else torch.float64
     device = None if like is None else like.device
-    return torch.tensor(array, dtype=dtype if like is None else like.dtype, device=device)
+    # Copied by NumPy, which also reads backwards and the bytes of other machines.
+    dtype = np.float32 if array.dtype.newbyteorder("=") == np.float32 else np.float64
+    array = array.astype(dtype, order="C")
+    return torch.from_numpy(array).to(dtype=None if like is None else like.dtype, device=device)
 
 
 def _to_array(value: Any, name: str) -> NDArray[Any]:

@@ -66,7 +66,7 @@ def to_float(value: object, name: str) -> Tensor:
 
 def to_probabilities(probabilities: Probabilities, like: Tensor) -> Tensor:
     """Convert probabilities of quantiles to a vector of float64 on the device of `like`."""
-    vector = torch.as_tensor(probabilities, dtype=torch.float64, device=like.device)
+    vector = to_tensor(probabilities, "probabilities").to(dtype=torch.float64, device=like.device)
     if vector.dim() != 1:
         raise ShapeError(
             f"probabilities must have one axis, but has shape {tuple(vector.shape)}. "
