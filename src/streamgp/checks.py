@@ -37,11 +37,11 @@ __all__ = [
 ArrayLike = Any
 
 
-def to_tensor(value: Any, name: str, *, like: Tensor | None = None) -> Tensor:
+def to_tensor(value: Any, name: str, *, like: Tensor | None = None, kinds: str = "fiu") -> Tensor:
     """The one converter of users' arrays: NumPy, pandas, lists and tensors as a dense tensor of numbers.
 
     Tensors are returned as they are. All others take dtype and device of `like`; without it, they keep single
-    precision and become double precision otherwise.
+    precision and become double precision otherwise. `kinds` are NumPy's letters for what counts as a number.
     """
     if isinstance(value, Tensor):
         if value.layout is not torch.strided or value.is_meta or value.is_quantized or value.is_complex():
@@ -55,7 +55,7 @@ def to_tensor(value: Any, name: str, *, like: Tensor | None = None) -> Tensor:
             return torch.stack([to_tensor(one, name) for one in value])
         except RuntimeError as error:
             raise ShapeError(f"{name} is a list of tensors that do not stack ({error}). Give them one shape.") from None
-    array = _to_array(value, name)
+    array = _to_array(value, name, kinds)
     device = None if like is None else like.device
     # Copied by NumPy, which also reads backwards and the bytes of other machines.
     dtype = np.float32 if array.dtype.newbyteorder("=") == np.float32 else np.float64
@@ -63,7 +63,7 @@ def to_tensor(value: Any, name: str, *, like: Tensor | None = None) -> Tensor:
     return torch.from_numpy(array).to(dtype=None if like is None else like.dtype, device=device)
 
 
-def _to_array(value: Any, name: str) -> NDArray[Any]:
+def _to_array(value: Any, name: str, kinds: str) -> NDArray[Any]:
     advice = f"Pass numbers: a tensor, a NumPy array, a pandas table or a list, as in torch.as_tensor({name})."
     num_masked = int(np.ma.getmaskarray(value).sum()) if isinstance(value, np.ma.MaskedArray) else 0
     if num_masked:
@@ -79,7 +79,7 @@ def _to_array(value: Any, name: str) -> NDArray[Any]:
             array = array.astype(np.float64)
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:
         raise DTypeError(f"{name} is a {type(value).__name__} that cannot be read ({error}). {advice}") from None
-    if array.dtype.kind not in "fiu":
+    if array.dtype.kind not in kinds:
         raise DTypeError(f"{name} must be numbers, but holds {array.dtype}. {advice}")
     if np.ma.isMaskedArray(array):
         array = np.asarray(np.ma.getdata(array))

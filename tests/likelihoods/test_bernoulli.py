@@ -1,3 +1,5 @@
+import numpy as np
+import pandas as pd
 import pytest
 import scipy.integrate
 import scipy.stats
@@ -33,6 +35,16 @@ class TestBernoulliProbit(_BernoulliLaws):
 def test_link_is_checked():
     with pytest.raises(OptionError, match="link must be one of 'logit', 'probit', but is 'cloglog'"):
         Bernoulli("cloglog")
+
+
+@pytest.mark.parametrize(
+    "form",
+    [list, np.array, pd.Series, torch.tensor, lambda truths: pd.Series(truths, dtype="boolean")],
+    ids=["list", "array", "series", "tensor", "nullable series"],
+)
+def test_truth_values_are_classes_in_whatever_form_they_come(form):
+    targets = Bernoulli().check_targets(form([True, False, True]))
+    assert_close(targets, torch.tensor([1.0, 0.0, 1.0], dtype=torch.float64))
 
 
 @pytest.mark.parametrize("variance", [4.0, 25.0, 100.0])

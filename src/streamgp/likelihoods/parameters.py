@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -54,14 +53,12 @@ def to_parameter(value: ArrayLike, name: str, *, above: float = -math.inf, below
 
 
 def to_float(value: object, name: str) -> Tensor:
-    """Convert numbers to a float32 or float64 tensor; whole numbers become float64."""
+    """Convert numbers and truth values to a float32 or float64 tensor; whole numbers become float64."""
     if isinstance(value, Tensor):
         return value if value.dtype in (torch.float32, torch.float64) else value.to(torch.float64)
     if isinstance(value, int | float):
         return torch.tensor(float(value), dtype=torch.float64)
-    if isinstance(value, np.ndarray) and value.dtype == np.bool_:
-        value = value.astype(np.float64)
-    return to_tensor(value, name)
+    return to_tensor(value, name, kinds="fiub")
 
 
 def to_probabilities(probabilities: Probabilities, like: Tensor) -> Tensor:
