@@ -219,9 +219,12 @@ def check_noise_variance(noise_variance: object, X: Tensor, *, name: str = "nois
 
 
 def _check_symmetric(matrix: Tensor, name: str) -> None:
-    asymmetry = (matrix - matrix.mT).abs().amax() if matrix.numel() else matrix.new_zeros(())
+    if not matrix.numel():
+        return
     # Rounding of a product of two factors, with room for how it was formed.
-    if asymmetry > 1e4 * torch.finfo(matrix.dtype).eps * matrix.abs().amax():
+    rounding = 1e4 * torch.finfo(matrix.dtype).eps * matrix.abs().amax()
+    asymmetry = (matrix - matrix.mT).abs().amax()
+    if asymmetry > rounding:
         raise ValueRangeError(
             f"{name} must be a symmetric matrix, but entries across its diagonal differ by {float(asymmetry):.3g}. "
             f"Pass 0.5 * ({name} + {name}.mT), if that is what was meant."

@@ -40,6 +40,12 @@ def test_noise_is_raised_where_it_is_too_small_and_counted(kind):
     assert_close(least, torch.tensor(0.7, dtype=torch.float64), **rounding(X.dtype))
 
 
+@pytest.mark.parametrize("kind", [0.5, torch.zeros(0, dtype=X.dtype), torch.zeros(0, 0, dtype=X.dtype)], ids=KINDS)
+def test_the_noise_of_no_observations_is_nowhere_too_small(kind):
+    noise = Noise.read(kind, X[:0])
+    assert noise.raised_to(torch.zeros(0, dtype=X.dtype)) == (noise, 0)
+
+
 def test_noise_that_is_missing_or_zero_is_refused_with_a_remedy():
     with pytest.raises(OptionError, match="Neither noise_variance nor likelihood was given"):
         Noise.read(None, X)

@@ -44,6 +44,12 @@ def test_a_noise_matrix_that_is_not_symmetric_is_refused():
         read(X, Y, noise_variance=torch.eye(n, dtype=X.dtype) + 0.3 * torch.ones(n, n, dtype=X.dtype).tril(-1))
 
 
+@pytest.mark.parametrize("shape", [(0, 0), (2, 0, 0)])
+def test_the_noise_of_no_observations_may_be_a_matrix(shape):
+    inputs = X[:0].expand(*shape[:-2], 0, X.shape[-1])
+    assert read(inputs, Y[:0], noise_variance=X.new_zeros(shape)).noise.values.shape == shape
+
+
 def test_a_foreign_likelihood_is_refused_with_a_remedy():
     with pytest.raises(ArgumentTypeError, match=r"likelihood must be a name .*, but is a float"):
         read(X, Y, likelihood=1.0)

@@ -65,6 +65,8 @@ class Noise:
 
     def raised_to(self, least: Float[Tensor, "*b n"]) -> tuple["Noise", int]:
         """Noise that is nowhere less than given variances, and how many observations that changes."""
+        if not least.shape[-1]:
+            return self, 0
         raised = (least - self.variances(least.shape[-1])).clamp_min(0.0)
         if self.is_matrix:
             # Correlated noise can be small in directions between observations, too.
