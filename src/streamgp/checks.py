@@ -214,20 +214,27 @@ def check_noise_variance(noise_variance: object, X: Tensor, *, name: str = "nois
             "Pass variances, that is squared standard deviations."
         )
     if is_matrix and not is_scalar:
-        _check_symmetric(noise_variance.detach(), name)
+        _check_covariance(noise_variance.detach(), name)
     return (noise_variance.reshape(()) if is_scalar else noise_variance), is_matrix and not is_scalar
 
 
-def _check_symmetric(matrix: Tensor, name: str) -> None:
+def _check_covariance(matrix: Tensor, name: str) -> None:
     if not matrix.numel():
         return
-    # Rounding of a product of two factors, with room for how it was formed.
-    rounding = 1e4 * torch.finfo(matrix.dtype).eps * matrix.abs().amax()
+    # Rounding of a product of two factors, and of the eigenvalues of many, with room for how it was formed.
+    rounding = max(1e4, 10.0 * matrix.shape[-1]) * torch.finfo(matrix.dtype).eps * matrix.abs().amax()
     asymmetry = (matrix - matrix.mT).abs().amax()
     if asymmetry > rounding:
         raise ValueRangeError(
             f"{name} must be a symmetric matrix, but entries across its diagonal differ by {float(asymmetry):.3g}. "
             f"Pass 0.5 * ({name} + {name}.mT), if that is what was meant."
+        )
+    shift = rounding.clamp_min(torch.finfo(matrix.dtype).tiny).expand(matrix.shape[:-1])
+    _, failed = torch.linalg.cholesky_ex(matrix + torch.diag_embed(shift))
+    if bool(failed.any()):
+        raise ValueRangeError(
+            f"{name} must be a covariance matrix, but has a negative eigenvalue: no noise has such covariances. "
+            "Check its correlations, or pass one variance for each observation."
         )
 
 

@@ -16,9 +16,8 @@ def read(X, y, **options):
     return Observation.read(
         X,
         y,
-        like=LIKE,
         batch_shape=torch.Size(),
-        **({"noise_variance": None, "likelihood": None, "sites": "laplace"} | options),
+        **({"like": LIKE, "noise_variance": None, "likelihood": None, "sites": "laplace"} | options),
     )
 
 
@@ -42,6 +41,17 @@ def test_a_noise_matrix_that_is_not_symmetric_is_refused():
     n = len(Y)
     with pytest.raises(ValueRangeError, match="noise_variance must be a symmetric matrix, but entries"):
         read(X, Y, noise_variance=torch.eye(n, dtype=X.dtype) + 0.3 * torch.ones(n, n, dtype=X.dtype).tril(-1))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_noise_matrix_that_is_no_covariance_is_refused(dtype):
+    n = len(Y)
+    inputs, targets, like = X.to(dtype), Y.to(dtype), LIKE.to(dtype)
+    eye, ones = torch.eye(n, dtype=dtype), torch.ones(n, n, dtype=dtype)
+    with pytest.raises(ValueRangeError, match="noise_variance must be a covariance matrix, but has a negative eigen"):
+        read(inputs, targets, noise_variance=2.0 * ones - eye, like=like)
+    for singular in (ones, 0.0 * ones, 1e6 * ones):  # some or all combinations are without noise
+        assert read(inputs, targets, noise_variance=singular, like=like).noise.is_matrix
 
 
 @pytest.mark.parametrize("shape", [(0, 0), (2, 0, 0)])
