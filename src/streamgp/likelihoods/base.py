@@ -10,6 +10,7 @@ from torch import Tensor
 
 from streamgp.errors import UnsupportedError, ValueRangeError
 from streamgp.likelihoods.expectations import Expectations
+from streamgp.likelihoods.forms import in_given_form
 from streamgp.likelihoods.learnable import Learnable
 from streamgp.likelihoods.marginal import log_concave_marginal, log_marginal
 from streamgp.likelihoods.outcomes import outcome_quantiles, outcome_variance
@@ -23,6 +24,21 @@ Likelihood = TypeVar("Likelihood", bound="AbstractLikelihood")
 
 # Latent values between which a response is inverted, and halvings of that range: enough for the digits of a double.
 _LATENT_RANGE, _NUM_HALVINGS = 1e3, 70
+# What users ask of the moments that `predict` returned, and so in their form.
+_ASKED_OF_PREDICTIONS = (
+    "conditional_mean",
+    "conditional_variance",
+    "inverse_response",
+    "log_predictive_density",
+    "predictive_cumulative",
+    "predictive_mean",
+    "predictive_probabilities",
+    "predictive_quantiles",
+    "predictive_variance",
+    "response",
+    "response_variance",
+    "sample",
+)
 
 
 class AbstractLikelihood(Expectations, Learnable, ABC):
@@ -30,7 +46,8 @@ class AbstractLikelihood(Expectations, Learnable, ABC):
 
     A likelihood is a frozen value. Its methods work on each element and broadcast: `f`, `mean`,
     `variance`, `y` and the constants of the likelihood (noise, total counts, exposure) may have any axes
-    that broadcast. Results have the dtype and device of `f` or `mean`.
+    that broadcast. Results have the dtype and device of `f` or `mean`; where these are arrays of NumPy, answers about
+    predictions (response, moments, quantiles, densities, samples) are arrays, too.
 
     A new likelihood needs `log_density`, `response`, the class attributes `outcome_kind` and `support`, and its fields.
     All else has a numerical default, by quadrature and automatic differentiation, that a closed form may replace.
@@ -67,12 +84,20 @@ class AbstractLikelihood(Expectations, Learnable, ABC):
     has_response: ClassVar[bool] = True
     link: str = "identity"
 
+    def __init_subclass__(cls, **options: object) -> None:
+        """Let what the class defines be asked in the form of the predictions."""
+        super().__init_subclass__(**options)
+        for name in _ASKED_OF_PREDICTIONS:
+            if name in vars(cls):
+                setattr(cls, name, in_given_form(vars(cls)[name]))
+
     # What a likelihood is.
 
     @abstractmethod
     def response(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         r"""Evaluate the response $g(f)$: the mean of $y$, for one trial or a unit of exposure. It rises with $f$."""
 
+    @in_given_form
     def conditional_mean(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         r"""Evaluate the mean of $y$ given $f$: the response, times trials or exposure where there are any."""
         return self.response(f)
@@ -132,6 +157,7 @@ class AbstractLikelihood(Expectations, Learnable, ABC):
 
     # Responses.
 
+    @in_given_form
     def inverse_response(self, response: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """Find the latent value of a response, by bisection."""
         response = self.check_response(response)
@@ -163,6 +189,7 @@ class AbstractLikelihood(Expectations, Learnable, ABC):
             )
         return value
 
+    @in_given_form
     def response_variance(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         r"""Evaluate the variance of the response $g(f)$, without the noise of an observation."""
         center = expectation(self.response, mean, variance, num_nodes=self.num_nodes)
@@ -190,6 +217,7 @@ class AbstractLikelihood(Expectations, Learnable, ABC):
         r"""Evaluate the precision of an observation before anything is known: $f \sim \mathcal N(0, v)$."""
         return self.expected_curvature(torch.zeros_like(variance), variance)
 
+    @in_given_form
     def log_predictive_density(
         self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]
     ) -> Float[Tensor, "..."]:
@@ -211,11 +239,13 @@ class AbstractLikelihood(Expectations, Learnable, ABC):
         """
         return None
 
+    @in_given_form
     def predictive_mean(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         r"""Evaluate the mean of $y$ when $f \sim \mathcal{N}(m, v)$."""
         num_axes = self._num_axes(mean, variance)
         return expectation(self.response, mean, variance, num_nodes=self.num_nodes, num_axes=num_axes)
 
+    @in_given_form
     def predictive_variance(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         r"""Evaluate the variance of $y$ when $f \sim \mathcal{N}(m, v)$."""
         center = self.predictive_mean(mean, variance)
@@ -225,6 +255,7 @@ class AbstractLikelihood(Expectations, Learnable, ABC):
 
         return expectation(square, mean, variance, num_nodes=self.num_nodes, num_axes=self._num_axes(mean, variance))
 
+    @in_given_form
     def conditional_variance(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """Evaluate the variance of $y$ given $f$, by summation over outcomes; without gradient."""
         with torch.no_grad():
@@ -233,6 +264,7 @@ class AbstractLikelihood(Expectations, Learnable, ABC):
                 lambda y: self.log_density(like.double(), y), kind=self.outcome_kind, support=self.support, like=like
             )
 
+    @in_given_form
     def predictive_quantiles(
         self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], probabilities: Probabilities
     ) -> Float[Tensor, "..."]:
@@ -259,12 +291,14 @@ class AbstractLikelihood(Expectations, Learnable, ABC):
         """Whether there is a `predictive_cumulative`."""
         return type(self).predictive_cumulative is not AbstractLikelihood.predictive_cumulative
 
+    @in_given_form
     def predictive_cumulative(
         self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], y: Float[Tensor, "..."]
     ) -> Float[Tensor, "..."] | None:
         r"""Evaluate $P(Y \le y)$ when $f \sim \mathcal{N}(m, v)$; None for likelihoods that do not know it."""
         return None
 
+    @in_given_form
     def sample(self, f: Float[Tensor, "..."], *, generator: torch.Generator | None = None) -> Float[Tensor, "..."]:
         """Draw one $y$ for each latent value; the same generator state gives the same draw."""
         with torch.no_grad():
