@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 from gpytorch.kernels import LinearKernel, MaternKernel, PeriodicKernel, RBFKernel, ScaleKernel
@@ -66,6 +67,12 @@ def test_paths_are_differentiable_in_their_inputs(rng, batch_shape):
     paths = gp.sample_paths(2, generator=rng, num_features=16)
     X = torch.rand(*batch_shape, 3, 2, generator=rng, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(paths, [X])
+
+
+def test_a_path_at_an_array_is_an_array(rng):
+    paths, W = random_sparse_gp(rng).gp.sample_paths(3, generator=rng), torch.rand(5, 2, dtype=torch.float64)
+    assert isinstance(paths(W.numpy()), np.ndarray)
+    np.testing.assert_array_equal(paths(W.numpy()), paths(W).detach().numpy())
 
 
 def test_paths_repeat_with_their_seed(rng):

@@ -2,14 +2,15 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import final
+from typing import Any, final
 
+import numpy as np
 import torch
 from gpytorch.kernels import Kernel
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.checks import check_inputs
+from streamgp.checks import ArrayLike, check_inputs, to_form
 from streamgp.errors import UnsupportedError
 from streamgp.gp.inducing import AbstractInducing
 from streamgp.gp.kernel_function import AbstractFeatureKernel
@@ -27,8 +28,8 @@ class SamplePaths:
 
     $h_s$ is a draw of the prior by random features, $v_s = K^{-1}(u_s - \mu(Z) - h_s(Z))$ corrects it so that
     the path meets its draw $u_s$ of the belief at the inducing points. Calling the object with inputs `(*b, n, d)`
-    gives values `(s, *b, n)`, differentiable in the inputs. With features instead of inducing points, $v_s$ is a draw
-    of their weights, which is all there is: $h_s$ is zero.
+    gives values `(s, *b, n)`, differentiable in the inputs, or as an array of NumPy if they were one. With features
+    instead of inducing points, $v_s$ is a draw of their weights, which is all there is: $h_s$ is zero.
 
     Attributes:
         prior: Kernel and mean.
@@ -44,11 +45,12 @@ class SamplePaths:
     feature_weights: Float[Tensor, "s *b g"]
     update_weights: Float[Tensor, "s *b m"]
 
-    def __call__(self, X: Tensor) -> Tensor:
+    def __call__(self, X: ArrayLike) -> Any:
         """Evaluate all paths."""
-        X = check_inputs(X, num_dims=self.inducing_points.shape[-1], like=self.inducing_points)
-        update = _dot(self.inducing.crossed(X), self.update_weights, X.dim())
-        return self.prior.mean(X) + _dot(self.features(X), self.feature_weights, X.dim()) + update
+        inputs = check_inputs(X, num_dims=self.inducing_points.shape[-1], like=self.inducing_points)
+        update = _dot(self.inducing.crossed(inputs), self.update_weights, inputs.dim())
+        values = self.prior.mean(inputs) + _dot(self.features(inputs), self.feature_weights, inputs.dim()) + update
+        return to_form(values, is_numpy=isinstance(X, np.ndarray))
 
     @cached_property
     def inducing(self) -> AbstractInducing:

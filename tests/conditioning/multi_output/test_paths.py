@@ -1,5 +1,6 @@
 """Functions drawn from a GP of several outputs: its moments, and one function wherever it is evaluated."""
 
+import numpy as np
 import pytest
 import torch
 from gpytorch.kernels import LinearKernel, MaternKernel, RBFKernel, ScaleKernel
@@ -66,6 +67,12 @@ def test_paths_of_outputs_that_share_their_only_latent_function_move_together(rn
 def test_paths_are_differentiable_in_their_inputs(rng):
     paths = learned(rng).sample_paths(2, generator=rng, num_features=16)
     assert torch.autograd.gradcheck(paths, [uniform(rng, 3, 2).requires_grad_(True)])
+
+
+def test_a_path_at_an_array_is_an_array(rng):
+    paths, W = learned(rng).sample_paths(3, generator=rng), uniform(rng, 5, 2)
+    assert isinstance(paths(W.numpy()), np.ndarray)
+    np.testing.assert_array_equal(paths(W.numpy()), paths(W).detach().numpy())
 
 
 def test_paths_of_features_are_exact(rng):
