@@ -339,11 +339,38 @@ def test_outputs_are_named_by_whole_numbers_of_any_library(rng):
             gp.predict(X, output=bad)
 
 
+@pytest.mark.parametrize("shape", [(1, 3), (4, 3), (5, 2, 3)])
+@pytest.mark.parametrize(
+    "trust",
+    [
+        {"noise_variance": 0.1},
+        {"noise_variance": [0.1, 0.2, 0.3]},
+        {"likelihood": [Gaussian(0.1), "poisson", "bernoulli"]},
+    ],
+)
+def test_rows_of_which_nothing_was_observed_change_nothing_even_alone(rng, shape, trust):
+    gp, X, W = make(rng), uniform(rng, shape[-2], 2), uniform(rng, 3, 2)
+    Y = torch.full(shape, NAN, dtype=torch.float64)
+    expected = gp.predict(W)
+    after = gp.condition(X, Y, **trust).predict(W)
+    assert torch.equal(after.mean, expected.mean.expand(*shape[:-2], 3, 3))
+    assert_close(after.variance, expected.variance.expand_as(after.variance), **rounding(X.dtype))
+    if len(shape) > 2:
+        return
+    for inducing in ("keep", "pivoted"):
+        absorbed, info = gp.absorb(X, Y, inducing=inducing, **trust)
+        assert_close(absorbed.predict(W).mean, expected.mean, **rounding(X.dtype))
+        assert info.num_swapped == 0
+    if "noise_variance" in trust:
+        unlearned, _ = gp.unlearn(X, Y, **trust)
+        assert_close(unlearned.predict(W).mean, expected.mean, **rounding(X.dtype))
+        assert gp.leave_one_out(X, Y, **trust).mean.isnan().all()
+
+
 def bad_cases():
     X, Y = torch.rand(3, 2, dtype=torch.float64), torch.rand(3, 3, dtype=torch.float64)
     return {
         "wrong number of outputs": (X, Y[:, :2], {"noise_variance": 0.1}, ShapeError, "one column for each of the 3"),
-        "nothing observed": (X, Y * NAN, {"noise_variance": 0.1}, ValueRangeError, "Y holds nothing but NaN"),
         "infinite": (X, Y / 0.0, {"noise_variance": 0.1}, ValueRangeError, "but holds infinity"),
         "noise": (X, Y, {"noise_variance": torch.ones(2, dtype=X.dtype)}, ShapeError, "one variance for each of the 3"),
         "likelihoods": (X, Y, {"likelihood": [Gaussian(0.1)]}, OptionError, "one for each of the 3, but there are 1"),

@@ -35,7 +35,6 @@ def test_each_row_has_the_likelihood_of_its_output():
     ("outcomes", "error", "message"),
     [
         (torch.zeros(2, 3, dtype=torch.float64), ShapeError, "one column for each of the 2 outputs"),
-        (torch.full((2, 2), NAN, dtype=torch.float64), ValueRangeError, "nothing was observed"),
         (torch.full((2, 2), torch.inf, dtype=torch.float64), ValueRangeError, "holds infinity"),
         (torch.stack([Y, Y.flip(0)]), UnsupportedError, "one by one"),
     ],

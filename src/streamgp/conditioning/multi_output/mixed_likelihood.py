@@ -77,7 +77,7 @@ class MixedLikelihood(AbstractLikelihood):
                     f"A {type(part).__name__} likelihood compares inputs, and cannot be one of several."
                 )
             rows = (self.kinds == kind).nonzero().squeeze(-1)
-            if len(rows):
+            if len(rows) or not len(self.kinds):  # of no rows, the empty results
                 order.append(rows)
                 results.append(function(part, *(value[..., rows] for value in values)))
         place = torch.cat(order).argsort()

@@ -54,10 +54,6 @@ class Outcomes:
             )
         if torch.isinf(Y.detach()).any():
             raise ValueRangeError("Y must be finite, or NaN where an output was not observed, but holds infinity.")
-        if bool(is_missing.all()) and len(is_missing):
-            raise ValueRangeError(
-                "Y holds nothing but NaN, so nothing was observed. Rows without any outcome may be kept, but not alone."
-            )
         observed = (~is_missing).nonzero().squeeze(-1)
         rows = output_rows(X, range(num_outputs))
         if len(observed) < rows.shape[-2]:
