@@ -3,8 +3,9 @@ import pandas as pd
 import pytest
 import torch
 
-from streamgp.checks import check_choice, check_generator, check_inputs, to_double, to_tensor
+from streamgp.checks import check_choice, check_count, check_generator, check_inputs, to_double, to_tensor
 from streamgp.errors import ArgumentTypeError, DTypeError, OptionError, ShapeError, ValueRangeError
+from streamgp.streaming.settings import StreamSettings
 
 VALUES = [[1.0, 2.0], [3.0, 4.0]]
 
@@ -88,3 +89,19 @@ def test_the_advice_for_inputs_without_rows_works_when_it_is_followed(num_dims):
     shape = {1: (-1, 1), 2: (1, -1)}[num_dims]
     assert f"X.reshape({shape[0]}, {shape[1]})" in str(caught.value)
     assert check_inputs(X.reshape(*shape), num_dims=num_dims, like=like).shape[-1] == num_dims
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.int32, np.uint8])
+def test_whole_numbers_of_numpy_are_whole_numbers(kind):
+    value = check_count(kind(3), "count")
+    assert (type(value), value) == (int, 3)
+    for wrong in (kind(0), np.float64(3.0), np.bool_(True)):  # noqa: FBT003
+        with pytest.raises(ValueRangeError, match="count must be a whole number of at least 1"):
+            check_count(wrong, "count")
+
+
+def test_frozen_values_keep_whole_numbers_as_pythons_own():
+    settings = StreamSettings(num_inducing=np.int64(20), warmup=np.int32(50), refit=np.int64(100))
+    assert settings.num_inducing == settings.room(1000).most == 20
+    kept = (settings.num_inducing, settings.warmup, settings.refit)
+    assert [type(each) for each in kept] == [int, int, int]

@@ -27,6 +27,7 @@ __all__ = [
     "check_positive",
     "check_share",
     "check_targets",
+    "keep_count",
     "to_double",
     "to_form",
     "to_tensor",
@@ -246,10 +247,15 @@ def check_choice(value: object, choices: Sequence[str], name: str) -> str:
 
 
 def check_count(value: object, name: str, *, minimum: int = 1) -> int:
-    """Return `value` if it is a whole number of at least `minimum`."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
+    """Return `value`, Python's or NumPy's, as Python's own number if it is a whole one of at least `minimum`."""
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < minimum:
         raise ValueRangeError(f"{name} must be a whole number of at least {minimum}, but is {value!r}.")
-    return value
+    return int(value)
+
+
+def keep_count(settings: object, name: str, *, minimum: int = 1) -> None:
+    """Check a field of a frozen value while it is made, and keep it as Python's own number, as files hold it."""
+    object.__setattr__(settings, name, check_count(getattr(settings, name), name, minimum=minimum))
 
 
 def check_generator(value: object) -> torch.Generator | None:

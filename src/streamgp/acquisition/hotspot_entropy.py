@@ -13,7 +13,7 @@ from streamgp.acquisition.pool_belief import blocks
 from streamgp.acquisition.pool_outcomes import representative_outcomes
 from streamgp.acquisition.response import latent_threshold
 from streamgp.acquisition.single_site import single_site_update
-from streamgp.checks import check_count
+from streamgp.checks import keep_count
 from streamgp.conditioning import ConditionedGP, SparseGP
 from streamgp.errors import UnsupportedError
 from streamgp.likelihoods import AbstractLikelihood
@@ -87,7 +87,7 @@ class HotspotRule:
 
     def table(self, likelihood: AbstractLikelihood) -> EntropyTable:
         """The table of expected entropies."""
-        check_count(self.num_outcomes, "num_outcomes", minimum=2)
+        keep_count(self, "num_outcomes", minimum=2)
         link = self.check_likelihood(likelihood)
         return make_table(link, latent_threshold(likelihood, self.threshold))
 

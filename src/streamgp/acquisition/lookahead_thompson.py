@@ -83,9 +83,9 @@ def lookahead_thompson_sampling(
         Maddox, Stanton, Wilson (2021), Conditioning sparse variational Gaussian processes for online decision-making;
         the algorithm is corrected where its listing would leave the look-ahead without effect.
     """
-    check_count(q, "q")
-    check_count(num_paths, "num_paths")
-    if check_count(depth, "depth", minimum=0) == 0:
+    q, num_paths = check_count(q, "q"), check_count(num_paths, "num_paths")
+    depth = check_count(depth, "depth", minimum=0)
+    if depth == 0:
         return thompson_sampling(
             model,
             candidates,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import final
 
-from streamgp.checks import check_count
+from streamgp.checks import keep_count
 from streamgp.storage import register
 
 __all__ = ["Search"]
@@ -27,5 +27,5 @@ class Search:
 
     def __post_init__(self) -> None:
         """Check the numbers."""
-        for name, value in vars(self).items():
-            check_count(value, name)
+        for name in list(vars(self)):
+            keep_count(self, name)

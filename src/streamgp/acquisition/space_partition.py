@@ -13,7 +13,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
-from streamgp.checks import check_choice, check_count
+from streamgp.checks import check_choice, keep_count
 from streamgp.errors import ValueRangeError
 from streamgp.storage import register
 
@@ -50,8 +50,8 @@ class PartitionSettings:
 
     def __post_init__(self) -> None:
         """Check the options."""
-        check_count(self.leaf_size, "leaf_size")
-        check_count(self.num_start, "num_start", minimum=2)
+        keep_count(self, "leaf_size")
+        keep_count(self, "num_start", minimum=2)
         check_choice(self.gamma, ("scale", "auto"), "gamma")
         if self.exploration is not None and not 0.0 <= self.exploration < math.inf:
             raise ValueRangeError(f"exploration must not be negative, but is {self.exploration!r}.")

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.acquisition.sobol import sobol_points
-from streamgp.checks import check_count
+from streamgp.checks import keep_count
 from streamgp.errors import ValueRangeError
 from streamgp.storage import register
 
@@ -54,9 +54,9 @@ class RegionRules:
                 "Lengths of a trust region must be positive and in the order min_length, first_length, max_length, but "
                 f"are {self.min_length:g}, {self.first_length:g}, {self.max_length:g}."
             )
-        check_count(self.success_tolerance, "success_tolerance")
+        keep_count(self, "success_tolerance")
         if self.failure_tolerance is not None:
-            check_count(self.failure_tolerance, "failure_tolerance")
+            keep_count(self, "failure_tolerance")
         if not 0.0 <= self.improvement < math.inf:
             raise ValueRangeError(f"improvement must not be negative, but is {self.improvement!r}.")
 

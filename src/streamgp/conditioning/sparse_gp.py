@@ -263,8 +263,8 @@ class SparseGP(AbstractGP):
         Returns:
             A function of inputs `(*b, n, d)` that returns `(s, *b, n)`.
         """
-        check_count(num_samples, "num_samples")
-        check_count(num_features, "num_features")
+        num_samples = check_count(num_samples, "num_samples")
+        num_features = check_count(num_features, "num_features")
         return sample_paths(self.process, num_samples, check_generator(generator), num_features=num_features)
 
     def to_gpytorch(self) -> ApproximateGP:

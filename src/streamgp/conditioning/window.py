@@ -6,7 +6,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from streamgp.checks import check_count
+from streamgp.checks import keep_count
 from streamgp.conditioning.absorb import AbsorbInfo
 from streamgp.conditioning.sparse_gp import SparseGP
 from streamgp.likelihoods import AbstractLikelihood
@@ -44,7 +44,7 @@ class SiteWindow:
 
     def __post_init__(self) -> None:
         """Check the options."""
-        check_count(self.num_batches, "num_batches")
+        keep_count(self, "num_batches")
 
     def absorb(self, X: Tensor, y: Tensor, *, inducing: str | Tensor = "pivoted") -> tuple["SiteWindow", AbsorbInfo]:
         """Absorb a batch and revisit those before it; arguments as in `SparseGP.absorb`.

@@ -29,7 +29,7 @@ class Bananas:
 
     def in_batches(self, num_batches: int = 4) -> tuple[tuple[Tensor, Tensor], ...]:
         """The training rows, sorted by the first input, in batches of equal size: each sees a strip of the plane."""
-        check_count(num_batches, "num_batches")
+        num_batches = check_count(num_batches, "num_batches")
         order = self.X_train[:, 0].argsort(stable=True)
         batches = (self.X_train[order].tensor_split(num_batches), self.y_train[order].tensor_split(num_batches))
         return tuple(zip(*batches, strict=True))

@@ -40,7 +40,7 @@ def load_exchange_rates(column: str = "CAD", num_days: int = 60) -> Series:
         ValueRangeError: If values of these days are missing, or if there are not so many days.
     """
     check_choice(column, CURRENCIES, "column")
-    check_count(num_days, "num_days", minimum=2)
+    num_days = check_count(num_days, "num_days", minimum=2)
     values = read_table("fx/fx2007-processed.csv", columns=[CURRENCIES.index(column)]).squeeze(-1)
     if num_days > len(values):
         raise ValueRangeError(f"num_days must be at most {len(values)}, the trading days of 2007, but is {num_days}.")

@@ -58,7 +58,7 @@ class Hotspots:
             seed: Seed of the draw; a trial draws once.
             total_count: People tested in each village.
         """
-        check_count(total_count, "total_count")
+        total_count = check_count(total_count, "total_count")
         num_tested = torch.full_like(self.prevalence, total_count)
         return torch.binomial(num_tested, self.prevalence, generator=torch.Generator().manual_seed(seed))
 

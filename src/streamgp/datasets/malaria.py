@@ -52,7 +52,7 @@ def load_malaria(seed: int, *, num_test: int = 10_000, noise: str = "standin") -
             pixel over the years 2011 to 2015 (`"temporal"`). Both are assumptions.
     """
     check_choice(noise, tuple(_DEVIATIONS), "noise")
-    check_count(num_test, "num_test")
+    num_test = check_count(num_test, "num_test")
     columns = [_LONGITUDE, _LATITUDE, _RATE, _DEVIATIONS[noise]]
     rows = read_table("malaria/nigeria_pfpr_2015_standin.csv.gz", num_header=1, columns=columns)
     if num_test >= len(rows):

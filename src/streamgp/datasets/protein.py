@@ -52,7 +52,7 @@ def load_protein(seed: int, *, num_rows: int | None = None, target: str = "log_r
     check_choice(target, ("log_rmsd", "rmsd"), "target")
     X, y = _read(target)
     if num_rows is not None:
-        check_count(num_rows, "num_rows", minimum=_FEWEST_ROWS)
+        num_rows = check_count(num_rows, "num_rows", minimum=_FEWEST_ROWS)
     lower, upper = X.amin(0), X.amax(0)
     X, y = 2 * (X - lower) / (upper - lower) - 1, (y - y.mean()) / y.std()
     order = torch.randperm(len(y), generator=torch.Generator().manual_seed(seed))[:num_rows]

@@ -52,7 +52,7 @@ def load_uci(name: str, seed: int, *, test_share: float = 0.2, num_rows: int | N
     if not 0.0 < test_share < 1.0:
         raise ValueRangeError(f"test_share must be a number above 0 and below 1, but is {test_share!r}.")
     if num_rows is not None:
-        check_count(num_rows, "num_rows")
+        num_rows = check_count(num_rows, "num_rows")
     file_name, num_header = _FILES[name]
     rows = read_table(file_name, num_header=num_header, num_rows=num_rows)
     num_test = int(test_share * len(rows))

@@ -68,7 +68,7 @@ class AbstractLoop(ABC):
         Returns:
             Points as the user has them: a tensor `(q, d)`, indices of a pool, or a list of dictionaries.
         """
-        check_count(q, "q")
+        q = check_count(q, "q")
         settings = replace(self._settings, space=self._settings.space.fixing(fixed)) if fixed else self._settings
         with self._lock, few_threads(len(self._state.observations.points) ** 3):
             self._state, points = suggest(self._state, settings, q)

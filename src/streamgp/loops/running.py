@@ -45,8 +45,7 @@ def run_loop(
         num_outcomes: How many the function returns.
         is_batch: Whether the outcomes of points that were asked for together are told together, or each as it comes.
     """
-    check_count(num_evaluations, "num_evaluations")
-    check_count(q, "q")
+    num_evaluations, q = check_count(num_evaluations, "num_evaluations"), check_count(q, "q")
     from rich.progress import Progress  # needed only here
 
     with Progress(disable=not progress) as bar:

@@ -7,7 +7,7 @@ from typing import Any, final
 from gpytorch.kernels import Kernel
 
 from streamgp.acquisition import AbstractRule, AbstractSpace, Search
-from streamgp.checks import check_choice, check_count, check_positive
+from streamgp.checks import check_choice, check_count, check_positive, keep_count
 from streamgp.errors import ArgumentTypeError, OptionError
 from streamgp.loops.outcomes import Constraint, Objective, Outcome
 from streamgp.storage import register
@@ -42,11 +42,11 @@ class Training:
         """Check the options."""
         check_choice(self.objective, ("elbo", "pll"), "objective")
         check_positive(self.beta, "beta")
-        check_count(self.num_starts, "num_starts")
+        keep_count(self, "num_starts")
         if self.priors is not None:
             check_choice(self.priors, PRIORS, "priors")
         if self.max_iterations is not None:
-            check_count(self.max_iterations, "max_iterations")
+            keep_count(self, "max_iterations")
 
 
 @register

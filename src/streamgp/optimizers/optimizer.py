@@ -263,7 +263,7 @@ class Optimizer(AbstractLoop):
         """
         check_free(self._settings.space, "Importance")
         state, _ = self._inspected(output)
-        check_count(num_points, "num_points", minimum=2)
+        num_points = check_count(num_points, "num_points", minimum=2)
         return find_importance(state, self._settings, output=output, num_points=num_points)
 
     def _inspected(self, output: int) -> tuple[LoopState, str]:

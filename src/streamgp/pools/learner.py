@@ -120,7 +120,7 @@ class PoolLearner(AbstractLoop):
                 f"training must be a streamgp.pools.Training, but is a {type(training).__name__}. "
                 "Write training=Training(beta=0.1)."
             )
-        check_count(seed, "seed", minimum=0)
+        seed = check_count(seed, "seed", minimum=0)
         space = PoolSpace.from_inputs(
             pool_X,
             weights=weights,

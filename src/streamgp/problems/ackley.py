@@ -7,7 +7,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from streamgp.checks import check_count
+from streamgp.checks import keep_count
 from streamgp.problems.base import AbstractProblem, Optimum, add_noise, check_noise_variance
 
 __all__ = ["Ackley"]
@@ -31,7 +31,7 @@ class Ackley(AbstractProblem):
 
     def __post_init__(self) -> None:
         """Check the number of inputs and the noise."""
-        check_count(self.num_dims, "num_dims")
+        keep_count(self, "num_dims")
         check_noise_variance(self.noise_variance)
 
     @property

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from streamgp.checks import check_choice, check_count
+from streamgp.checks import check_choice, keep_count
 from streamgp.problems.base import AbstractProblem, Optimum
 from streamgp.problems.robot_simulation import make_simulation
 
@@ -135,8 +135,8 @@ class _AbstractRobot(AbstractProblem):
     def __post_init__(self) -> None:
         """Check the options."""
         check_choice(self.scaling, self._scalings, "scaling")
-        check_count(self.num_episodes, "num_episodes")
-        check_count(self.seed, "seed", minimum=0)
+        keep_count(self, "num_episodes")
+        keep_count(self, "seed", minimum=0)
 
     @property
     @abstractmethod

@@ -7,7 +7,7 @@ from typing import final
 
 import torch
 
-from streamgp.checks import check_choice, check_count
+from streamgp.checks import check_choice, keep_count
 from streamgp.errors import ConvergenceError, StreamGPWarning, ValueRangeError
 
 __all__ = ["LARGEST_GAIN", "LEAST_PRECISION", "ROUNDING", "SiteRule"]
@@ -46,7 +46,7 @@ class SiteRule:
     def __post_init__(self) -> None:
         """Check the options."""
         check_choice(self.rule, _RULES, "sites")
-        check_count(self.max_iterations, "max_iterations")
+        keep_count(self, "max_iterations")
         if self.tolerance is not None and not 0.0 < self.tolerance < math.inf:
             raise ValueRangeError(f"tolerance must be positive, but is {self.tolerance!r}.")
 

@@ -61,7 +61,7 @@ def points_within(
     Returns:
         The most points, at most 800.
     """
-    check_count(num_columns, "num_columns")
+    num_columns = check_count(num_columns, "num_columns")
     if milliseconds is None and megabytes is None:
         raise OptionError("A budget is needed. Pass milliseconds for a row, megabytes in all, or both.")
     limits = RowCost(

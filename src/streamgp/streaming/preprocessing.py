@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from streamgp.checks import check_count
+from streamgp.checks import keep_count
 from streamgp.errors import ArgumentTypeError
 from streamgp.storage import register
 from streamgp.streaming.columns import Column, Preprocessing
@@ -89,7 +89,7 @@ class StreamPreprocessor(TransformerMixin, BaseEstimator):
         return self.state_.columns
 
     def _start(self, records: Sequence[Mapping[str, Any]]) -> Preprocessing:
-        check_count(self.max_categories, "max_categories")
+        keep_count(self, "max_categories")
         kept = [{name: value for name, value in each.items() if name not in self.exclude} for each in records]
         return Preprocessing.from_records(kept, kinds=self.kinds, max_categories=self.max_categories)
 

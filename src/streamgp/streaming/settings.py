@@ -7,7 +7,7 @@ from typing import NamedTuple, final
 
 from gpytorch.kernels import Kernel
 
-from streamgp.checks import check_choice, check_count
+from streamgp.checks import check_choice, keep_count
 from streamgp.errors import ArgumentTypeError, OptionError, ValueRangeError
 from streamgp.likelihoods import (
     AbstractLikelihood,
@@ -116,13 +116,13 @@ class StreamSettings:
                     f"refit must be 'auto', 'doubling', 'never' or a number of rows, but is {self.refit!r}."
                 )
         else:
-            check_count(self.refit, "refit")
+            keep_count(self, "refit")
         if self.num_inducing != "auto":
             if isinstance(self.num_inducing, str):
                 raise OptionError(f"num_inducing must be a whole number or 'auto', but is {self.num_inducing!r}.")
-            check_count(self.num_inducing, "num_inducing")
+            keep_count(self, "num_inducing")
         for name, least in (("max_inducing", 1), ("warmup", 1), ("buffer_size", 10)):
-            check_count(getattr(self, name), name, minimum=least)
+            keep_count(self, name, minimum=least)
         if isinstance(self.half_life, str):
             check_choice(self.half_life, ("auto",), "half_life")
         elif self.half_life is not None and not 0 < self.half_life < math.inf:

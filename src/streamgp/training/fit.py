@@ -176,7 +176,7 @@ def fit(  # type: ignore[misc] # the options of both are named here
             callback=callback,
         )
     began = time.perf_counter()
-    check_count(num_starts, "num_starts")
+    num_starts = check_count(num_starts, "num_starts")
     check_modules(kernel, mean, start)
     if y is not None and not isinstance(X, Tensor | np.ndarray):
         X = to_dense(X, "X")

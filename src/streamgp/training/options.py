@@ -7,7 +7,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from streamgp.checks import check_choice, check_count, check_positive, check_share
+from streamgp.checks import check_choice, check_positive, check_share, keep_count
 from streamgp.errors import ArgumentTypeError, OptionError
 from streamgp.training.priors import PRIORS
 
@@ -43,7 +43,7 @@ class Minibatches:
         """Check the options."""
         for name in ("batch_size", "num_warm_rows", "num_epochs", "num_data"):
             if getattr(self, name) is not None:
-                check_count(getattr(self, name), name)
+                keep_count(self, name)
         check_positive(self.learning_rate, "learning_rate")
         check_share(self.natural_rate, "natural_rate")
 
@@ -76,7 +76,7 @@ class Options:
         if self.num_inducing != "auto":
             if isinstance(self.num_inducing, str):
                 raise OptionError(f"num_inducing must be a whole number or 'auto', but is {self.num_inducing!r}.")
-            check_count(self.num_inducing, "num_inducing")
+            keep_count(self, "num_inducing")
         if isinstance(self.inducing, str):
             check_choice(self.inducing, ("pivoted", "kmeans", "distributed_kmeans", "features"), "inducing")
         elif not isinstance(self.inducing, Tensor):
@@ -85,8 +85,8 @@ class Options:
                 f"{type(self.inducing).__name__}."
             )
         if self.max_iterations is not None:
-            check_count(self.max_iterations, "max_iterations")
-        check_count(self.max_inducing, "max_inducing")
+            keep_count(self, "max_iterations")
+        keep_count(self, "max_inducing")
         for name in ("beta", "tolerance", "slack_tolerance"):
             check_positive(getattr(self, name), name)
         if self.on_iteration is not None and not callable(self.on_iteration):

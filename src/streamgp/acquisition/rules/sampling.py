@@ -12,7 +12,7 @@ from streamgp.acquisition.candidates import CandidateSource
 from streamgp.acquisition.context import Context
 from streamgp.acquisition.lookahead_thompson import lookahead_thompson_sampling
 from streamgp.acquisition.thompson import thompson_sampling
-from streamgp.checks import check_count
+from streamgp.checks import keep_count
 from streamgp.errors import UnsupportedError
 from streamgp.seeds import derived_seed, seeded
 from streamgp.storage import register
@@ -36,7 +36,7 @@ class Thompson(AbstractDrawingRule):
     def __post_init__(self) -> None:
         """Check the number."""
         if self.num_candidates is not None:
-            check_count(self.num_candidates, "num_candidates", minimum=2)
+            keep_count(self, "num_candidates", minimum=2)
 
     def propose(self, context: Context, q: int, *, seed: int) -> Tensor:
         """The most wanted candidate of each of q functions drawn jointly, none twice."""
@@ -86,8 +86,8 @@ class LookaheadThompson(AbstractDrawingRule):
     def __post_init__(self) -> None:
         """Check the numbers."""
         Thompson(self.num_candidates)
-        check_count(self.depth, "depth")
-        check_count(self.num_paths, "num_paths")
+        keep_count(self, "depth")
+        keep_count(self, "num_paths")
 
     def propose(self, context: Context, q: int, *, seed: int) -> Tensor:
         """Follow functions to their best candidates, and draw given what they saw."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final
 
-from streamgp.checks import check_choice, check_count
+from streamgp.checks import check_choice, check_count, keep_count
 from streamgp.cli.outputs import check_output_paths
 from streamgp.cli.stream.drift import DETECTORS
 from streamgp.cli.stream.rows import LIKELIHOODS
@@ -77,14 +77,14 @@ class StreamOptions:
     def __post_init__(self) -> None:
         """Check the options that need no data."""
         check_choice(self.likelihood, ("auto", *LIKELIHOODS), "likelihood")
-        check_count(self.block, "block")
+        keep_count(self, "block")
         check_count(self.first_rows, "first-rows")
         check_choice(self.on_drift, ("rewarm", "reset"), "on-drift")
         if self.drift_detector is not None:
             check_choice(self.drift_detector, tuple(DETECTORS), "drift-detector")
         check_count(self.checkpoint_every, "checkpoint-every")
         if self.limit is not None:
-            check_count(self.limit, "limit")
+            keep_count(self, "limit")
         if self.likelihood == "binomial" and self.total_count is None:
             raise OptionError("Binomial targets need their numbers of trials. Name their column with --total-count.")
         if self.total_count is not None and self.likelihood not in ("auto", "binomial"):

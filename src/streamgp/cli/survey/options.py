@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import final
 
 from streamgp.acquisition.rules.names import POOL_RULES
-from streamgp.checks import check_choice, check_count
+from streamgp.checks import check_choice, keep_count
 from streamgp.cli.outputs import check_output_paths
 from streamgp.cli.pictures import check_output
 from streamgp.errors import OptionError
@@ -70,8 +70,8 @@ class SurveyOptions:
 
     def __post_init__(self) -> None:
         """Check the options that need no data."""
-        check_count(self.number, "number")
-        check_count(self.seed, "seed", minimum=0)
+        keep_count(self, "number")
+        keep_count(self, "seed", minimum=0)
         if self.imputation is not None:
             check_choice(self.imputation, ("median",), "impute")
         if len(self.coordinates) != 2:

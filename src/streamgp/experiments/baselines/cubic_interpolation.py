@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from streamgp.checks import check_count
+from streamgp.checks import keep_count
 from streamgp.errors import ValueRangeError
 
 __all__ = ["Grid", "Weights"]
@@ -70,7 +70,7 @@ class Grid:
     size: int
 
     def __post_init__(self) -> None:
-        check_count(self.size, "size", minimum=4)
+        keep_count(self, "size", minimum=4)
 
     @property
     def num_points(self) -> int:
