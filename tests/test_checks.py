@@ -1,11 +1,13 @@
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
-from streamgp.checks import check_choice, check_count, check_generator, check_inputs, to_double, to_tensor
+from streamgp.checks import check_choice, check_count, check_generator, check_inputs, keep_count, to_double, to_tensor
 from streamgp.errors import ArgumentTypeError, DTypeError, OptionError, ShapeError, ValueRangeError
-from streamgp.streaming.settings import StreamSettings
 
 VALUES = [[1.0, 2.0], [3.0, 4.0]]
 
@@ -17,6 +19,33 @@ VALUES = [[1.0, 2.0], [3.0, 4.0]]
 )
 def test_arrays_tables_and_lists_become_tensors(value):
     assert torch.equal(to_tensor(value, "X").double(), torch.tensor(VALUES, dtype=torch.float64))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.array(VALUES[::-1])[::-1],
+        pd.DataFrame({"b": [2.0, 4.0], "a": [1.0, 3.0]})[["a", "b"]],
+        np.array(VALUES, dtype=">f8"),
+        np.array(VALUES, dtype=">f4"),
+        np.array(VALUES, dtype=">i2"),
+        np.array(VALUES, dtype=np.longdouble),
+        np.asfortranarray(VALUES),
+    ],
+    ids=["reversed", "columns in another order", "big-endian", "single", "whole", "long", "by columns"],
+)
+def test_arrays_are_read_whatever_their_order_of_rows_columns_or_bytes(value):
+    tensor = to_tensor(value, "X")
+    assert tensor.dtype == (torch.float32 if np.asarray(value).dtype == ">f4" else torch.float64)
+    assert torch.equal(tensor.double(), torch.tensor(VALUES, dtype=torch.float64))
+
+
+def test_a_number_and_an_array_are_copied_and_keep_their_shape():
+    array = np.array(VALUES)
+    tensor = to_tensor(array, "X")
+    array[0, 0] = 9.0
+    assert float(tensor[0, 0]) == 1.0
+    assert to_tensor(2.0, "X").shape == to_tensor(np.float64(2.0), "X").shape == ()
 
 
 def test_dtype_and_device_follow_the_model_where_the_value_has_none():
@@ -95,13 +124,19 @@ def test_the_advice_for_inputs_without_rows_works_when_it_is_followed(num_dims):
 def test_whole_numbers_of_numpy_are_whole_numbers(kind):
     value = check_count(kind(3), "count")
     assert (type(value), value) == (int, 3)
-    for wrong in (kind(0), np.float64(3.0), np.bool_(True)):  # noqa: FBT003
+    for wrong in (kind(0), np.float64(3.0), np.bool_(True)):
         with pytest.raises(ValueRangeError, match="count must be a whole number of at least 1"):
             check_count(wrong, "count")
 
 
 def test_frozen_values_keep_whole_numbers_as_pythons_own():
-    settings = StreamSettings(num_inducing=np.int64(20), warmup=np.int32(50), refit=np.int64(100))
-    assert settings.num_inducing == settings.room(1000).most == 20
-    kept = (settings.num_inducing, settings.warmup, settings.refit)
-    assert [type(each) for each in kept] == [int, int, int]
+    @dataclass(frozen=True)
+    class Settings:
+        size: Any
+
+        def __post_init__(self):
+            keep_count(self, "size", minimum=2)
+
+    assert type(Settings(np.int64(20)).size) is int
+    with pytest.raises(ValueRangeError, match="size must be a whole number of at least 2, but is 1"):
+        Settings(1)

@@ -1,7 +1,8 @@
+import numpy as np
 import pytest
 import torch
 
-from streamgp.acquisition.indices import read_indices
+from streamgp.acquisition.indices import read_indices, read_weights
 from streamgp.acquisition.pool import Pool
 from streamgp.errors import ArgumentTypeError, DTypeError, ShapeError
 from streamgp.likelihoods import Gaussian
@@ -21,7 +22,7 @@ def test_what_is_no_pool_is_refused(rng):
         read(gp, X, likelihood=3)
     with pytest.raises(ShapeError, match="of at least one member"):
         read(gp, X[:0])
-    with pytest.raises(DTypeError, match="weights must be a list of numbers"):
+    with pytest.raises(DTypeError, match="weights must be numbers, but is a str"):
         read(gp, X, weights="all")
 
 
@@ -33,6 +34,12 @@ def test_members_may_come_as_lists_arrays_and_tensors():
         read_indices([0.5], 3, "indices")
     with pytest.raises(DTypeError, match="cannot be read"):
         read_indices("abc", 3, "indices")
+
+
+@pytest.mark.parametrize("members", [np.array([0, 2, 1])[::-1], np.array([1, 2, 0], dtype=">i8")])
+def test_members_and_weights_may_be_reversed_or_of_another_byte_order(members):
+    assert read_indices(members, 3, "indices").tolist() == [1, 2, 0]
+    assert read_weights(members, 3).tolist() == [1.0, 2.0, 0.0]
 
 
 def test_a_pool_leaves_the_users_indices_alone(rng):

@@ -2,11 +2,12 @@
 
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from streamgp.checks import check_finite
+from streamgp.checks import check_finite, to_double
 from streamgp.errors import DTypeError, ShapeError, UnsupportedError, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood, read_likelihood
 
@@ -22,7 +23,7 @@ def read_indices(value: Any, num_members: int, name: str) -> Int[Tensor, " k"]:
         name: What an error calls them.
     """
     try:
-        indices = torch.as_tensor(value, device="cpu").detach().clone()
+        indices = value.detach().cpu().clone() if isinstance(value, Tensor) else _to_tensor(np.array(value))
     except (TypeError, ValueError, RuntimeError) as error:
         raise DTypeError(f"{name} must be a list of whole numbers, but cannot be read ({error}).") from None
     if not indices.numel():
@@ -48,12 +49,14 @@ def read_indices(value: Any, num_members: int, name: str) -> Int[Tensor, " k"]:
     return indices.long()
 
 
+def _to_tensor(array: np.ndarray) -> Tensor:
+    """An array of any kind, also reversed or of another byte order, which torch does not read."""
+    return torch.from_numpy(array.astype(array.dtype.newbyteorder("="), order="C"))
+
+
 def read_weights(weights: Any, num_members: int) -> Float[Tensor, " n"]:
     """One weight for each member, as a tensor of double precision."""
-    try:
-        values = torch.as_tensor(weights, dtype=torch.float64, device="cpu").detach().clone()
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise DTypeError(f"weights must be a list of numbers, but cannot be read ({error}).") from None
+    values = to_double(weights, "weights")
     if values.shape != (num_members,):
         raise ShapeError(
             f"weights must have shape ({num_members},), one for each member of the pool, but has shape "
