@@ -1,3 +1,5 @@
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -12,6 +14,17 @@ def test_members_are_found_by_their_names():
     index = torch.tensor([1, 2])
     assert positions(index, NAMES) is index
     assert positions([1, 2], NAMES) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "told", [[2, 3], np.array([2, 3]), pd.Series([2, 3], index=[7, 8]), torch.tensor([2, 3]), ["2", "3"], [2, "3"]]
+)
+def test_where_names_are_numbers_a_number_is_a_name(told):
+    assert positions(told, ("1", "2", "3")) == [1, 2]
+    with pytest.raises(ValueRangeError, match="no member '0' in the pool"):
+        positions([0], ("1", "2", "3"))
+    with pytest.raises(ValueRangeError, match="no member '7' in the pool"):
+        positions([7], ("007", "011"))
 
 
 @pytest.mark.parametrize(

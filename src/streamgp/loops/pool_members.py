@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 from difflib import get_close_matches
+from numbers import Integral
 from typing import Any
 
 from jaxtyping import Float
@@ -38,8 +39,14 @@ def read_costs(costs: Any, num_members: int) -> Float[Tensor, " n"]:
 
 
 def positions(value: Any, names: tuple[str, ...] | None) -> Any:
-    """Indices of members that are given by name; others as they are."""
-    given = list(value) if not isinstance(value, Tensor) and isinstance(value, Iterable) else []
+    """Indices of members that are given by name; others as they are.
+
+    Where all names are numbers, such as those of a register, whole numbers are names: as indices, they would be those
+    of other members.
+    """
+    given = list(value.tolist() if isinstance(value, Tensor) else value) if isinstance(value, Iterable) else []
+    if names is not None and all(map(_is_number, names)):
+        given = [str(one) if isinstance(one, Integral) else one for one in given]
     if not given or not all(isinstance(one, str) for one in given):
         return value
     if names is None:
@@ -54,3 +61,11 @@ def positions(value: Any, names: tuple[str, ...] | None) -> Any:
                 f"There is no member {name!r} in the pool.{f' Did you mean {near[0]!r}?' if near else ''}"
             )
     return [place[name] for name in given]
+
+
+def _is_number(name: str) -> bool:
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return True

@@ -98,7 +98,8 @@ class PoolLearner(AbstractLoop):
             weights: How much each member counts in sums over the pool, `(n,)`: the people who live there.
             costs: What it costs to observe each member, `(n,)`: hours of travel. Members are then chosen by what is
                 gained for each unit of cost.
-            names: What the members are called, one for each. Members are then proposed and told by name.
+            names: What the members are called, one for each. Members are then proposed and told by name. If all names
+                are numbers, so is a number that is told.
             targets: Indices or names of the members over which gains are summed; by default those that were not told
                 yet, or 2000 drawn at random if the pool has more than 5000.
             kernel: GPyTorch kernel of inputs in the units of the model; by default a scaled Matérn-5/2 with a

@@ -156,3 +156,9 @@ def test_weights_and_costs_reach_the_pool():
     assert make_learner(alike, options(target="y", identifier="id")).to_parts()["settings"].space.names is None
     with pytest.raises(OptionError, match="random does not weigh --costs"):
         options(target="y", costs="hours", acquisition="random")
+
+
+def test_a_learner_whose_places_are_numbered_knows_them_by_their_numbers():
+    learner = make_learner(pool_of("value", Measurement(1.0), Measurement(2.0)), options(target="y", identifier="id"))
+    learner.tell([5, 6], [3.0, 4.0])
+    assert learner.X == ["1", "2", "5", "6"]

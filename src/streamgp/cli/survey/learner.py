@@ -25,6 +25,7 @@ def make_learner(pool: SurveyPool, options: SurveyOptions) -> PoolLearner:
             f"{options.number} places were asked for, but {num_left or 'none'} of {len(pool.y)} are left that have "
             f"not been surveyed. {f'Pass --number {num_left}, or add' if num_left else 'Add'} places to the source."
         )
+    names = _names(pool, options)
     learner = PoolLearner(
         pool.inputs,
         likelihood=_make_likelihood(pool, options),
@@ -32,17 +33,18 @@ def make_learner(pool: SurveyPool, options: SurveyOptions) -> PoolLearner:
         threshold=options.threshold,
         weights=None if options.weights is None else pool.weights,
         costs=None if options.costs is None else pool.costs,
-        names=_names(pool, options),
+        names=names,
         num_initial=1 if is_predictable(pool, options) else len(surveyed) + options.number,
         seed=options.seed,
     )
     y, constants = pool.y[surveyed], pool.constants[surveyed]
     if not len(surveyed):
         return learner
+    members = surveyed if names is None else [names[i] for i in surveyed.tolist()]
     if options.response == "prevalence":
-        learner.tell(surveyed, y, total_count=constants)
+        learner.tell(members, y, total_count=constants)
     else:
-        learner.tell(surveyed, y)
+        learner.tell(members, y)
     return learner
 
 
