@@ -307,3 +307,17 @@ def test_gains_are_weighed_by_what_a_visit_costs(country, surveyed):
 def test_names_and_costs_are_checked(country, error, match, options):
     with pytest.raises(error, match=match):
         sg.PoolLearner(country.X, **options)
+
+
+@pytest.mark.parametrize(("unit", "of_inputs"), [(1e-12, 1.0), (1.0, 1e-15)])
+def test_the_units_of_inputs_and_outcomes_do_not_matter(country, unit, of_inputs):
+    usual, other = sg.PoolLearner(country.X, num_initial=6), sg.PoolLearner(of_inputs * country.X, num_initial=6)
+    for q in (6, 4):
+        members = usual.ask(q)
+        assert torch.equal(other.ask(q), members)
+        usual.tell(members, country.y[members])
+        other.tell(members, unit * country.y[members])
+    # Suggestions and predictions agree to what an optimizer of hyperparameters leaves.
+    spread = float(country.y.std())
+    difference = (other.predict().mean / unit - usual.predict().mean).abs().max()
+    assert float(difference) < 1e-3 * spread

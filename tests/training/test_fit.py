@@ -340,10 +340,14 @@ def test_a_hundred_dimensions(rng):
     assert torch.isfinite(result.predict(X).variance).all()
 
 
-@pytest.mark.parametrize("scale", [1e-6, 1e6])
-def test_the_scale_of_the_targets_does_not_matter(rng, scale):
+@pytest.mark.parametrize(("scale", "offset"), [(1e-6, 0.0), (1e6, 0.0), (1e-12, 0.0), (1e12, 0.0), (1e-6, 5.0)])
+def test_the_scale_of_the_targets_does_not_matter(rng, scale, offset):
     X, f, y = waves(rng, 80)
-    assert rmse(sg.fit(X, scale * y, num_inducing=15), X, scale * f) < 0.2 * scale
+    usual = sg.fit(X, y, num_inducing=15)
+    scaled = sg.fit(X, scale * y + offset, num_inducing=15)
+    assert rmse(scaled, X, scale * f + offset) < 1.01 * scale * rmse(usual, X, f)
+    ratio = scaled.likelihood.noise_variance / (scale**2 * usual.likelihood.noise_variance)
+    assert float(ratio) == pytest.approx(1.0, rel=0.01)
 
 
 @pytest.mark.parametrize("likelihood", [None, Gaussian(torch.full((200,), 0.04, dtype=torch.float64))])

@@ -25,6 +25,17 @@ def test_scaled_data_has_zero_mean_and_unit_variance_and_constants_are_shifted(r
     assert_close(scaling.targets(y).var(correction=0), torch.tensor(1.0, dtype=torch.float64))
 
 
+@pytest.mark.parametrize("unit", [1e-20, 1e20])
+def test_columns_are_scaled_whatever_their_units(rng, unit):
+    X, y = columns(rng)
+    usual, scaling = (
+        find_scaling(True, X, y, is_gaussian=True),
+        find_scaling(True, unit * X, unit * y, is_gaussian=True),
+    )
+    assert_close(scaling.inputs(unit * X), usual.inputs(X), **rounding(torch.float64, scale=25.0))
+    assert_close(scaling.targets(unit * y), usual.targets(y), **rounding(torch.float64, scale=25.0))
+
+
 @pytest.mark.parametrize(("standardize", "is_input", "is_target"), [("inputs", True, False), ("targets", False, True)])
 def test_one_of_the_two_can_be_scaled(rng, standardize, is_input, is_target):
     X, y = columns(rng)

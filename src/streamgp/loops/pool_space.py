@@ -24,6 +24,7 @@ from streamgp.loops.tables import parse_number
 from streamgp.seeds import seeded
 from streamgp.storage import register
 from streamgp.training.inducing import kmeans_points
+from streamgp.training.scaling import spread
 
 __all__ = ["PoolSpace"]
 
@@ -102,8 +103,7 @@ class PoolSpace(AbstractSpace):
         X = self.members
         if not self.is_standardized:
             return torch.zeros_like(X[0]), torch.ones_like(X[0])
-        spread = X.std(0, correction=0)
-        return X.mean(0), torch.where(spread > 1e-12 * (1.0 + X.abs().amax(0)), spread, 1.0)
+        return X.mean(0), spread(X)
 
     @cached_property
     def scaled(self) -> Float[Tensor, "n d"]:

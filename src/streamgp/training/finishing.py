@@ -10,7 +10,7 @@ from streamgp.gp import Prior, SparseProcess
 from streamgp.training.features import Observed
 from streamgp.training.full_batch import Task, Trained
 from streamgp.training.lbfgs import maximize
-from streamgp.training.objective import hyper_prior, likelihood_bounds
+from streamgp.training.objective import hyper_prior, likelihood_bounds, target_unit
 from streamgp.training.parameters import Hyperparameters, hyperparameter_space
 from streamgp.training.sites_bound import FixedSites
 from streamgp.training.uncollapsed import BELIEF_MEAN, BELIEF_ROOT, belief_of, pack_belief, uncollapsed_bound
@@ -78,6 +78,7 @@ def learn_belief(trained: Trained, task: Task) -> tuple[Trained, SparseProcess]:
         learn_inducing=options.learn_inducing and 0 < len(setting.inducing_points) < len(data.all_inputs),
         extra={**prior.bounds, **free},
         likelihood_bounds=likelihood_bounds(setting, data),
+        target_unit=target_unit(setting, data),
     )
 
     def bound(s: Hyperparameters) -> Tensor:

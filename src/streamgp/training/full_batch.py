@@ -18,6 +18,7 @@ from streamgp.training.objective import (
     bound_of,
     hyper_prior,
     likelihood_bounds,
+    target_unit,
     trace_slack,
 )
 from streamgp.training.options import Options
@@ -239,6 +240,7 @@ def _ascend(
         learn_inducing=learn_inducing,
         extra=prior.bounds,
         likelihood_bounds=likelihood_bounds(setting, data),
+        target_unit=target_unit(setting, data),
     )
 
     def objective(x: Tensor) -> Tensor:

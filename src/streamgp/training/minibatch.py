@@ -18,7 +18,7 @@ from streamgp.training.data import CheckedRows, to_observed
 from streamgp.training.features import Features, Observed, observed_features
 from streamgp.training.finishing import optimal_process, prior_process
 from streamgp.training.full_batch import Task, Trained
-from streamgp.training.objective import hyper_prior, likelihood_bounds
+from streamgp.training.objective import hyper_prior, likelihood_bounds, target_unit
 from streamgp.training.options import Minibatches
 from streamgp.training.parameters import Hyperparameters, hyperparameter_space
 from streamgp.training.scaling import Scaling
@@ -160,6 +160,7 @@ class _StochasticTraining:
             learn_inducing=options.learn_inducing and bool(len(setting.inducing_points)),
             extra=bounds,
             likelihood_bounds=likelihood_bounds(setting, sample),
+            target_unit=target_unit(setting, sample),
         )
         self.x = self.space.start.clone().requires_grad_(True)
         self.optimizer = torch.optim.Adam([self.x], lr=sizes.learning_rate)

@@ -21,6 +21,7 @@ __all__ = [
     "hyper_prior",
     "latent_variance",
     "likelihood_bounds",
+    "target_unit",
     "target_variance",
     "trace_slack",
 ]
@@ -30,6 +31,8 @@ __all__ = [
 SITE_TOLERANCE, FINAL_SITE_TOLERANCE = 1e-3, 1e-5
 # The least noise variance that is learned, relative to the variance of the targets.
 _LEAST_NOISE = 1e-6
+# Targets are constant if they deviate by no more than so many roundings of their own size, whatever their units.
+_ROUNDING = 100.0
 
 
 def bound_of(setting: Hyperparameters, data: Observed, sites: FixedSites | None, *, beta: float) -> Tensor:
@@ -82,7 +85,13 @@ def target_variance(data: Observed, *, is_gaussian: bool) -> float:
     variance = float(data.targets.var(correction=0)) if data.whole_variance is None else data.whole_variance
     if data.carried is not None:
         variance = max(variance, data.carried.value_variance)
-    return variance if variance > 1e-12 * (1.0 + float(data.targets.square().mean())) else 1.0
+    rounding = _ROUNDING * torch.finfo(data.targets.dtype).eps
+    return variance if variance > rounding**2 * float(data.targets.square().mean()) else 1.0
+
+
+def target_unit(setting: Hyperparameters, data: Observed) -> float:
+    """The standard deviation of the targets; 1 for constant ones and for those that are not Gaussian."""
+    return math.sqrt(target_variance(data, is_gaussian=setting.likelihood.is_gaussian))
 
 
 def likelihood_bounds(setting: Hyperparameters, data: Observed) -> dict[str, tuple[float, float]]:

@@ -159,12 +159,14 @@ def hyperparameter_space(
     learn_hyperparameters: bool = True,
     extra: Mapping[str, tuple[float, float]] | None = None,
     likelihood_bounds: Mapping[str, tuple[float, float]] | None = None,
+    target_unit: float = 1.0,
 ) -> Space:
     r"""Lay out what is learned of a setting.
 
     Parameters with `requires_grad=False` are left out. A parameter that a constraint keeps above a bound $b$ has the
     coordinate $\log(\theta - b)$, in which GP objectives are close to quadratic, whatever transform the constraint
-    itself uses. Constraints without a transform become box bounds.
+    itself uses. Constraints without a transform become box bounds. Parameters of the mean without a constraint are in
+    units of the targets' spread, so that the scale of the targets does not matter.
 
     Args:
         setting: The start; its modules are not changed.
@@ -172,14 +174,16 @@ def hyperparameter_space(
         learn_hyperparameters: Whether kernel, mean and likelihood are.
         extra: Bounds of those of the setting's extra tensors that are learned.
         likelihood_bounds: Bounds of the likelihood's unconstrained values, where there are any.
+        target_unit: The spread of the targets.
     """
     coordinates = []
     if learn_hyperparameters:
-        for group, module in (("kernel", setting.kernel), ("mean", setting.mean)):
+        for group, module, unit in (("kernel", setting.kernel, 1.0), ("mean", setting.mean, target_unit)):
             constraints = {id(parameter): c for _, parameter, c in module.named_parameters_and_constraints()}
             for name, parameter in module.named_parameters():
                 if parameter.requires_grad:
-                    coordinates.append(_module_coordinate(f"{group}.{name}", parameter, constraints[id(parameter)]))
+                    constraint = constraints[id(parameter)]
+                    coordinates.append(_module_coordinate(f"{group}.{name}", parameter, constraint, unit))
         for name, value in setting.likelihood.learnable().items():
             bounds = (likelihood_bounds or {}).get(name, (-math.inf, math.inf))
             coordinates.append(_boxed(f"likelihood.{name}", value.detach().to(setting.inducing_points), *bounds))
@@ -190,10 +194,10 @@ def hyperparameter_space(
     return Space(setting, tuple(coordinates))
 
 
-def _module_coordinate(name: str, parameter: Parameter, constraint: Interval | None) -> _Coordinate:
+def _module_coordinate(name: str, parameter: Parameter, constraint: Interval | None, unit: float) -> _Coordinate:
     raw = parameter.detach()
     if constraint is None:
-        return _boxed(name, raw, -math.inf, math.inf)
+        return _in_units(name, raw, unit)
     lower, upper = (bound.to(raw).expand_as(raw) for bound in (constraint.lower_bound, constraint.upper_bound))
     if not constraint.enforced:
         raw = raw.clamp(lower, upper)
@@ -214,9 +218,12 @@ def _inducing_coordinate(setting: Hyperparameters) -> _Coordinate:
     """Inducing points in units of their own spread, so that the scale of the inputs does not matter."""
     Z = setting.inducing_points.detach()
     spread = Z.std(0, correction=0)
-    unit = _INDUCING_UNIT * torch.where(spread > 0, spread, 1.0)
-    start = Z / unit
-    return _Coordinate("inducing_points", start, *_unbounded(start), lambda x: x * unit)
+    return _in_units("inducing_points", Z, _INDUCING_UNIT * torch.where(spread > 0, spread, 1.0))
+
+
+def _in_units(name: str, value: Tensor, unit: Tensor | float) -> _Coordinate:
+    start = value / unit
+    return _Coordinate(name, start, *_unbounded(start), lambda x: x * unit)
 
 
 def _boxed(name: str, start: Tensor, lower: float, upper: float) -> _Coordinate:

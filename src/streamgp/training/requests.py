@@ -15,7 +15,7 @@ from streamgp.likelihoods import AbstractLikelihood
 from streamgp.training.data import CheckedRows, check_points, to_observed
 from streamgp.training.finishing import cast_process, learn_belief, optimal_process, rounded_points
 from streamgp.training.full_batch import Log, Task, Trained, evaluate, train
-from streamgp.training.objective import latent_variance
+from streamgp.training.objective import latent_variance, target_unit
 from streamgp.training.options import Options
 from streamgp.training.parameters import Hyperparameters
 from streamgp.training.prior_site import read_prior_site
@@ -118,10 +118,11 @@ def best_start(
     """Train from one start or several, and keep the best."""
     log, generator = task.log, task.options.generator
     best: tuple[Trained, SparseProcess] | None = None
+    unit = target_unit(first, task.data)
     for index in range(num_starts):
         one = Log()
         try:
-            setting = first if index == 0 else perturbed(first, generator)
+            setting = first if index == 0 else perturbed(first, generator, target_unit=unit)
             ended = _train_once(setting, replace(task, log=one), dtype)
         except NumericalError:
             if index == num_starts - 1 and best is None:

@@ -140,14 +140,14 @@ def describe_unscaled_inputs(inputs: Float[Tensor, "n d"]) -> str | None:
 
 
 def spread(columns: Float[Tensor, "n d"]) -> Float[Tensor, " d"]:
-    """Standard deviation of each column, one for those that are constant up to rounding.
+    """Standard deviation of each column, one for those that are constant up to rounding of their own size.
 
     Columns are divided by their largest value before they are squared, which could overflow.
     """
     largest = columns.abs().amax(0)
     unit = torch.where(largest > 0, largest, 1.0)
     deviation = (columns / unit).std(0, correction=0) * unit
-    return torch.where(deviation > 1e-12 * (1.0 + largest), deviation, 1.0)
+    return torch.where(deviation > 1e-12 * largest, deviation, 1.0)
 
 
 def _mean(columns: Tensor) -> Tensor:

@@ -106,9 +106,15 @@ def starting_hyperparameters(
     return Hyperparameters(chosen, mean, likelihood, Z, {})
 
 
-def perturbed(setting: Hyperparameters, generator: torch.Generator) -> Hyperparameters:
-    """Another start: all learned hyperparameters moved at random, on the scale of their logarithms."""
-    space = hyperparameter_space(setting)
+def perturbed(setting: Hyperparameters, generator: torch.Generator, *, target_unit: float) -> Hyperparameters:
+    """Another start: all learned hyperparameters moved at random, on the scale of their logarithms.
+
+    Args:
+        setting: The first one.
+        generator: Of the moves.
+        target_unit: The spread of the targets.
+    """
+    space = hyperparameter_space(setting, target_unit=target_unit)
     lower, upper = space.bounds
     noise = torch.randn(len(lower), generator=generator, dtype=torch.float64).to(lower)
     return space.setting((space.start + _START_SPREAD * noise).clamp(lower, upper))

@@ -138,4 +138,4 @@ class _Survey:
 def _root_or_one(variance: Tensor, mean: Tensor) -> Tensor:
     """Standard deviations, one for columns that are constant up to rounding."""
     deviation = variance.sqrt()
-    return torch.where(deviation > 1e-12 * (1.0 + mean.abs()), deviation, 1.0)
+    return torch.where(deviation > 1e-12 * mean.abs(), deviation, 1.0)
