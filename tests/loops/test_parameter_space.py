@@ -198,6 +198,13 @@ def test_linear_constraints_are_kept_by_all_points(rng):
         MIXTURE.read({"a": 1.0, "b": 1.0, "c": 1.0, "kind": "x"})
 
 
+@pytest.mark.parametrize("fixed", [{"a": 0.8, "b": 0.1}, {"a": 0.4, "b": 0.4, "c": 0.4}])
+def test_fixed_values_that_leave_no_point_within_the_constraints_are_refused(fixed):
+    with pytest.raises(ValueRangeError, match="fixed values do not keep the linear constraints between parameters"):
+        MIXTURE.fixing(fixed)
+    assert MIXTURE.fixing({"a": 0.4, "b": 0.4, "c": 0.2}).num_points == 2
+
+
 def test_suggestions_keep_an_inequality_as_a_user_would_check_it():
     space = ParameterSpace({"a": Real(0.0, 1.0), "b": Real(0.0, 1.0)}, (LinearConstraint({"a": 1, "b": 1}, upper=1),))
     for target in ([1.0, 1.0], [0.9, 0.4], [0.3, 1.0]):

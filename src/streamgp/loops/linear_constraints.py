@@ -1,7 +1,7 @@
 """Linear constraints between parameters: a mixture that sums to one, two times that fit into a shift."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -140,16 +140,26 @@ class Polytope:
     def given(self, fixed: Mapping[int, float]) -> "Polytope":
         """The constraints on the other columns, where some have a value."""
 
-        def moved(rows: tuple[tuple[Tensor, Tensor, float], ...]) -> tuple[tuple[Tensor, Tensor, float], ...]:
+        def moved(
+            rows: tuple[tuple[Tensor, Tensor, float], ...], is_kept: Callable[[float, float], bool]
+        ) -> tuple[tuple[Tensor, Tensor, float], ...]:
             kept = []
             for columns, weights, bound in rows:
                 is_fixed = torch.tensor([int(column) in fixed for column in columns])
                 known = sum(float(w) * fixed[int(c)] for c, w in zip(columns, weights, strict=True) if int(c) in fixed)
                 if not bool(is_fixed.all()):
                     kept.append((columns[~is_fixed], weights[~is_fixed], bound - known))
+                elif not is_kept(known - bound, _slack(weights, bound)):
+                    raise ValueRangeError(
+                        "The fixed values do not keep the linear constraints between parameters, so no point does. "
+                        "Fix others, or fewer of them."
+                    )
             return tuple(kept)
 
-        return Polytope(moved(self.at_least), moved(self.equal)) if fixed else self
+        if not fixed:
+            return self
+        at_least = moved(self.at_least, lambda room, slack: room >= -slack)
+        return Polytope(at_least, moved(self.equal, lambda room, slack: abs(room) <= slack))
 
     def sample(self, num_points: int, columns: Tensor, *, seed: int, num_columns: int) -> Float[Tensor, "n c"]:
         """Points that keep the constraints, uniformly over some columns.
@@ -172,7 +182,9 @@ class Polytope:
             )
             return sampler.draw(num_points)
         except (ValueError, RuntimeError) as error:
-            raise ValueRangeError(f"No point keeps all linear constraints ({error}). Check their bounds.") from None
+            raise ValueRangeError(
+                f"No point keeps all linear constraints ({error}). Check their bounds, and what is fixed."
+            ) from None
 
     @staticmethod
     def _matrix(rows: Any, columns: Tensor, num_columns: int, *, sign: float) -> tuple[Tensor, Tensor] | None:

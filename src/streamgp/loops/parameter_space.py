@@ -74,11 +74,24 @@ class ParameterSpace(AbstractCubeSpace):
             if name not in self.parameters:
                 raise OptionError(f"fixed names {name!r}, but the parameters are {', '.join(self.parameters)}.")
             self.parameters[name].encode(value, name)
-        return replace(self, fixed={**(self.fixed or {}), **values})
+        space = replace(self, fixed={**(self.fixed or {}), **values})
+        _ = space._free_polytope
+        return space
 
     @cached_property
     def _polytope(self) -> Polytope:
         return Polytope.read(self.constraints, self.parameters, self.num_dims)
+
+    @cached_property
+    def _free_polytope(self) -> Polytope:
+        """The constraints on what is not fixed."""
+        if not self._polytope:
+            return self._polytope
+        fixed = {
+            self._columns(name).start: self.parameters[name].encode(value, name)[0]
+            for name, value in (self.fixed or {}).items()
+        }
+        return self._polytope.given(fixed)
 
     @cached_property
     def _is_free(self) -> Bool[Tensor, " d"]:
@@ -206,11 +219,7 @@ class ParameterSpace(AbstractCubeSpace):
         return points
 
     def _polytope_points(self, num_points: int, free: Tensor, *, seed: int) -> Tensor:
-        fixed = {
-            self._columns(name).start: self.parameters[name].encode(value, name)[0]
-            for name, value in (self.fixed or {}).items()
-        }
-        return self._polytope.given(fixed).sample(num_points, free, seed=seed, num_columns=self.num_dims)
+        return self._free_polytope.sample(num_points, free, seed=seed, num_columns=self.num_dims)
 
     def candidates(self, num_points: int, *, centers: Tensor, generator: torch.Generator) -> Float[Tensor, "n d"]:
         """All points of a small finite space; otherwise some over the whole space and some near good points."""
