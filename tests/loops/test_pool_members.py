@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from streamgp.errors import ShapeError, ValueRangeError
-from streamgp.loops.pool_members import positions, read_costs, read_names
+from streamgp.loops.pool_members import in_order, input_names, positions, read_costs, read_names
 
 NAMES = ("north", "south", "west")
 
@@ -41,6 +41,15 @@ def test_where_names_are_numbers_a_number_is_a_name(told):
 def test_what_makes_no_sense_is_refused(error, sentence, call):
     with pytest.raises(error, match=sentence):
         call()
+
+
+def test_a_table_without_names_is_read_in_its_order():
+    table = pd.DataFrame([[1.0, 2.0]])
+    assert input_names(table) is None
+    assert in_order(table, ("lng", "lat")) is table
+    named = table.set_axis(["lat", "lng"], axis=1)
+    assert in_order(named, None) is named
+    assert in_order(named, ("lng", "lat")).to_numpy().tolist() == [[2.0, 1.0]]
 
 
 def test_names_and_costs_are_kept():

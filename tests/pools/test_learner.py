@@ -321,3 +321,18 @@ def test_the_units_of_inputs_and_outcomes_do_not_matter(country, unit, of_inputs
     spread = float(country.y.std())
     difference = (other.predict().mean / unit - usual.predict().mean).abs().max()
     assert float(difference) < 1e-3 * spread
+
+
+def test_columns_of_a_table_are_found_by_their_names(country, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame(country.X.numpy(), columns=["lng", "lat"])
+    learner = sg.PoolLearner(table, num_initial=6)
+    members = learner.ask(12)
+    learner.tell(members, country.y[members])
+    learner.save(tmp_path / "table.zip")
+    expected = learner.predict().mean
+    for one in (learner, sg.load(tmp_path / "table.zip")):
+        assert torch.equal(one.predict(table[["lat", "lng"]].assign(note="none")).mean, expected)
+        assert torch.equal(one.predict(table.to_numpy()).mean, expected)
+        with pytest.raises(OptionError, match="inputs of the pool are lng, lat, but the table has no column 'lat'"):
+            one.predict(table[["lng"]])

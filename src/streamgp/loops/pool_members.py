@@ -1,5 +1,6 @@
 """What users say of the members of a pool: their names and costs."""
 
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -10,9 +11,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.checks import check_finite, to_double
-from streamgp.errors import ArgumentTypeError, ShapeError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, OptionError, ShapeError, ValueRangeError
 
-__all__ = ["positions", "read_costs", "read_names"]
+__all__ = ["in_order", "input_names", "positions", "read_costs", "read_names"]
 
 
 def read_names(names: Any, num_members: int) -> tuple[str, ...]:
@@ -24,6 +25,35 @@ def read_names(names: Any, num_members: int) -> tuple[str, ...]:
     if repeated:
         raise ValueRangeError(f"names must be different, but {repeated[0]!r} comes more than once. Number them.")
     return called
+
+
+def input_names(table: Any) -> tuple[str, ...] | None:
+    """Names of the columns of a pandas table; None for what has numbers or nothing for names."""
+    pandas = sys.modules.get("pandas")
+    if pandas is None or not isinstance(table, pandas.DataFrame):
+        return None
+    called = tuple(table.columns)
+    is_named = all(isinstance(name, str) for name in called) and len(set(called)) == len(called)
+    return called if is_named else None
+
+
+def in_order(places: Any, wanted: tuple[str, ...] | None) -> Any:
+    """The columns of a table in the order in which the pool has them; what has no names as it is.
+
+    Args:
+        places: A table, or an array.
+        wanted: Names of the inputs of the pool; None if they have none.
+    """
+    called = input_names(places)
+    if wanted is None or called is None:
+        return places
+    missing = [name for name in wanted if name not in called]
+    if missing:
+        raise OptionError(
+            f"The inputs of the pool are {', '.join(wanted)}, but the table has no column {missing[0]!r}. "
+            "Add it, or pass an array with the columns in that order."
+        )
+    return places.iloc[:, [called.index(name) for name in wanted]]
 
 
 def read_costs(costs: Any, num_members: int) -> Float[Tensor, " n"]:

@@ -19,7 +19,7 @@ from streamgp.checks import check_finite, to_double
 from streamgp.conditioning import SparseGP
 from streamgp.errors import ShapeError, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood
-from streamgp.loops.pool_members import positions, read_costs, read_names
+from streamgp.loops.pool_members import in_order, input_names, positions, read_costs, read_names
 from streamgp.loops.tables import parse_number
 from streamgp.seeds import seeded
 from streamgp.storage import register
@@ -51,6 +51,7 @@ class PoolSpace(AbstractSpace):
         seed: Of the targets of a large pool.
         names: What users call the members, instead of numbers; None for numbers.
         costs: What it costs to observe each; None where all cost the same.
+        inputs_called: Names of the inputs, if they came as a table.
     """
 
     members: Float[Tensor, "n d"]
@@ -61,6 +62,7 @@ class PoolSpace(AbstractSpace):
     seed: int = 0
     names: tuple[str, ...] | None = None
     costs: Float[Tensor, " n"] | None = None
+    inputs_called: tuple[str, ...] | None = None
 
     @classmethod
     def from_inputs(
@@ -95,6 +97,7 @@ class PoolSpace(AbstractSpace):
             seed,
             called,
             None if costs is None else read_costs(costs, n),
+            input_names(pool_X),
         )
 
     @cached_property
@@ -158,7 +161,7 @@ class PoolSpace(AbstractSpace):
         """Inputs of any places, which need not be members."""
         if X is None:
             return self.scaled
-        places = to_double(X, "X")
+        places = to_double(in_order(X, self.inputs_called), "X")
         places = places.unsqueeze(0) if places.shape == self.members.shape[1:] else places
         if places.dim() != 2 or places.shape[-1] != self.num_dims:
             raise ShapeError(
