@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 import torch
 from torch.testing import assert_close
 
@@ -51,3 +52,13 @@ def test_more_outputs_have_the_units_of_the_first(rng):
     wider = units.for_outputs(3)
     assert torch.equal(wider.target_shift, units.target_shift.expand(3, 1))
     assert torch.equal(wider.input_scale, units.input_scale)
+
+
+@pytest.mark.parametrize("scale", [2.0**-200, 2.0**-60, 2.0**200])
+def test_units_follow_the_scale_of_inputs_and_targets(rng, scale):
+    rows = _rows(rng)
+    scaled = Rows(scale * rows.inputs, scale * rows.targets)
+    expected = Units.of(rows, is_target_scaled=True).rows(rows)
+    found = Units.of(scaled, is_target_scaled=True).rows(scaled)
+    assert np.array_equal(found.inputs, expected.inputs)
+    assert np.array_equal(found.targets, expected.targets)

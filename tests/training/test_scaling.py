@@ -75,3 +75,14 @@ def test_unscaled_inputs_are_described_with_the_remedy(rng):
     assert "1 of 3 input columns" in message
     assert "column 1" in message
     assert "standardize='inputs'" in message
+
+
+def test_scaling_follows_columns_of_tiny_scale_but_not_rounding(rng):
+    X, y = columns(rng)
+    X = X[:, :2]
+    tiny = find_scaling(True, 2.0**-100 * X, 2.0**-100 * y, is_gaussian=True)
+    usual = find_scaling(True, X, y, is_gaussian=True)
+    assert torch.equal(tiny.inputs(2.0**-100 * X), usual.inputs(X))
+    assert torch.equal(tiny.targets(2.0**-100 * y), usual.targets(y))
+    rounded = 2.0**-100 * (1.0 + 1e-15 * X[:, :1])
+    assert find_scaling(True, rounded, y, is_gaussian=True).input_scale.tolist() == [1.0]

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from streamgp.streaming.bends import Bends
 from streamgp.streaming.rows import Rows
+from streamgp.training.scaling import spread
 
 __all__ = ["Units"]
 
@@ -53,13 +54,13 @@ class Units:
         X, y = rows.tensors
         shift, scale = torch.zeros_like(y[:, :1]), torch.ones_like(y[:, :1])
         if is_target_scaled:
-            shift, scale = y.mean(-1, keepdim=True), _spread(y.mT).unsqueeze(-1)
+            shift, scale = y.mean(-1, keepdim=True), spread(y.mT).unsqueeze(-1)
             if rows.num_rows < _FEW_ROWS:
                 widened = scale * (_FEW_ROWS / rows.num_rows) ** 0.5
                 scale = torch.maximum(widened, 0.1 * shift.abs())
         bends = Bends.of(X, is_kept=is_target_scaled) if is_bent else Bends()
         bent = torch.from_numpy(bends.bend(rows.inputs))
-        return cls(bent.mean(0), _spread(bent), shift, scale, X.amin(0), X.amax(0), bends)
+        return cls(bent.mean(0), spread(bent), shift, scale, X.amin(0), X.amax(0), bends)
 
     def for_outputs(self, num_outputs: int) -> "Units":
         """The same for another number of outputs, which all have the units of the first."""
@@ -129,10 +130,3 @@ class Units:
     def __getstate__(self) -> dict[str, object]:
         """What copies and pickles hold: not what was derived from the rest."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
-
-
-def _spread(columns: Float[Tensor, "n d"]) -> Float[Tensor, " d"]:
-    """Standard deviation of each column, one for those that are constant up to rounding."""
-    spread = columns.std(0, correction=0)
-    rounding = 1e-12 * (1.0 + columns.abs().amax(0))
-    return torch.where(spread > rounding, spread, 1.0)
