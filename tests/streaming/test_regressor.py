@@ -286,6 +286,14 @@ def bad_rows():
         "length": (X, y[:2], ValueRangeError, "inconsistent numbers of samples"),
         "text": ([["a", "b"]] * 3, y, ValueRangeError, "could not convert string to float"),
         "object": ([[{}, 1.0]] * 3, y, DTypeError, "must be a string or a real number"),
+        "labels": (X, ["a", "b", "c"], DTypeError, "y must hold numbers, but .* Labels are for classifiers"),
+        "huge inputs": (
+            1e200 * (1.0 + X),
+            y,
+            ValueRangeError,
+            r"X holds .*e\+200, and numbers beyond 1e\+150 cannot be",
+        ),
+        "huge targets": (X, 1e200 + y, ValueRangeError, r"y holds 1e\+200, and numbers beyond 1e\+150 cannot be"),
         "negative": (X, np.array([1.0, -1.0, 1.0]), SupportError, "Poisson targets must be"),
         "total_count": (X, y, OptionError, "total_count holds numbers of trials, but the likelihood is 'poisson'"),
     }

@@ -10,7 +10,7 @@ from sklearn.utils.validation import validate_data
 
 from streamgp.errors import DTypeError, ShapeError, ValueRangeError
 
-__all__ = ["Batch", "read_batch", "read_matrix", "read_total_count"]
+__all__ = ["Batch", "read_batch", "read_matrix", "read_numbers", "read_total_count"]
 
 
 class Batch(NamedTuple):
@@ -55,7 +55,17 @@ def read_batch(estimator: BaseEstimator, X: Any, y: Any, *, reset: bool, is_nume
             X, y = validate_data(
                 estimator, X, y, reset=reset, dtype=np.float64, y_numeric=is_numeric, multi_output=is_numeric
             )
-    return Batch(np.require(X, requirements=["C", "W"]), y)
+    return Batch(np.require(X, requirements=["C", "W"]), read_numbers(y, "y") if is_numeric else y)
+
+
+def read_numbers(values: Any, name: str) -> np.ndarray:
+    """Values as an array of double precision with memory of its own."""
+    try:
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DTypeError(
+            f"{name} must hold numbers, but has other values ({error}). Labels are for classifiers."
+        ) from error
 
 
 def _is_plain_matrix(estimator: BaseEstimator, X: Any) -> bool:

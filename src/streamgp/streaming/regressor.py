@@ -228,8 +228,7 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
 
     def _read(self, X: Any, y: Any, total_count: Any, *, reset: bool) -> Batch:
         batch = self._read_rows(X, y, reset=reset, is_numeric=True)
-        targets = np.array(batch.targets, dtype=np.float64)
-        return Batch(batch.inputs, targets, read_total_count(total_count, len(targets)))
+        return batch._replace(total_count=read_total_count(total_count, len(batch.targets)))
 
     def _predict(self, inputs: np.ndarray, total_count: Any) -> StreamPrediction:
         return self._learner.predict(inputs, read_total_count(total_count, len(inputs)))

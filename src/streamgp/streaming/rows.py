@@ -9,11 +9,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.checks import check_finite, check_targets
-from streamgp.errors import ShapeError
+from streamgp.errors import ShapeError, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.streaming.growing import GrowingArrays
 
-__all__ = ["Rows", "likelihood_of", "read_inputs", "read_rows"]
+__all__ = ["LARGEST", "Rows", "likelihood_of", "read_inputs", "read_rows"]
+
+# Squares of larger numbers overflow, so that nothing could be learned from them.
+LARGEST = 1e150
 
 
 @final
@@ -100,6 +103,12 @@ def read_rows(X: Any, y: Any, total_count: Any, *, num_dims: int | None, num_out
     columns = y[None] if y.ndim == 1 else y.T
     if columns.shape[-1] != len(X) or not np.isfinite(columns).all():
         check_targets(torch.from_numpy(columns), torch.from_numpy(X))
+    for name, values in (("X", X), ("y", y)):
+        if (np.abs(values) > LARGEST).any():
+            raise ValueRangeError(
+                f"{name} holds {values.flat[np.abs(values).argmax()]:g}, and numbers beyond {LARGEST:g} cannot be "
+                "learned from. Leave out such rows, or take logarithms."
+            )
     if total_count is not None:
         counts = torch.as_tensor(total_count, dtype=torch.float64)
         if counts.dim() == 0:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from gpytorch.kernels import RBFKernel, ScaleKernel
 
-from streamgp.errors import ArgumentTypeError, DTypeError, OptionError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, DTypeError, OptionError, ShapeError, ValueRangeError
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("river")
@@ -276,6 +276,10 @@ def test_a_bad_row_is_refused_with_a_sentence_and_changes_nothing(x, error, mess
     assert model._stream is before
     with pytest.raises(ValueRangeError, match="y must be finite"):
         model.learn_one({"a": 1.0}, float("nan"))
+    with pytest.raises(DTypeError, match=r"y must hold numbers, but has other values \(could not convert .* 'red'\)"):
+        model.learn_one({"a": 1.0}, "red")
+    with pytest.raises(ShapeError, match=r"y must be one number, but is \[1.0\]. For several, take"):
+        model.learn_one({"a": 1.0}, [1.0])
     assert model._stream is before
 
 

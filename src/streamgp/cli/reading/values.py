@@ -5,11 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from streamgp.streaming.fields import check_decimal_points, is_missing, to_number
+from streamgp.streaming.rows import LARGEST
 
 __all__ = ["check_decimal_points", "is_missing", "read_number", "to_number"]
-
-# Squares of larger numbers overflow, so that nothing could be learned from them.
-_LARGEST = 1e150
 
 
 def read_number(fields: Mapping[str, Any], name: str, role: str) -> float | str:
@@ -22,6 +20,6 @@ def read_number(fields: Mapping[str, Any], name: str, role: str) -> float | str:
         return f"the {role} {name!r} is {value!r} and not a number"
     if not math.isfinite(number):
         return f"the {role} {name!r} is not finite"
-    if abs(number) > _LARGEST:
-        return f"the {role} {name!r} is {number:g}, and numbers beyond {_LARGEST:g} cannot be learned from"
+    if abs(number) > LARGEST:
+        return f"the {role} {name!r} is {number:g}, and numbers beyond {LARGEST:g} cannot be learned from"
     return number

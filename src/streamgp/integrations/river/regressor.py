@@ -8,11 +8,13 @@ import numpy as np
 import pandas as pd
 from river import base
 
+from streamgp.errors import ShapeError
 from streamgp.integrations.river.estimator import AbstractRiverEstimator
 from streamgp.integrations.river.features import read_block, read_row
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.sites import SiteRule
 from streamgp.streaming import StreamLearner
+from streamgp.streaming.batches import read_numbers
 from streamgp.streaming.prediction import StreamPrediction
 from streamgp.streaming.scoring import ValueScore
 
@@ -53,11 +55,14 @@ class StreamingGPRegressor(AbstractRiverEstimator[StreamLearner], base.MiniBatch
 
     def learn_one(self, x: dict[Hashable, Any], y: float) -> None:
         """Learn one row."""
-        self._learn(list(x), read_row(x), np.array([float(y)]))
+        target = read_numbers([y], "y")
+        if target.shape != (1,):
+            raise ShapeError(f"y must be one number, but is {y!r}. For several, take StreamingGPMultiTargetRegressor.")
+        self._learn(list(x), read_row(x), target)
 
     def learn_many(self, X: pd.DataFrame, y: pd.Series) -> None:
         """Learn rows in their order; a block of them takes much less time than one after the other."""
-        self._learn(list(X.columns), read_block(X), y.to_numpy(dtype=np.float64, copy=True))
+        self._learn(list(X.columns), read_block(X), read_numbers(y, "y"))
 
     def predict_one(self, x: dict[Hashable, Any]) -> float:
         """Mean of the target; zero before the first row was learned."""
