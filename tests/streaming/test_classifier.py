@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import streamgp as sg
-from streamgp.errors import ArgumentTypeError, OptionError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, DTypeError, OptionError, ValueRangeError
 from streamgp.testing.tolerances import judgement, rounding, tolerance
 
 
@@ -174,6 +174,7 @@ def test_what_it_holds_can_be_looked_at(fitted):
         ([[1.0]], ["near"], ValueRangeError, "has 1 features, but .* is expecting 2"),
         ([[1.0, 2.0]], [0.3], ValueRangeError, "Unknown label type"),
         ([["a", "b"]], ["near"], ValueRangeError, "could not convert string to float"),
+        ([[1.0, 2.0]], [b"near"], DTypeError, "bytes is not supported"),
         ([[1.0, 2.0]], [7], ArgumentTypeError, "Labels must all be text or all be numbers"),
     ],
 )
@@ -196,3 +197,27 @@ def test_naming_the_classes_with_every_row_changes_nothing(repeated):
         always.partial_fit(X[i : i + 1], y[i : i + 1], classes=repeated)
     assert always.classes_.tolist() == [0, 1]
     np.testing.assert_array_equal(once.predict_proba(X), always.predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    ("y", "classes", "error", "message"),
+    [
+        (
+            ["a", None],
+            None,
+            ArgumentTypeError,
+            "one is None. Leave out rows without a label",
+        ),
+        (["a", 1], None, ArgumentTypeError, "1 comes with 'a'"),
+        (["a", "b"], [1, 2], ArgumentTypeError, "'a' comes with 1"),
+        (["a", "b"], ["a", "b", None], ArgumentTypeError, "one is None"),
+        ([0.0, 1.0], [0.0, 1.0, np.nan], ValueRangeError, "classes must be labels, but holds NaN"),
+        (["a", "b"], {"a", "b"}, ValueRangeError, "classes must be a list or an array of labels, but is {"),
+        (["a", "b"], "ab", ValueRangeError, "classes must be a list or an array of labels, but is 'ab'"),
+    ],
+)
+def test_labels_that_cannot_be_sorted_together_are_refused_and_leave_no_trace(y, classes, error, message):
+    model = sg.StreamingGPClassifier(num_inducing=5)
+    with pytest.raises(error, match=message):
+        model.partial_fit([[0.0], [1.0]], np.array(y, dtype=object if isinstance(y[0], str) else float), classes)
+    assert not hasattr(model, "state_")

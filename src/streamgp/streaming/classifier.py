@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from streamgp.errors import ArgumentTypeError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, DTypeError, ValueRangeError
 from streamgp.likelihoods import Bernoulli
 from streamgp.streaming.batches import Batch
 from streamgp.streaming.estimator import AbstractStreamingEstimator, EstimatorState, generator_of
@@ -137,7 +137,9 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
             batch = self._read(X, y, reset=not self._is_started)
             state = self._state_so_far()
             if classes is not None and not _are_known(classes, state.learner.classes):
-                state = replace(state, learner=state.learner.with_classes(_labels(column_or_1d(classes))))
+                labels = _read_classes(classes)
+                _check_kinds([*state.learner.classes, *labels, *_labels(batch.targets[:1])])
+                state = replace(state, learner=state.learner.with_classes(labels))
             self._learn_rows(state, batch)
         return self
 
@@ -193,17 +195,17 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
 
     def _read(self, X: Any, y: Any, *, reset: bool) -> Batch:
         batch = self._read_rows(X, y, reset=reset, is_numeric=False)
+        if batch.targets.dtype == object:  # which may hold several kinds
+            _check_kinds(_labels(batch.targets))
         if batch.targets.dtype.kind not in _LABEL_KINDS:
             try:
                 check_classification_targets(batch.targets)
             except ValueError as error:
                 raise ValueRangeError(str(error)) from error
-        known = self.state_.learner.classes if self._is_started and not reset else ()
-        if len({isinstance(label, str) for label in (*known, *_labels(batch.targets[:1]))}) > 1:
-            raise ArgumentTypeError(
-                f"Labels must all be text or all be numbers, but {batch.targets[0]!r} comes after {known[0]!r}. "
-                "Convert them, for instance with str."
-            )
+            except TypeError as error:
+                raise DTypeError(str(error)) from error
+        if self._is_started and not reset:
+            _check_kinds([*self.state_.learner.classes, *_labels(batch.targets[:1])])
         return batch
 
     def _sorted(self, probabilities: torch.Tensor) -> torch.Tensor:
@@ -260,6 +262,30 @@ def _are_known(classes: Any, known: tuple[Hashable, ...]) -> bool:
         and all(isinstance(each, Hashable) for each in labels)
         and tuple(labels) == known
     )
+
+
+def _read_classes(classes: Any) -> list[Any]:
+    """Classes that are known to come."""
+    try:
+        labels = _labels(column_or_1d(classes))
+    except ValueError as error:
+        raise ValueRangeError(f"classes must be a list or an array of labels, but is {classes!r}.") from error
+    if any(label != label for label in labels):
+        raise ValueRangeError(f"classes must be labels, but holds NaN: {classes!r}. Leave it out.")
+    return labels
+
+
+def _check_kinds(labels: Sequence[Hashable]) -> None:
+    """Refuse labels that cannot be sorted together."""
+    if None in labels:
+        raise ArgumentTypeError("Labels must be text or numbers, but one is None. Leave out rows without a label.")
+    of_kind = {isinstance(label, str): label for label in reversed(labels)}
+    if len(of_kind) > 1:
+        first = labels[0]
+        raise ArgumentTypeError(
+            f"Labels must all be text or all be numbers, but {of_kind[not isinstance(first, str)]!r} comes with "
+            f"{first!r}. Convert them, for instance with str."
+        )
 
 
 def _labels(y: np.ndarray) -> list[Any]:
