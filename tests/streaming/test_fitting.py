@@ -38,10 +38,10 @@ def test_a_likelihood_of_the_user_is_left_alone(rng):
 
 
 @pytest.mark.slow
-def test_the_noise_of_counts_is_the_inverse_of_their_rate_up_to_one(rng):
+def test_the_noise_of_counts_is_the_inverse_of_their_rate_up_to_a_tenth(rng):
     X = torch.randn(40, 1, generator=rng, dtype=torch.float64)
     settings = StreamSettings(Poisson())
-    for rate, least, most in ((100.0, 0.0, 0.1), (0.05, 1.0, 1.0)):
+    for rate, least, most in ((100.0, 0.0, 0.05), (0.05, 0.1, 0.1)):
         counts = torch.poisson(torch.full((1, 40), rate, dtype=torch.float64), generator=rng)
         rows = Rows(X.numpy(), counts.numpy())
         found = fit_latest(rows, settings, None, 40, None, Room(5, 5), is_searching=True)

@@ -493,3 +493,16 @@ def test_without_trends_predictions_go_anywhere():
     middle, width = model.predict([[1e4]], return_std=True)
     np.testing.assert_allclose(mean, middle, **rounding(torch.float64))
     np.testing.assert_allclose(deviation, width, **rounding(torch.float64))
+
+
+@pytest.mark.slow
+def test_means_of_counts_that_are_mostly_zero_stay_near_those_of_the_counts():
+    numbers = np.random.default_rng(0)
+    X = numbers.random((120, 3))
+    y = np.where(numbers.random(120) < 0.75, 0.0, numbers.choice([1, 2, 3, 7, 12], 120))
+    model = sg.StreamingGPRegressor("negative_binomial", num_inducing=20)
+    means = []
+    for i in range(120):
+        means.extend(model.predict(X[i : i + 1]) if i >= 20 else ())
+        model.partial_fit(X[i : i + 1], y[i : i + 1])
+    assert np.mean(means) < 2.5 * y[20:].mean()  # it was five times as large

@@ -40,8 +40,9 @@ _ROWS_OF_POINT = 20
 _FITTED_OF_POINT = 10
 # Of earlier rows, so many for each point are shown with them.
 _REMEMBERED_OF_POINT = 4
-# Where counts are rare an observation says so little that a level compared with it could go anywhere in a few rows.
-_MOST_LEVEL_NOISE = 1.0
+# Where counts are rare or spread out an observation says so little that a level compared with it could go anywhere in a
+# few rows. The mean of the counts would go with it, as the exponential of a level grows with what is not known of that.
+_MOST_LEVEL_NOISE = 0.1
 _FIT_ITERATIONS = 30
 
 
