@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from streamgp.streaming.experts import (
     REAL_EXPERTS,
     Expert,
     Experts,
+    count_experts,
 )
 from streamgp.testing.tolerances import rounding, tolerance, within
 
@@ -67,3 +69,11 @@ def test_a_stream_stands_still_if_half_of_the_weight_expects_it():
     experts = Experts((Expert(), Expert(100.0), Expert(level_gain=0.5), Expert(slope=1.0)))
     assert experts.are_still(np.array([0.2, 0.3, 0.1, 0.4]))
     assert not experts.are_still(np.array([0.1, 0.3, 0.3, 0.3]))
+
+
+def test_trends_of_counts_have_the_same_variance_for_many_columns():
+    few, many = count_experts(3), count_experts(40)
+    assert few == COUNT_EXPERTS
+    for one, other in zip(few, many, strict=True):
+        assert math.isclose(40 * other.slope**2, 4 * one.slope**2)
+        assert replace(other, slope=one.slope) == one

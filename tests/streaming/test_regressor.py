@@ -506,3 +506,13 @@ def test_means_of_counts_that_are_mostly_zero_stay_near_those_of_the_counts():
         means.extend(model.predict(X[i : i + 1]) if i >= 20 else ())
         model.partial_fit(X[i : i + 1], y[i : i + 1])
     assert np.mean(means) < 2.5 * y[20:].mean()  # it was five times as large
+
+
+def test_means_of_counts_of_which_many_columns_say_nothing_stay_near_those_of_the_counts():
+    numbers = np.random.default_rng(1)
+    X, y = (numbers.random((160, 16)) < 0.3).astype(float), numbers.negative_binomial(0.4, 0.1, 160)
+    model = sg.StreamingGPRegressor("negative_binomial", num_inducing=20, warmup=80)
+    for i in range(0, 160, 4):
+        model.partial_fit(X[i : i + 4], y[i : i + 4])
+    metrics = model.score_report().metrics
+    assert metrics["MAE"] < 1.25 * metrics["MAE of the running mean"]  # it was 1.5 times as large

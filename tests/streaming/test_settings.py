@@ -35,9 +35,9 @@ def test_hyperparameters_are_learned_at_least_every_thousand_rows():
 
 
 def test_a_half_life_that_is_given_means_itself():
-    assert len(StreamSettings().experts(1)) > 3
-    assert StreamSettings(half_life=None).experts(1).each == (Expert(),)
-    assert StreamSettings(half_life=30).experts(1).each == (Expert(30.0),)
+    assert len(StreamSettings().experts(1, 3)) > 3
+    assert StreamSettings(half_life=None).experts(1, 3).each == (Expert(),)
+    assert StreamSettings(half_life=30).experts(1, 3).each == (Expert(30.0),)
 
 
 @pytest.mark.parametrize(

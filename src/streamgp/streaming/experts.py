@@ -1,7 +1,7 @@
 """Experts: beliefs about one stream that differ in how its function may change."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import final
 
@@ -11,7 +11,15 @@ from jaxtyping import Bool, Float
 from scipy.special import softmax
 from torch import Tensor
 
-__all__ = ["CLASS_EXPERTS", "COUNT_EXPERTS", "MANY_CLASS_EXPERTS", "REAL_EXPERTS", "Expert", "Experts"]
+__all__ = [
+    "CLASS_EXPERTS",
+    "COUNT_EXPERTS",
+    "MANY_CLASS_EXPERTS",
+    "REAL_EXPERTS",
+    "Expert",
+    "Experts",
+    "count_experts",
+]
 
 # How much experts that forget nothing must be believed, so that the stream stands still.
 _BELIEVED = 0.5
@@ -60,7 +68,11 @@ COUNT_EXPERTS = (
     Expert(100.0, slope=0.3),
     Expert(level_gain=0.1, slope=0.3),
     Expert(level_gain=0.5, slope=0.3),
+    Expert(level_gain=0.03, amplitude=0.0),
 )
+# With more columns, slopes of counts become smaller, so that a trend has the variance that it has with so many: the
+# mean of counts grows with the exponential of what is not known of their rate.
+_COLUMNS_OF_SLOPE = 4
 # Amplitudes of classes are on the probit scale.
 CLASS_EXPERTS = (
     Expert(amplitude=1.0),
@@ -76,6 +88,12 @@ MANY_CLASS_EXPERTS = (
     Expert(1000.0, amplitude=5.0, slope=0.5),
     Expert(100.0, amplitude=5.0, slope=0.5),
 )
+
+
+def count_experts(num_dims: int) -> tuple[Expert, ...]:
+    """Experts of counts, for inputs of some columns."""
+    share = min(1.0, math.sqrt(_COLUMNS_OF_SLOPE / num_dims))
+    return tuple(replace(expert, slope=share * expert.slope) for expert in COUNT_EXPERTS)
 
 
 @final

@@ -21,11 +21,11 @@ from streamgp.likelihoods import (
 from streamgp.sites import SiteRule
 from streamgp.streaming.experts import (
     CLASS_EXPERTS,
-    COUNT_EXPERTS,
     MANY_CLASS_EXPERTS,
     REAL_EXPERTS,
     Expert,
     Experts,
+    count_experts,
 )
 
 __all__ = ["FEW_ROWS", "LIKELIHOODS", "SITE_TOLERANCE", "Room", "StreamSettings"]
@@ -161,15 +161,15 @@ class StreamSettings:
         most = max(_FIRST_POINTS, num_rows // _ROWS_OF_POINT)
         return Room(min(_FIRST_POINTS, self.max_inducing), min(most, self.max_inducing))
 
-    def experts(self, num_outputs: int) -> Experts:
-        """What is learned side by side."""
+    def experts(self, num_outputs: int, num_dims: int) -> Experts:
+        """What is learned side by side, of so many outputs at inputs of so many columns."""
         is_binary = self.starting_likelihood.outcome_kind == "class"
         if self.half_life == "auto":
             if self.starting_likelihood.is_gaussian:
                 return Experts(REAL_EXPERTS)
             if is_binary:
                 return Experts(CLASS_EXPERTS if num_outputs == 1 else MANY_CLASS_EXPERTS)
-            return Experts(COUNT_EXPERTS)
+            return Experts(count_experts(num_dims))
         half_life = math.inf if self.half_life is None else float(self.half_life)
         return Experts((Expert(half_life, amplitude=_CLASS_AMPLITUDE if is_binary else 1.0),))
 

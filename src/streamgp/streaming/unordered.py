@@ -35,5 +35,5 @@ def learn_unordered(
     if learner.model is None:
         return learner, info
     bank = learner.model.bank
-    bank = replace(bank, experts=settings.experts(len(bank.constant)))
+    bank = replace(bank, experts=settings.experts(len(bank.constant), bank.inducing_points.shape[-1]))
     return replace(learner, model=replace(learner.model, bank=bank)), info
