@@ -6,7 +6,15 @@ import torch
 from torch.testing import assert_close
 
 import streamgp as sg
-from streamgp.streaming.sharpness import _CAUTION, _FIRST, _POWERS, _SHARES, _SWITCHING, Sharpness
+from streamgp.streaming.sharpness import (
+    _ALONE,
+    _CAUTION,
+    _FIRST,
+    _FROM_FREQUENCIES,
+    _FROM_LAST,
+    _SWITCHING,
+    Sharpness,
+)
 from streamgp.streaming.storage import _add_frequencies, _add_sharpness
 from streamgp.testing.tolerances import judgement, tolerance
 
@@ -45,22 +53,55 @@ def test_before_any_label_the_order_of_the_classes_stays():
     assert (Sharpness().applied(plain).argsort(-1) == plain.argsort(-1)).all()
 
 
+def all_ways(frequencies, following):
+    """Powers of probabilities, and what they are multiplied with."""
+    ones = np.ones_like(frequencies)
+    return [
+        *((a, ones) for a in _ALONE),
+        *((a, frequencies ** (1.0 - a)) for a in _FROM_FREQUENCIES),
+        *((a, following * frequencies**-a) for a in _FROM_LAST),
+    ]
+
+
 def test_weights_are_those_of_a_way_that_may_change_from_row_to_row():
-    # All sequences of ways, each with its prior probability: a reference in the size of 18³.
+    # All sequences of ways, each with its prior probability: a reference in the size of 23³.
     rng = np.random.default_rng(1)
     plain = random_probabilities(rng, 3)
     labels, counts = drawn(rng, plain), np.array([4.0, 0.0, 1.0])
-    ways = list(zip(_POWERS, _SHARES, strict=True))
     frequencies = (counts + 0.5) / (counts + 0.5).sum()
-    each = [
-        [powered(row[None], a, b, frequencies)[0, y] for a, b in ways] for row, y in zip(plain, labels, strict=True)
-    ]
-    likelihood = np.array(each) ** _CAUTION
-    stay = (1.0 - _SWITCHING) * np.eye(len(ways)) + _SWITCHING * _FIRST[None, :]
-    joint = np.einsum("a,a,ab,b,bc,c,cd->d", _FIRST, likelihood[0], stay, likelihood[1], stay, likelihood[2], stay)
-    after = Sharpness(counts=tuple(counts)).learned(plain, labels)
+    # Of the four labels with one before them, two were that one again.
+    same = (2.0 + 0.5) / (4.0 + 1.0)
+    following = (1.0 - same) * frequencies / (frequencies[0] + frequencies[1])
+    following[2] = same
+    assert math.isclose(following.sum(), 1.0)
+    each = np.array(
+        [
+            [powered(row[None], a, 1.0, factor)[0, y] for a, factor in all_ways(frequencies, following)]
+            for row, y in zip(plain, labels, strict=True)
+        ]
+    )
+    stay = (1.0 - _SWITCHING) * np.eye(len(_FIRST)) + _SWITCHING * _FIRST[None, :]
+    one, two, three = each**_CAUTION
+    joint = np.einsum("a,a,ab,b,bc,c,cd->d", _FIRST, one, stay, two, stay, three, stay)
+    before = Sharpness(counts=tuple(counts), last=2, num_same=2.0)
+    after = before.learned(plain, labels)
     assert_close(np.array(after.weights), joint / joint.sum(), **tolerance(torch.float64))
+    assert_close(before.applied(plain[:1])[0, labels[0]], _FIRST @ each[0], **tolerance(torch.float64))
     assert after.counts == tuple(counts + np.bincount(labels, minlength=3))
+    assert (after.last, after.num_same) == (labels[-1], 2.0 + (labels == 2).sum())
+
+
+def test_elsewhere_the_last_label_says_nothing():
+    rng = np.random.default_rng(6)
+    plain = random_probabilities(rng, 6)
+    staying = Sharpness()
+    for _ in range(30):
+        staying = staying.learned(plain[:1], np.array([1]))
+    is_next = np.array([True, False] * 3)
+    found, anywhere = staying.applied(plain, is_next), staying.applied(plain)
+    assert_close(found[::2], anywhere[::2], **tolerance(torch.float64))
+    assert (found[1::2, 1] < anywhere[1::2, 1]).all()
+    assert_close(found.sum(-1), np.ones(6), **tolerance(torch.float64))
 
 
 def test_many_rows_are_changed_like_few(monkeypatch):
@@ -139,6 +180,22 @@ def test_labels_of_noise_are_predicted_no_worse_than_by_their_frequencies():
     assert sum(model.state_.learner.sharpness.counts) == 400
 
 
+@pytest.mark.parametrize("num_classes", [2, 4])
+def test_labels_that_stay_are_predicted_as_well_as_by_the_last_one(num_classes):
+    rng = np.random.default_rng(7)
+    y = np.repeat(rng.integers(num_classes, size=30), rng.integers(1, 25, size=30))[:300]
+    X = rng.standard_normal((len(y), 2))
+    model = sg.StreamingGPClassifier(num_inducing=20)
+    right = []
+    for i in range(len(y)):
+        if i >= 50:
+            right.append(model.predict(X[i : i + 1])[0] == y[i])
+        model.partial_fit(X[i : i + 1], y[i : i + 1])
+    assert np.mean(right) >= np.mean(y[50:] == y[49:-1]) - 0.02
+    far = model.predict_proba(X[:1] + 50.0)  # where the stream is not
+    assert far.max() < model.predict_proba(X[:1]).max()
+
+
 def test_frequencies_count_labels_that_nothing_was_predicted_of():
     X = np.linspace(0, 1, 40)[:, None]
     model = sg.StreamingGPClassifier(num_inducing=10, warmup=10)
@@ -154,6 +211,7 @@ def test_a_fit_leaves_predictions_as_they_are_until_labels_were_predicted():
     plain = random_probabilities(np.random.default_rng(0), 5)
     assert_close(sharpness.applied(plain), plain, **tolerance(torch.float64))
     assert sum(sharpness.counts) == 150
+    assert sharpness.last is None
     model.partial_fit(X[150:], y[150:])
     assert min(model.state_.learner.sharpness.weights) > 0.0
 
@@ -168,7 +226,7 @@ def test_half_lives_of_the_users_own_leave_predictions_as_they_are():
 def test_labels_that_several_counted_add_and_those_of_their_beginning_count_once():
     begun = Sharpness().counting(np.array([0, 0, 1]))
     one, two = (begun.counting(np.array(labels)) for labels in ([1, 1], [0, 2]))
-    assert one.joined([two], [begun]) == begun.counting(np.array([1, 1, 0, 2]))
+    assert one.joined([two], [begun]).counts == begun.counting(np.array([1, 1, 0, 2])).counts
     assert one.joined([], []) == one
 
 
@@ -193,5 +251,5 @@ def test_it_survives_files_and_files_of_before_are_read(tmp_path):
     before = {"weights": tuple(np.full(8, 0.125))}
     read = Sharpness(**_add_frequencies(before))
     plain = random_probabilities(np.random.default_rng(0), 4)
-    expected = sum(powered(plain, power) for power in _POWERS[:8]) / 8
+    expected = sum(powered(plain, power) for power in _ALONE) / 8
     assert_close(read.applied(plain), expected, **tolerance(torch.float64))

@@ -5,7 +5,7 @@ from typing import NamedTuple, final
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from scipy.special import softmax
 from torch import Tensor
 
@@ -104,7 +104,7 @@ class StreamModel:
         if latest is None:
             return prediction
         experts, mixture = self.bank.experts, self.mixture
-        near = is_near(X, latest.inputs, self.units.input_lengths.numpy())
+        near = self.is_near(X, latest)
         behind = is_behind(X, latest.inputs)
         if experts.is_trusted(mixture.lasting_log_weights):
             behind &= near  # farther back, those that forget nothing are asked
@@ -115,6 +115,10 @@ class StreamModel:
         if behind.any():
             weights = np.where(behind, self._weights_in_hindsight(latest)[:, None, None], weights)
         return replace(prediction, input_weights=weights)
+
+    def is_near(self, X: Float[np.ndarray, "n d"], latest: Rows) -> Bool[np.ndarray, " n"]:
+        """Whether inputs in the user's units are where the latest rows were."""
+        return is_near(X, latest.inputs, self.units.input_lengths.numpy())
 
     def _weights_in_hindsight(self, latest: Rows) -> Float[np.ndarray, " e"]:
         """Weights by what experts say now of rows that they have learned.

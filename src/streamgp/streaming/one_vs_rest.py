@@ -120,7 +120,8 @@ class OneVsRest:
 
         That of a lone class leaves some for one that is to come.
         """
-        return torch.from_numpy(self._sharpened(self._probabilities(self._started().predict(X)), self.sharpness))
+        learner, inputs = self._started(), read_inputs(X, num_dims=self.num_dims)
+        return torch.from_numpy(self._made_sure(learner, inputs, self._probabilities(learner.predict(inputs))))
 
     def sample(self, X: Array, num_samples: int, *, generator: torch.Generator) -> Float[Tensor, "s n k"]:
         """Draw probabilities jointly for all inputs `(n, d)`, each class independent of the others."""
@@ -138,7 +139,7 @@ class OneVsRest:
         if not self._is_sharpened(mean):
             return drawn
         # As much more or less sure as the prediction of all draws together.
-        drawn = drawn * torch.from_numpy(self._sharpened(mean, self.sharpness) / np.maximum(mean, _ROUNDING))
+        drawn = drawn * torch.from_numpy(self._made_sure(learner, inputs, mean) / np.maximum(mean, _ROUNDING))
         return drawn / drawn.sum(-1, keepdim=True)
 
     def learn(
@@ -217,6 +218,16 @@ class OneVsRest:
 
     def _sharpened(self, probabilities: Float[np.ndarray, "n k"], sharpness: Sharpness) -> Float[np.ndarray, "n k"]:
         return sharpness.applied(probabilities) if self._is_sharpened(probabilities) else probabilities
+
+    def _made_sure(
+        self, learner: StreamLearner, X: Float[np.ndarray, "n d"], plain: Float[np.ndarray, "n k"]
+    ) -> Float[np.ndarray, "n k"]:
+        """As sure as predictions are to be, by the last label where the next row is expected."""
+        if not self._is_sharpened(plain):
+            return plain
+        latest, model = learner.latest, learner.model
+        is_next = None if latest is None or model is None else model.is_near(X, latest)
+        return self.sharpness.applied(plain, is_next)
 
     def _learn_part(
         self,

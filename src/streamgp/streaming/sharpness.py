@@ -1,21 +1,24 @@
-"""How sure predictions of labels are to be, learned from those that came true."""
+"""How sure predictions of labels are to be, and how far to go by the last one, learned from those that came true."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import final
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 __all__ = ["Sharpness"]
 
 # Powers of probabilities: below one predictions become less sure, above one more. First by themselves, then of how far
-# probabilities are from the frequencies of the classes, down to zero for these alone. As they are, predictions are e²
-# times as likely at first as in any other way.
-_POWERS = np.array([0.5, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0, 3.0, *(0.0, 0.15, 0.3, 0.5, 0.7, 0.85, 1.2, 1.5, 2.0, 3.0)])
-_NUM_ALONE = 8
-_SHARES = np.where(np.arange(len(_POWERS)) < _NUM_ALONE, 0.0, 1.0 - _POWERS)
-_AS_THEY_ARE = _POWERS == 1.0
+# probabilities are from the frequencies of the classes, down to zero for these alone, then of the same where classes
+# follow the last one. As they are, predictions are e² times as likely at first as in any other way.
+_ALONE = (0.5, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0, 3.0)
+_FROM_FREQUENCIES = (0.0, 0.15, 0.3, 0.5, 0.7, 0.85, 1.2, 1.5, 2.0, 3.0)
+_FROM_LAST = (0.0, 0.3, 0.6, 1.0, 1.5)
+_POWERS = np.array([*_ALONE, *_FROM_FREQUENCIES, *_FROM_LAST])
+_GOES_BY_LAST = np.arange(len(_POWERS)) >= len(_ALONE) + len(_FROM_FREQUENCIES)
+_SHARES = np.where(np.arange(len(_POWERS)) < len(_ALONE), 0.0, 1.0 - _POWERS)
+_AS_THEY_ARE = np.arange(len(_POWERS)) == _ALONE.index(1.0)
 _ODDS = np.where(_AS_THEY_ARE, 1.0, np.exp(-2.0))
 _FIRST = _ODDS / _ODDS.sum()
 # With this probability another way is right from the next row on.
@@ -38,29 +41,50 @@ class Sharpness:
     Of probabilities $p$ and frequencies $f$ of the classes so far, each way makes $p^a f^b$, normalized: powers of the
     probabilities ($b = 0$), and of how far they are from the frequencies ($b = 1 - a$). Classes that are each predicted
     against all others are often predicted too cautiously, after a change too boldly, and where inputs say little of the
-    labels, frequencies are hard to beat. Each way is weighted by the square roots of the probabilities that it gave to
-    the labels that came. Whatever labels come, the log loss of n of them is at most $2 (-\log w - n \log(1 - s))$
-    larger than that of the best way, for its first weight $w$ and the probability $s$ of a change.
+    labels, frequencies are hard to beat. So is the last label where labels stay for a while: more ways are
+    $t p^a f^{-a}$, where $t$ is the share of labels that were the last known one again, and frequencies for the others.
+    Each way is weighted by the square roots of the probabilities that it gave to the labels that came. Whatever labels
+    come, the log loss of n of them is at most $2 (-\log w - n \log(1 - s))$ larger than that of the best way, for its
+    first weight $w$ and the probability $s$ of a change.
 
     Attributes:
         weights: Of the ways, which sum to one.
         counts: How often each class has come.
+        last: Column of the last label; None before the first.
+        num_same: How many labels were the last one again.
     """
 
     weights: tuple[float, ...] = tuple(_FIRST.tolist())
     counts: tuple[float, ...] = ()
+    last: int | None = None
+    num_same: float = 0.0
 
     @classmethod
     def after_fit(cls, labels: Int[np.ndarray, " n"]) -> "Sharpness":
         """Probabilities as they are: labels that were not predicted do not tell how sure to be."""
-        return cls(tuple(_AS_THEY_ARE.astype(float).tolist())).counting(labels)
+        counted = cls(tuple(_AS_THEY_ARE.astype(float).tolist())).counting(labels)
+        return replace(counted, last=None, num_same=0.0)  # the rows were in no order
 
-    def applied(self, probabilities: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n k"]:
-        """Probabilities of all classes as sure as they are to be."""
-        weights, parts = np.array(self.weights), []
+    def applied(
+        self, probabilities: Float[np.ndarray, "n k"], is_next: Bool[np.ndarray, " n"] | None = None
+    ) -> Float[np.ndarray, "n k"]:
+        """Probabilities of all classes as sure as they are to be.
+
+        Args:
+            probabilities: What was predicted.
+            is_next: Whether inputs are where the next row is expected; elsewhere the last label says nothing. All are
+                by default.
+        """
+        parts = []
         for start in range(0, len(probabilities), _MOST_AT_ONCE):
-            each = self._each(probabilities[start : start + _MOST_AT_ONCE])
-            parts.append((weights @ each.reshape(len(each), -1)).reshape(each.shape[1:]))
+            part = slice(start, start + _MOST_AT_ONCE)
+            each, weights = self._each(probabilities[part]), np.array(self.weights)
+            found = (weights @ each.reshape(len(each), -1)).reshape(each.shape[1:])
+            if is_next is not None and not is_next[part].all():
+                weights = np.where(_GOES_BY_LAST, 0.0, weights)
+                far = (weights / weights.sum() @ each.reshape(len(each), -1)).reshape(each.shape[1:])
+                found = np.where(is_next[part, None], found, far)
+            parts.append(found)
         return parts[0] if len(parts) == 1 else np.concatenate([probabilities[:0], *parts])
 
     def learned(self, probabilities: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"]) -> "Sharpness":
@@ -75,15 +99,16 @@ class Sharpness:
         for each in given.T:
             weights = weights * each
             weights = (1.0 - _SWITCHING) * weights / np.add.reduce(weights) + _SWITCHING * _FIRST
-        return Sharpness(tuple(weights.tolist()), self.counts).counting(labels)
+        return replace(self, weights=tuple(weights.tolist())).counting(labels)
 
     def counting(self, labels: Int[np.ndarray, " n"]) -> "Sharpness":
-        """After labels from which only frequencies are learned."""
-        counts = list(self.counts)
-        for label in labels.tolist():
+        """After labels from which only frequencies are learned, the last known one that of before all of them."""
+        counts, each = list(self.counts), labels.tolist()
+        for label in each:
             counts.extend([0.0] * (label + 1 - len(counts)))
             counts[label] += 1.0
-        return Sharpness(self.weights, tuple(counts))
+        last = each[-1] if each else self.last
+        return Sharpness(self.weights, tuple(counts), last, self.num_same + each.count(self.last))
 
     def joined(self, others: Sequence["Sharpness"], again: Sequence["Sharpness"]) -> "Sharpness":
         """With the classes that others counted, less those that were counted again; as sure as this one."""
@@ -91,16 +116,16 @@ class Sharpness:
         for sign, group in ((1.0, (self, *others)), (-1.0, again)):
             for each in group:
                 counts[: len(each.counts)] += sign * np.array(each.counts)
-        return Sharpness(self.weights, tuple(counts.tolist()))
+        return replace(self, counts=tuple(counts.tolist()))
 
     def _each(self, probabilities: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "w n k"]:
         """In all ways; those asked for last are kept, as what was predicted is likely learned next."""
         last, key = self.__dict__.get("_last"), (probabilities.shape, probabilities.tobytes())
         if last is None or last[0] != key:
-            num_come = [count + _COME_BEFORE for count in self.counts]
-            num_come += [_COME_BEFORE] * (probabilities.shape[-1] - len(num_come))
+            frequencies, following = self._tendencies(probabilities.shape[-1])
             each = _POWERS[:, None, None] * np.log(np.maximum(probabilities, _LEAST))
-            each += _SHARES[:, None, None] * np.log(num_come)  # normalized below
+            each += _SHARES[:, None, None] * np.log(frequencies)
+            each[_GOES_BY_LAST] += np.log(following / frequencies)
             each -= np.maximum.reduce(each, -1, keepdims=True)
             np.exp(each, out=each)
             each /= np.add.reduce(each, -1, keepdims=True)
@@ -109,6 +134,19 @@ class Sharpness:
         ways: np.ndarray = last[1]
         return ways
 
+    def _tendencies(self, num_classes: int) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
+        """Frequencies of the classes, and the probabilities of what follows the last label."""
+        counts = np.full(num_classes, _COME_BEFORE)
+        counts[: len(self.counts)] += self.counts
+        frequencies = counts / np.add.reduce(counts)
+        if self.last is None:
+            return frequencies, frequencies
+        num_followed = sum(self.counts) - 1.0
+        same = (self.num_same + _COME_BEFORE) / (num_followed + 2.0 * _COME_BEFORE)
+        following = (1.0 - same) * frequencies / (1.0 - frequencies[self.last])
+        following[self.last] = same
+        return frequencies, following
+
     def __getstate__(self) -> dict[str, object]:
         """What copies and pickles hold: not what was derived from the rest."""
-        return {"weights": self.weights, "counts": self.counts}
+        return {each.name: getattr(self, each.name) for each in fields(self)}

@@ -85,7 +85,7 @@ def _add_sharpness(fields: Fields) -> Fields:
 def _add_frequencies(fields: Fields) -> Fields:
     """Version 1 of how sure to be knew nothing of frequencies of classes; the powers come first now."""
     others = len(Sharpness().weights) - len(fields["weights"])
-    return {**fields, "weights": (*fields["weights"], *[0.0] * others), "counts": ()}
+    return {**vars(Sharpness()), "weights": (*fields["weights"], *[0.0] * others)}
 
 
 def _drop_num_followed(fields: Fields) -> Fields:
