@@ -17,7 +17,10 @@ _FROM_FREQUENCIES = (0.0, 0.15, 0.3, 0.5, 0.7, 0.85, 1.2, 1.5, 2.0, 3.0)
 _FROM_LAST = (0.0, 0.3, 0.6, 1.0, 1.5)
 _POWERS = np.array([*_ALONE, *_FROM_FREQUENCIES, *_FROM_LAST])
 _GOES_BY_LAST = np.arange(len(_POWERS)) >= len(_ALONE) + len(_FROM_FREQUENCIES)
-_SHARES = np.where(np.arange(len(_POWERS)) < len(_ALONE), 0.0, 1.0 - _POWERS)
+# Exponents of the frequencies, and of the probabilities of what follows the last label.
+_EXPONENTS = np.stack(
+    [np.where(np.arange(len(_POWERS)) < len(_ALONE), 0.0, 1.0 - _POWERS - _GOES_BY_LAST), _GOES_BY_LAST], axis=-1
+)
 _AS_THEY_ARE = np.arange(len(_POWERS)) == _ALONE.index(1.0)
 _ODDS = np.where(_AS_THEY_ARE, 1.0, np.exp(-2.0))
 _FIRST = _ODDS / _ODDS.sum()
@@ -99,16 +102,19 @@ class Sharpness:
         for each in given.T:
             weights = weights * each
             weights = (1.0 - _SWITCHING) * weights / np.add.reduce(weights) + _SWITCHING * _FIRST
-        return replace(self, weights=tuple(weights.tolist())).counting(labels)
+        return self._counting(tuple(weights.tolist()), labels)
 
     def counting(self, labels: Int[np.ndarray, " n"]) -> "Sharpness":
         """After labels from which only frequencies are learned, the last known one that of before all of them."""
+        return self._counting(self.weights, labels)
+
+    def _counting(self, weights: tuple[float, ...], labels: Int[np.ndarray, " n"]) -> "Sharpness":
         counts, each = list(self.counts), labels.tolist()
         for label in each:
             counts.extend([0.0] * (label + 1 - len(counts)))
             counts[label] += 1.0
         last = each[-1] if each else self.last
-        return Sharpness(self.weights, tuple(counts), last, self.num_same + each.count(self.last))
+        return Sharpness(weights, tuple(counts), last, self.num_same + each.count(self.last))
 
     def joined(self, others: Sequence["Sharpness"], again: Sequence["Sharpness"]) -> "Sharpness":
         """With the classes that others counted, less those that were counted again; as sure as this one."""
@@ -122,10 +128,8 @@ class Sharpness:
         """In all ways; those asked for last are kept, as what was predicted is likely learned next."""
         last, key = self.__dict__.get("_last"), (probabilities.shape, probabilities.tobytes())
         if last is None or last[0] != key:
-            frequencies, following = self._tendencies(probabilities.shape[-1])
             each = _POWERS[:, None, None] * np.log(np.maximum(probabilities, _LEAST))
-            each += _SHARES[:, None, None] * np.log(frequencies)
-            each[_GOES_BY_LAST] += np.log(following / frequencies)
+            each += (_EXPONENTS @ np.log(self._tendencies(probabilities.shape[-1])))[:, None, :]
             each -= np.maximum.reduce(each, -1, keepdims=True)
             np.exp(each, out=each)
             each /= np.add.reduce(each, -1, keepdims=True)
@@ -134,18 +138,19 @@ class Sharpness:
         ways: np.ndarray = last[1]
         return ways
 
-    def _tendencies(self, num_classes: int) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
+    def _tendencies(self, num_classes: int) -> list[list[float]]:
         """Frequencies of the classes, and the probabilities of what follows the last label."""
-        counts = np.full(num_classes, _COME_BEFORE)
-        counts[: len(self.counts)] += self.counts
-        frequencies = counts / np.add.reduce(counts)
+        num = sum(self.counts)
+        whole = num + num_classes * _COME_BEFORE
+        frequencies = [(count + _COME_BEFORE) / whole for count in self.counts]
+        frequencies += [_COME_BEFORE / whole] * (num_classes - len(frequencies))
         if self.last is None:
-            return frequencies, frequencies
-        num_followed = sum(self.counts) - 1.0
-        same = (self.num_same + _COME_BEFORE) / (num_followed + 2.0 * _COME_BEFORE)
-        following = (1.0 - same) * frequencies / (1.0 - frequencies[self.last])
+            return [frequencies, frequencies]
+        same = (self.num_same + _COME_BEFORE) / (num - 1.0 + 2.0 * _COME_BEFORE)
+        share = (1.0 - same) / (1.0 - frequencies[self.last])
+        following = [share * each for each in frequencies]
         following[self.last] = same
-        return frequencies, following
+        return [frequencies, following]
 
     def __getstate__(self) -> dict[str, object]:
         """What copies and pickles hold: not what was derived from the rest."""
