@@ -26,16 +26,24 @@ def wave(X):
     return torch.sin(16.0 * unit[:, :1] ** 4) + 0.2 * unit[:, 1:]
 
 
-@pytest.fixture(scope="module")
-def data():
-    rng = torch.Generator().manual_seed(0)
+def make_data(seed):
+    rng = torch.Generator().manual_seed(seed)
     X = BOUNDS[0] + (BOUNDS[1] - BOUNDS[0]) * torch.rand(160, 2, generator=rng, dtype=torch.float64)
     return X[:60], wave(X[:60]) + 0.05 * torch.randn(60, 1, generator=rng, dtype=torch.float64), X[60:], wave(X[60:])
 
 
+def fit_warped(X, Y):
+    return sg.OnlineGP.fit(X, Y, num_inducing=20, input_transform=Warp(2, [0], bounds=BOUNDS), max_iterations=40)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_data(0)
+
+
 @pytest.fixture(scope="module")
 def model(data):
-    return sg.OnlineGP.fit(*data[:2], num_inducing=20, input_transform=Warp(2, [0], bounds=BOUNDS), max_iterations=40)
+    return fit_warped(*data[:2])
 
 
 def error(model, X, y):
@@ -43,9 +51,14 @@ def error(model, X, y):
 
 
 @pytest.mark.slow
-def test_a_learned_warp_fits_a_warped_function_better(data, model):
-    plain = sg.OnlineGP.fit(*data[:2], num_inducing=20, max_iterations=40)
-    assert error(model, *data[2:]) < 0.8 * error(plain, *data[2:])
+def test_a_learned_warp_fits_warped_functions_better(model):
+    ratios = []
+    for seed in range(4):  # which optimum a fit finds is chance
+        each = make_data(seed)
+        plain = sg.OnlineGP.fit(*each[:2], num_inducing=20, max_iterations=40)
+        ratios.append(error(fit_warped(*each[:2]), *each[2:]) / error(plain, *each[2:]))
+    assert max(ratios) < 1.0
+    assert sum(ratios) / 4 < 0.85
     warp = model.input_transform
     assert 2.0 < float(warp.concentration1) < 8.0  # the exponent of the inner power, 4 in the function
     assert not any(parameter.requires_grad for parameter in warp.parameters())

@@ -66,3 +66,13 @@ def test_a_fit_over_shards_is_the_fit_of_all_rows(rng, dtype):
     assert apart.info.bound == pytest.approx(at_once.info.bound, **same)
     assert apart.info.trace_slack == pytest.approx(at_once.info.trace_slack, **within(tolerance(dtype)))
     assert_close(apart.gp.predict(X).mean, at_once.gp.predict(X).mean, **tolerance(dtype))
+
+
+@pytest.mark.slow
+def test_the_scale_of_the_targets_does_not_matter_over_shards(rng):
+    X = torch.rand(60, 2, generator=rng, dtype=torch.float64)
+    y = torch.sin(5.0 * X[:, 0]) + X[:, 1] + 0.1 * torch.randn(60, generator=rng, dtype=torch.float64)
+    options = {"map": map, "num_inducing": 10, "max_iterations": 30}
+    usual, tiny = (sg.fit([(X[:25], s * y[:25]), (X[25:], s * y[25:])], **options) for s in (1.0, 1e-9))
+    errors = [float((1e9 * tiny.gp.predict(X).mean - y).std()), float((usual.gp.predict(X).mean - y).std())]
+    assert errors[0] < 1.05 * errors[1]

@@ -11,7 +11,13 @@ from streamgp.likelihoods import AbstractLikelihood
 from streamgp.training.finishing import prior_process
 from streamgp.training.full_batch import SITE_GAIN, Task, Trained, alternate
 from streamgp.training.lbfgs import Ascent, maximize
-from streamgp.training.objective import FINAL_SITE_TOLERANCE, SITE_TOLERANCE, hyper_prior, likelihood_bounds
+from streamgp.training.objective import (
+    FINAL_SITE_TOLERANCE,
+    SITE_TOLERANCE,
+    hyper_prior,
+    likelihood_bounds,
+    target_unit,
+)
 from streamgp.training.parameters import Hyperparameters
 from streamgp.training.scaling import Scaling
 from streamgp.training.sharding.gaussian import belief_of, bound_of, gaussian_objective, gaussian_totals, slack_of
@@ -96,7 +102,8 @@ def _layout(
     setting = replace(setting, extra={**prior.start, **setting.extra})
     bounds = likelihood_bounds(setting, task.data)
     learn_inducing = task.options.learn_inducing and bool(len(setting.inducing_points))
-    return Layout(setting, learn_inducing, dict(prior.bounds), bounds, likelihood, scaling)
+    unit = target_unit(setting, task.data)
+    return Layout(setting, learn_inducing, dict(prior.bounds), bounds, likelihood, scaling, unit)
 
 
 def _total(objectives: Sequence[Callable[[Tensor], Tensor]]) -> Callable[[Tensor], Tensor]:

@@ -27,6 +27,7 @@ class Layout:
         likelihood_bounds: Bounds of the likelihood's values.
         likelihood: What checks the targets; None for Gaussian ones.
         scaling: Units of training.
+        target_unit: The spread of the targets in these.
     """
 
     base: Hyperparameters
@@ -35,6 +36,7 @@ class Layout:
     likelihood_bounds: Mapping[str, tuple[float, float]]
     likelihood: AbstractLikelihood | None
     scaling: Scaling | None
+    target_unit: float = 1.0
 
     def space(self) -> Space:
         """The space of what is learned."""
@@ -43,6 +45,7 @@ class Layout:
             learn_inducing=self.learn_inducing,
             extra=self.extra,
             likelihood_bounds=self.likelihood_bounds,
+            target_unit=self.target_unit,
         )
 
 
