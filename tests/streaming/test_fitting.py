@@ -17,22 +17,22 @@ def _rows(rng, num_rows=60):
 def test_only_the_latest_rows_count(rng):
     rows = _rows(rng)
     rows.targets[:, :30] += 100.0
-    found = fit_latest(rows, StreamSettings(num_inducing=8), None, 30, None, Room(8, 8), is_searching=True)
+    found = fit_latest(rows, StreamSettings(num_inducing=8), None, 30, None, Room(8, 8, 8), is_searching=True)
     assert abs(float(found.constant)) < 1.0
     assert found.noise_variance < 0.1
 
 
 def test_without_a_search_hyperparameters_are_those_of_before(rng):
     rows, settings = _rows(rng), StreamSettings(num_inducing=8)
-    before = fit_latest(rows, settings, None, 60, None, Room(8, 8), is_searching=True)
-    again = fit_latest(rows, settings, before.hyperparameters, 60, None, Room(8, 8), is_searching=False)
+    before = fit_latest(rows, settings, None, 60, None, Room(8, 8, 8), is_searching=True)
+    again = fit_latest(rows, settings, before.hyperparameters, 60, None, Room(8, 8, 8), is_searching=False)
     assert again.hyperparameters.kernel is before.hyperparameters.kernel
     assert again.outliers is None
 
 
 def test_a_likelihood_of_the_user_is_left_alone(rng):
     settings = StreamSettings(Gaussian(0.3, is_learned=False), num_inducing=8)
-    found = fit_latest(_rows(rng), settings, None, 60, None, Room(8, 8), is_searching=True)
+    found = fit_latest(_rows(rng), settings, None, 60, None, Room(8, 8, 8), is_searching=True)
     assert found.noise_variance == 0.3
     assert found.outliers is None
 
@@ -44,7 +44,7 @@ def test_the_noise_of_counts_is_the_inverse_of_their_rate_up_to_a_tenth(rng):
     for rate, least, most in ((100.0, 0.0, 0.05), (0.05, 0.1, 0.1)):
         counts = torch.poisson(torch.full((1, 40), rate, dtype=torch.float64), generator=rng)
         rows = Rows(X.numpy(), counts.numpy())
-        found = fit_latest(rows, settings, None, 40, None, Room(5, 5), is_searching=True)
+        found = fit_latest(rows, settings, None, 40, None, Room(5, 5, 5), is_searching=True)
         assert least <= found.level_noise(rows) <= most
 
 

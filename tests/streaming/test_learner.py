@@ -128,11 +128,23 @@ def test_learning_rows_singly_is_as_good_as_in_blocks(rng):
         assert float((learner.predict(W).mean - torch.sin(W.squeeze(-1))).square().mean().sqrt()) < 0.07
 
 
-@pytest.mark.parametrize(("lengthscale", "grows"), [(0.02, True), (2.0, False)])
-def test_automatic_size_grows_with_the_rows_of_a_stream_that_needs_it(rng, lengthscale, grows):
-    X, y = _wave(rng, 2600)
+@pytest.mark.parametrize("lengthscale", [0.02, 2.0])
+def test_automatic_size_grows_where_points_leave_more_open_than_there_is_noise(rng, lengthscale):
+    X, y = _wave(rng, 600)
     kernel = _frozen_kernel()
     kernel.base_kernel.lengthscale = lengthscale
+    settings = StreamSettings(kernel=kernel, max_inducing=130, warmup=100, refit="never", half_life=None)
+    learner, _ = _stream(StreamLearner(settings), X, y, 50)
+    num_points = learner.model.bank.num_inducing
+    assert num_points == 130 if lengthscale < 1.0 else num_points <= 100
+
+
+@pytest.mark.parametrize(("lengthscale", "grows"), [(0.03, True), (2.0, False)])
+def test_automatic_size_grows_with_the_rows_of_a_stream_that_needs_it(rng, lengthscale, grows):
+    X, y = _wave(rng, 2600)
+    y += 3.0 * torch.randn(2600, generator=rng, dtype=torch.float64)
+    kernel = _frozen_kernel()
+    kernel.base_kernel.lengthscale, kernel.outputscale = lengthscale, 0.6  # less than the noise
     settings = StreamSettings(kernel=kernel, max_inducing=125, warmup=200, refit="never", half_life=None)
     learner, _ = _stream(StreamLearner(settings), X[:1900], y[:1900], 100)
     assert learner.model.bank.num_inducing <= 100

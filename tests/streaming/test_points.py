@@ -58,9 +58,20 @@ def test_an_exchange_equals_carrying_the_belief_to_the_new_points(rng, monkeypat
 def test_an_input_that_the_points_explain_does_not_become_one(rng):
     bank, X = _bank(rng, m=20)
     inside = X[:1]
-    after, _, _, num_moves = follow(bank, Usage.none(20), inside, bank.see(inside), Room(20, 20))
+    after, _, _, num_moves = follow(bank, Usage.none(20), inside, bank.see(inside), Room(20, 20, 20))
     assert num_moves == 0
     assert torch.equal(after.inducing_points, bank.inducing_points)
+
+
+@pytest.mark.parametrize(("noise", "num_points"), [(1e-3, 21), (100.0, 20)])
+def test_a_point_joins_for_a_row_of_which_more_is_left_open_than_there_is_noise(rng, noise, num_points):
+    bank, _ = _bank(rng, m=20)
+    bank = replace(bank, level_noise=noise * bank.experts.largest_amplitude)
+    x = np.full((1, 1), 100.0)
+    after, usage, seen, num_moves = follow(bank, Usage.none(20), x, bank.see(x), Room(20, 20, 21))
+    assert (after.num_inducing, len(usage.last_rows)) == (num_points, num_points)
+    assert num_moves == num_points - 20
+    assert (float(seen.slack[0]) < 1e-6) == (num_points == 21)
 
 
 @pytest.mark.parametrize("num_exchanged", [0, 3])
@@ -87,10 +98,10 @@ def test_of_points_not_used_one_that_rows_need_little_goes_and_a_quarter_stays(r
     cheap = worths < 4.0 * float(bank.see(x).slack[0]) / 0.01
     assert cheap.any()
     gone = 1 + int(np.where(cheap, left, np.inf).argmin())
-    after, later, _, num_moves = follow(bank, usage, x, bank.see(x), Room(8, 8))
+    after, later, _, num_moves = follow(bank, usage, x, bank.see(x), Room(8, 8, 8))
     assert num_moves == 1
     assert bank.inducing_points[gone] not in after.inducing_points
-    assert follow(after, later, x + 1.0, after.see(x + 1.0), Room(8, 8))[3] == 0
+    assert follow(after, later, x + 1.0, after.see(x + 1.0), Room(8, 8, 8))[3] == 0
     assert after.inducing_points[-1] == 4.5
     assert later.last_rows[-1] == later.num_rows == 51
 
@@ -100,7 +111,7 @@ def test_for_a_row_that_is_not_represented_the_point_not_used_for_longest_goes_w
     usage = Usage(np.array([50.0, 9.0, 8.0, 7.0, 50.0, 50.0, 50.0, 50.0]), 50)
     x = np.array([[4.5]])
     assert (bank.worths(0)[1:4] > 4.0 * float(bank.see(x).slack[0]) / 0.01).all()
-    after, *_ = follow(bank, usage, x, bank.see(x), Room(8, 8))
+    after, *_ = follow(bank, usage, x, bank.see(x), Room(8, 8, 8))
     assert bank.inducing_points[3] not in after.inducing_points
     assert after.inducing_points[-1] == 4.5
 
@@ -111,7 +122,7 @@ def test_a_row_that_points_know_but_for_less_than_the_noise_takes_the_place_of_n
     usage = Usage(np.zeros(8), 50)
     x = np.array([[4.5]])
     assert (bank.worths(0) > 4.0).all()
-    assert follow(bank, usage, x, bank.see(x), Room(8, 8))[3] == 0
+    assert follow(bank, usage, x, bank.see(x), Room(8, 8, 8))[3] == 0
 
 
 def test_points_are_unused_after_as_many_rows_as_there_are_points():
@@ -155,7 +166,7 @@ def test_a_point_moves_for_a_row_that_is_farther_away_than_others_only(rng, typi
     seen = bank.see(x)
     assert 0.4 < float(seen.slack[0] / seen.prior_variance[0]) < 0.8
     usage = Usage(np.zeros(8), 50, typical)
-    _, later, _, num_moves = follow(bank, usage, x, seen, Room(8, 8))
+    _, later, _, num_moves = follow(bank, usage, x, seen, Room(8, 8, 8))
     assert num_moves == expected
     assert min(typical, 0.5) < later.typical_slack < max(typical, 0.5)
 
@@ -165,7 +176,7 @@ def test_a_point_moves_for_it_only_if_the_stream_has_moved_since_points_were_pla
     bank, _ = _bank(rng, lengthscale=0.05)
     x = np.array([[3.04]])
     usage = Usage(np.zeros(8), 50, 0.25, placed)
-    _, later, _, num_moves = follow(bank, usage, x, bank.see(x), Room(8, 8))
+    _, later, _, num_moves = follow(bank, usage, x, bank.see(x), Room(8, 8, 8))
     assert num_moves == expected == int(later.has_moved)
 
 

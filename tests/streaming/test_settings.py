@@ -65,10 +65,11 @@ def test_a_kernel_is_one_of_gpytorch():
 
 def test_room_for_inducing_points_grows_with_the_rows():
     assert [tuple(StreamSettings().room(n)) for n in (10, 2000, 3000, 10**9)] == [
-        (100, 100),
-        (100, 100),
-        (100, 150),
-        (100, 256),
+        (100, 100, 256),
+        (100, 100, 256),
+        (100, 150, 256),
+        (100, 256, 256),
     ]
-    assert StreamSettings(max_inducing=40).room(10**9) == (40, 40)
-    assert StreamSettings(num_inducing=7).room(10**9) == (7, 7)
+    assert StreamSettings().room(10, 130) == (100, 130, 256)  # those that are there stay
+    assert StreamSettings(max_inducing=40).room(10**9) == (40, 40, 40)
+    assert StreamSettings(num_inducing=7).room(10**9) == (7, 7, 7)

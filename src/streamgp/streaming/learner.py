@@ -260,7 +260,7 @@ class StreamLearner:
             learner = self._after(n, replace(model, mixture=mixture), buffer)
             return learner._relearn(is_flat=is_flat, num_unjudged=0), predicted
         num_outside = model.units.num_outside(rows.inputs) if self.is_warm else 0
-        room = self.settings.room(self.num_since_start)
+        room = self.settings.room(self.num_since_start, model.bank.num_inducing)
         model = model.learned(scaled, seen, self.settings, mixture=mixture, plausible=plausible, reach=reach, room=room)
         learner = self._after(n, model, buffer, num_outside)
         if is_due and learner._is_settled():

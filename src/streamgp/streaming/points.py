@@ -141,7 +141,7 @@ def follow(
         if slack < least:
             break
         x = X[index : index + 1]
-        if bank.num_inducing < room.most:
+        if bank.num_inducing < room.most or (bank.num_inducing < room.limit and slack > _UNREPRESENTED * noise):
             bank, usage = bank.joined(x), usage.joined()
         else:
             leaving = _leaving(bank, usage, slack, noise, believed)

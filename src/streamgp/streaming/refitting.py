@@ -137,7 +137,8 @@ def relearn(
     old = before.hyperparameters if before is not None and is_comparable else None
     window = _window(rows.num_rows, experts.half_lives, mixture)
     most_noise = math.inf if is_new or before is None else _MOST_NOISE * _expected_error(before, rows)
-    room = settings.room(rows.num_rows if num_rows is None else num_rows)
+    num_points = 0 if before is None else before.bank.num_inducing
+    room = settings.room(rows.num_rows if num_rows is None else num_rows, num_points)
     remembered = None
     if settings.starting_likelihood.is_gaussian:  # beliefs are in the units of targets there alone
         remembered = _remembered(anchor, mixture, None if past is None else units.rows(past))

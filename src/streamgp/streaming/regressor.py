@@ -50,8 +50,8 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
             targets of a likelihood given by name are standardized; one given as an object is in their own units.
         kernel: GPyTorch kernel for standardized inputs; a scaled Matérn-5/2 with a lengthscale for each column by
             default. Parameters with `requires_grad=False` stay as they are.
-        num_inducing: Number of inducing points; `"auto"` for 100, and more as the stream goes on, one for every 20
-            rows, where it needs them.
+        num_inducing: Number of inducing points; `"auto"` for 100, and more where those leave more open than there is
+            noise, or as a long stream goes on.
         max_inducing: For `"auto"`: the most points, which bound time and memory; `points_within` finds how many a
             budget allows.
         warmup: Rows after which the units are frozen.

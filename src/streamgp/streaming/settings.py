@@ -52,11 +52,13 @@ class Room(NamedTuple):
 
     Attributes:
         least: Up to so many, any input becomes one.
-        most: Up to so many, those become one of which the others leave much open.
+        most: Up to so many, those become one of which the others leave something open.
+        limit: Up to so many, those become one of which the others leave more open than there is noise.
     """
 
     least: int
     most: int
+    limit: int
 
 
 @final
@@ -68,8 +70,8 @@ class StreamSettings:
         likelihood: Name or object. Real targets of a likelihood given by name are standardized; one given as an object
             is in the user's units.
         kernel: GPyTorch kernel for standardized inputs; a scaled Matérn-5/2 with a lengthscale for each by default.
-        num_inducing: Number of inducing points; `"auto"` for 100, and more of them as the stream goes on, one for every
-            20 rows, where it needs them.
+        num_inducing: Number of inducing points; `"auto"` for 100, and more of them where those leave more open than
+            there is noise, or as the stream goes on, one for every 20 rows.
         max_inducing: For `"auto"`: the most points, which bound time and memory.
         warmup: Rows after which scaling is frozen. Until then all rows are kept, and everything is learned anew when
             their number has doubled.
@@ -154,12 +156,12 @@ class StreamSettings:
         """Whether targets may have nothing to do with the function: a likelihood of the user's own knows better."""
         return self.likelihood == "gaussian" and self.half_life == "auto"
 
-    def room(self, num_rows: int) -> Room:
-        """How many inducing points there may be after so many rows."""
+    def room(self, num_rows: int, num_points: int = 0) -> Room:
+        """How many inducing points there may be after so many rows, of which so many are there."""
         if isinstance(self.num_inducing, int):
-            return Room(self.num_inducing, self.num_inducing)
-        most = max(_FIRST_POINTS, num_rows // _ROWS_OF_POINT)
-        return Room(min(_FIRST_POINTS, self.max_inducing), min(most, self.max_inducing))
+            return Room(self.num_inducing, self.num_inducing, self.num_inducing)
+        most, limit = max(_FIRST_POINTS, num_rows // _ROWS_OF_POINT, num_points), self.max_inducing
+        return Room(min(_FIRST_POINTS, limit), min(most, limit), limit)
 
     def experts(self, num_outputs: int, num_dims: int) -> Experts:
         """What is learned side by side, of so many outputs at inputs of so many columns."""
