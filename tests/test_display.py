@@ -3,7 +3,10 @@
 import sys
 
 import pytest
+import torch
+from gpytorch.kernels import RBFKernel
 
+import streamgp as sg
 from streamgp.display import html_rows, html_table, new_axes, with_uncertainty
 from streamgp.errors import UnsupportedError
 
@@ -24,6 +27,16 @@ HOSTILE = '<script>alert("1")</script>&'
 )
 def test_numbers_have_the_digits_that_are_known(mean, std, text):
     assert with_uncertainty(mean, std) == text
+
+
+def test_predictions_show_what_they_predict():
+    gp = sg.SparseGP.from_prior(RBFKernel().double(), torch.zeros(1, 1, dtype=torch.float64))
+    assert repr(gp.predict([[0.0], [9.0]])) == "Prediction(mean [0, 0], std [1, 1])"
+    assert repr(gp.predict(torch.zeros(7, 1).double())) == "Prediction(7 inputs: mean, std, variance, covariance)"
+    many = sg.MultiOutputGP.from_prior(
+        [RBFKernel().double()], torch.zeros(1, 1).double(), mixing=torch.ones(2, 1).double()
+    )
+    assert repr(many.predict([[0.0]])) == "MultiOutputPrediction(2 outputs, mean [[0, 0]], std [[1, 1]])"
 
 
 def test_texts_are_escaped_wherever_they_are():

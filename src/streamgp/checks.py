@@ -64,6 +64,12 @@ def to_tensor(value: Any, name: str, *, like: Tensor | None = None, kinds: str =
     return torch.from_numpy(array).to(dtype=None if like is None else like.dtype, device=device)
 
 
+_TEXT = (
+    "{name} must be numbers, but holds text. Code it as numbers, for example with pandas.get_dummies({name}); "
+    "streamgp.StreamingGPClassifier learns labels that are text."
+)
+
+
 def _to_array(value: Any, name: str, kinds: str) -> NDArray[Any]:
     advice = f"Pass numbers: a tensor, a NumPy array, a pandas table or a list, as in torch.as_tensor({name})."
     num_masked = int(np.ma.getmaskarray(value).sum()) if isinstance(value, np.ma.MaskedArray) else 0
@@ -74,17 +80,28 @@ def _to_array(value: Any, name: str, kinds: str) -> NDArray[Any]:
         )
     if value is None or isinstance(value, bool | str | bytes | dict | set):
         raise DTypeError(f"{name} must be numbers, but is a {type(value).__name__}. {advice}")
+    array = None
     try:
         array = np.asarray(value)
         if array.dtype.kind == "O":
             array = array.astype(np.float64)
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:
+        if _holds_text(array):
+            raise DTypeError(_TEXT.format(name=name)) from None
         raise DTypeError(f"{name} is a {type(value).__name__} that cannot be read ({error}). {advice}") from None
+    if _holds_text(array):
+        raise DTypeError(_TEXT.format(name=name))
     if array.dtype.kind not in kinds:
         raise DTypeError(f"{name} must be numbers, but holds {array.dtype}. {advice}")
     if np.ma.isMaskedArray(array):
         array = np.asarray(np.ma.getdata(array))
     return array
+
+
+def _holds_text(array: NDArray[Any] | None) -> bool:
+    if array is None or array.dtype.kind != "O":
+        return array is not None and array.dtype.kind in "US"
+    return any(isinstance(one, str) for one in array.flat)
 
 
 def to_double(value: Any, name: str) -> Tensor:

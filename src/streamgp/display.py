@@ -5,15 +5,26 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from streamgp.errors import UnsupportedError
+from streamgp.errors import StreamGPError, UnsupportedError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_band", "html_rows", "html_table", "new_axes", "pyplot", "shown_point", "with_uncertainty"]
+__all__ = [
+    "draw_band",
+    "html_rows",
+    "html_table",
+    "new_axes",
+    "pyplot",
+    "shown_moments",
+    "shown_point",
+    "with_uncertainty",
+]
 
 # Size of the line under a table, in pixels.
 _WIDTH, _HEIGHT = 220, 36
+# Predictions of more inputs, or of more numbers, are not shown in numbers.
+_MOST_MOMENTS, _MOST_NUMBERS = 5, 20
 # More rows than these are counted and not shown.
 _MOST_ROWS = 20
 _CELL = 'style="text-align:left;padding:1px 8px"'
@@ -34,11 +45,25 @@ def shown_point(point: Any) -> str:
     """A point in few digits: values by name, a row of numbers, or whatever else it is."""
     if isinstance(point, Mapping):
         return ", ".join(f"{name} {_number(value)}" for name, value in point.items())
+    return _rounded(point)
+
+
+def shown_moments(prediction: Any, num_inputs: int) -> str:
+    """Mean and standard deviation where there are few; where there are many, what can be read."""
+    many = f"{num_inputs} inputs: mean, std, variance, covariance"
+    if num_inputs > _MOST_MOMENTS:
+        return many
     try:
-        values = point.tolist()
-    except AttributeError:
-        values = point
-    return "[" + ", ".join(_number(value) for value in values) + "]" if isinstance(values, list) else _number(values)
+        mean, std = prediction.mean, prediction.std
+    except StreamGPError as error:  # showing must not fail
+        return f"{num_inputs} inputs: {error}"
+    return f"mean {_rounded(mean)}, std {_rounded(std)}" if math.prod(mean.shape) <= _MOST_NUMBERS else many
+
+
+def _rounded(values: Any) -> str:
+    """Numbers in few digits, with their axes."""
+    values = values.tolist() if hasattr(values, "tolist") else values
+    return "[" + ", ".join(_rounded(each) for each in values) + "]" if isinstance(values, list) else _number(values)
 
 
 def html_table(title: str, facts: Mapping[str, Any], *, line: Sequence[float] = ()) -> str:

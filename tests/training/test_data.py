@@ -79,12 +79,12 @@ def test_lists_can_be_fitted():
     ids=["text", "ragged", "dates", "string", "sparse", "meta", "dict"],
 )
 def test_what_is_not_numbers_is_refused_with_a_sentence(bad):
-    with pytest.raises(DTypeError, match=r"^X must be a"):
+    with pytest.raises(DTypeError, match=r"^X (must be (numbers|a dense tensor)|is a list that cannot be read)"):
         read_rows(bad, Y, None)
 
 
 def test_masked_values_are_refused():
-    with pytest.raises(ValueRangeError, match="X must have no missing values, but 1 are masked"):
+    with pytest.raises(ValueRangeError, match="X is a masked array with 1 masked values"):
         read_rows(np.ma.masked_array(ARRAY, mask=ARRAY[3, 1] == ARRAY), Y, None)
 
 

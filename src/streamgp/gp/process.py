@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.checks import to_form
+from streamgp.display import shown_moments
 from streamgp.errors import NumericalError
 from streamgp.linalg import cholesky
 from streamgp.shapes import broadcast_shapes
@@ -89,7 +90,7 @@ class AbstractProcess(ABC):
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Prediction:
     """Moments of the latent function, each computed when it is first asked for.
 
@@ -133,6 +134,9 @@ class Prediction:
     def std(self) -> Any:
         """The standard deviation, for short."""
         return self.standard_deviation
+
+    def __repr__(self) -> str:
+        return f"Prediction({shown_moments(self, self.inputs.shape[-2])})"
 
     @cached_property
     def _cross(self) -> Tensor | None:

@@ -1,18 +1,17 @@
 """Reading the user's observations."""
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from streamgp.checks import check_finite, check_float, check_inputs, check_targets
+from streamgp.checks import check_finite, check_float, check_inputs, check_targets, to_tensor
 from streamgp.errors import DTypeError, ShapeError, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.training.features import Observed, relative_jitter
 
-__all__ = ["CheckedRows", "check_points", "has_constants", "read_rows", "to_dense", "to_observed"]
+__all__ = ["CheckedRows", "check_points", "has_constants", "read_rows", "to_observed"]
 
 
 class CheckedRows(NamedTuple):
@@ -27,40 +26,13 @@ class CheckedRows(NamedTuple):
     targets: Tensor
 
 
-def to_dense(values: Any, name: str) -> Tensor:
-    """A user's tensor, array, table or list as a dense tensor; numbers other than float32 become float64."""
-    if isinstance(values, Tensor):
-        if values.layout != torch.strided or values.is_nested or values.is_quantized or values.is_meta:
-            raise DTypeError(
-                f"{name} must be a dense tensor that holds its numbers, but is sparse, nested, quantized or on the "
-                f"meta device. Pass {name}.to_dense(), or the numbers themselves."
-            )
-        return values
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        raise ValueRangeError(
-            f"{name} must have no missing values, but {int(np.ma.getmaskarray(values).sum())} are masked. Drop those "
-            "rows, or impute them."
-        )
-    try:
-        array = np.asarray(values)
-        if array.dtype.kind not in "fiub" and array.dtype != object:
-            raise TypeError(f"its numbers are {array.dtype}")
-        kind = np.float32 if array.dtype == np.float32 else np.float64
-        return torch.from_numpy(np.array(array, dtype=kind, order="C"))
-    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
-        raise DTypeError(
-            f"{name} must be a tensor, an array or a list of numbers, but is a {type(values).__name__} that cannot be "
-            f"read ({error}). Convert it with torch.as_tensor({name}, dtype=torch.float64)."
-        ) from None
-
-
 def read_rows(X: object, y: object, likelihood: AbstractLikelihood | None) -> CheckedRows:
     """Check inputs and targets; arrays, tables and lists are converted."""
-    X = check_float(to_dense(X, "X"), "X")
+    X = check_float(to_tensor(X, "X", kinds="fiub"), "X")
     if y is None:
         raise DTypeError("y must have one value for each row of X, but is None. Pass the targets.")
     is_given = isinstance(y, Tensor)
-    y = to_dense(y, "y")
+    y = to_tensor(y, "y", kinds="fiub")
     if not is_given and y.dtype != X.dtype:
         y = y.to(X.dtype)  # numbers without a dtype of torch take that of the inputs
     is_paired = likelihood is not None and likelihood.num_inputs == 2

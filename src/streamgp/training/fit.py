@@ -13,13 +13,13 @@ from gpytorch.kernels import Kernel
 from gpytorch.means import Mean
 from torch import Tensor
 
-from streamgp.checks import check_count
+from streamgp.checks import check_count, to_tensor
 from streamgp.conditioning import SparseGP
 from streamgp.errors import ArgumentTypeError, OptionError, StreamGPWarning, UnsupportedError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.threads import few_threads
 from streamgp.training.batches import AbstractSource, read_source
-from streamgp.training.data import CheckedRows, has_constants, read_rows, to_dense
+from streamgp.training.data import CheckedRows, has_constants, read_rows
 from streamgp.training.minibatch import train_in_minibatches
 from streamgp.training.options import Minibatches, Options
 from streamgp.training.outputs import MultiOutputFit, fit_outputs
@@ -179,7 +179,7 @@ def fit(  # type: ignore[misc] # the options of both are named here
     num_starts = check_count(num_starts, "num_starts")
     check_modules(kernel, mean, start)
     if y is not None and not isinstance(X, Tensor | np.ndarray):
-        X = to_dense(X, "X")
+        X = to_tensor(X, "X", kinds="fiub")
     with progress_bar(is_shown=progress, callback=callback) as reports:
         options = Options(
             num_inducing=num_inducing,

@@ -1,19 +1,20 @@
 """What `fit` returns."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
-import numpy as np
-from torch import Tensor
+import torch
 
-from streamgp.checks import ArrayLike, check_inputs, to_form, to_tensor
-from streamgp.conditioning import SparseGP
+from streamgp.checks import ArrayLike
+from streamgp.conditioning import AbsorbInfo, SparseGP
 from streamgp.display import html_table, new_axes
 from streamgp.gp import Prediction
 from streamgp.likelihoods import AbstractLikelihood
+from streamgp.sites import SiteRule
 from streamgp.storage import register, save
-from streamgp.training.scaling import RescaledProcess, Scaling
+from streamgp.training.fitted_gp import FittedGP
+from streamgp.training.scaling import Scaling
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -100,14 +101,20 @@ class FitResult:
             X: Inputs `(*b, n, d)`; the moments are arrays of NumPy if they are one.
             covariance: Compute the joint covariance at once, so that variances are read off it.
         """
-        if self.scaling is None:
-            return self.gp.predict(X, covariance=covariance)
-        inputs = check_inputs(X, num_dims=self.gp.inducing_points.shape[-1], like=self.gp.inducing_points)
-        process = RescaledProcess(self.gp.process, self.scaling)
-        prediction = Prediction(process, inputs, isinstance(X, np.ndarray))
-        if covariance:
-            _ = prediction.covariance
-        return prediction
+        return self.model.predict(X, covariance=covariance)
+
+    def sample(self, X: ArrayLike, num_samples: int = 1, *, generator: torch.Generator | None = None) -> Any:
+        """Draw joint samples of the latent function in the user's units.
+
+        Args:
+            X: Inputs `(*b, n, d)`.
+            num_samples: Number of samples $s$.
+            generator: Source of randomness.
+
+        Returns:
+            Samples `(s, *b, n)`: a tensor, or an array of NumPy if `X` was one.
+        """
+        return self.model.sample(X, num_samples, generator=generator)
 
     def log_predictive_density(self, X: ArrayLike, y: ArrayLike) -> Any:
         """Log predictive density of targets, one for each, in the user's units.
@@ -116,21 +123,66 @@ class FitResult:
             X: Inputs `(n, d)`.
             y: Targets `(n,)`; the densities are an array of NumPy if they are one.
         """
-        density = self._log_density(X, to_tensor(y, "y", like=self.gp.inducing_points))
-        return to_form(density, is_numpy=isinstance(y, np.ndarray))
+        return self.model.log_predictive_density(X, y)
 
-    def _log_density(self, X: ArrayLike, y: Tensor) -> Tensor:
-        X = check_inputs(X, num_dims=self.gp.inducing_points.shape[-1], like=self.gp.inducing_points)
-        if self.scaling is None:
-            return self._log_density_inside(X, y)
-        density = self._log_density_inside(self.scaling.inputs(X), self.scaling.targets(y))
-        return density - self.scaling.target_scale.to(density).log()
+    def condition(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        noise_variance: ArrayLike | None = None,
+        likelihood: str | AbstractLikelihood | None = None,
+        sites: str | SiteRule = "variational",
+    ) -> FittedGP:
+        """Condition on further observations: exactly if they are Gaussian, through Gaussian sites if not.
 
-    def _log_density_inside(self, X: Tensor, y: Tensor) -> Tensor:
-        """The same in the units of the GP."""
-        prediction = self.gp.predict(X)
-        density = self.likelihood.log_predictive_density(prediction.mean, prediction.variance, y)
-        return density if self.likelihood.num_latents == 1 else density.squeeze(-2)
+        Everything is in the user's units. For arguments of higher rank, such as fantasies, see `SparseGP.condition`.
+
+        Args:
+            X: Inputs `(*b, n, d)`.
+            y: Observed values `(*s, *b, n)`.
+            noise_variance: Variance of Gaussian noise; as it was fitted by default.
+            likelihood: The likelihood, instead of the noise; as it was fitted by default.
+            sites: How observations that are not Gaussian become so.
+
+        Returns:
+            The conditioned GP with its likelihood, which predicts, is sampled and can be conditioned again.
+        """
+        return self.model.condition(X, y, noise_variance=noise_variance, likelihood=likelihood, sites=sites)
+
+    def absorb(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        noise_variance: ArrayLike | None = None,
+        likelihood: str | AbstractLikelihood | None = None,
+        sites: str | SiteRule = "variational",
+        num_inducing: int | None = None,
+    ) -> tuple["FitResult", AbsorbInfo]:
+        """Absorb further observations at constant size; hyperparameters and diagnostics of the fit stay.
+
+        Everything is in the user's units; for more options see `SparseGP.absorb`.
+
+        Args:
+            X: Inputs `(n, d)`.
+            y: Observed values `(n,)`.
+            noise_variance: Variance of Gaussian noise; as it was fitted by default.
+            likelihood: The likelihood, instead of the noise; as it was fitted by default.
+            sites: How observations that are not Gaussian become so.
+            num_inducing: How many inducing points to choose; as many as before by default.
+
+        Returns:
+            The result with what it learned, and diagnostics of the step.
+        """
+        X, y, noise = self.model.observed(X, y, noise_variance, likelihood)
+        gp, info = self.gp.absorb(X, y, sites=sites, num_inducing=num_inducing, **noise)
+        return replace(self, gp=gp), info
+
+    @property
+    def model(self) -> FittedGP:
+        """The GP with its likelihood and units, without the diagnostics."""
+        return FittedGP(self.gp, self.likelihood, self.scaling)
 
     def __repr__(self) -> str:
         info = self.info

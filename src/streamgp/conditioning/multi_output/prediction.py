@@ -7,13 +7,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.checks import to_form
+from streamgp.display import shown_moments
 from streamgp.gp import Prediction
 
 __all__ = ["MultiOutputPrediction", "columns"]
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MultiOutputPrediction:
     """Moments of the latent functions of several outputs, each computed when it is read.
 
@@ -51,6 +52,10 @@ class MultiOutputPrediction:
     def covariance(self) -> Any:
         """Joint covariance `(*b, k, k)` of all inputs and outputs; outputs vary fastest."""
         return to_form(self.rows.covariance, is_numpy=self.is_numpy)
+
+    def __repr__(self) -> str:
+        num_rows = self.rows.inputs.shape[-2] // self.num_outputs
+        return f"MultiOutputPrediction({self.num_outputs} outputs, {shown_moments(self, num_rows)})"
 
 
 def columns(rows: Float[Tensor, "*b k"], num_outputs: int) -> Float[Tensor, "*b n o"]:

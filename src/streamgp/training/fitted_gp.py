@@ -1,0 +1,133 @@
+"""A GP with its likelihood, in the user's units whatever the units of training were."""
+
+import os
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from streamgp.checks import ArrayLike, check_count, check_generator, check_inputs, to_form, to_tensor
+from streamgp.conditioning import ConditionedGP, SparseGP
+from streamgp.errors import OptionError
+from streamgp.gp import AbstractProcess, Prediction
+from streamgp.likelihoods import AbstractLikelihood, read_likelihood
+from streamgp.sites import SiteRule
+from streamgp.storage import register, save
+from streamgp.training.scaling import RescaledProcess, Scaling
+
+__all__ = ["FittedGP"]
+
+
+@register
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class FittedGP:
+    """A GP with its likelihood, which predicts and is conditioned in the user's units.
+
+    Attributes:
+        gp: The GP; in standardized units, if those were asked for.
+        likelihood: The fitted likelihood, in the same units.
+        scaling: The standardization; None if there was none.
+    """
+
+    gp: SparseGP | ConditionedGP
+    likelihood: AbstractLikelihood
+    scaling: Scaling | None = None
+
+    def predict(self, X: ArrayLike, *, covariance: bool = False) -> Prediction:
+        """Predict the latent function; see `FitResult.predict`."""
+        if self.scaling is None:
+            return self.gp.predict(X, covariance=covariance)
+        prediction = Prediction(self._process, self._inputs(X), isinstance(X, np.ndarray))
+        if covariance:
+            _ = prediction.covariance
+        return prediction
+
+    def sample(self, X: ArrayLike, num_samples: int = 1, *, generator: torch.Generator | None = None) -> Any:
+        """Draw joint samples of the latent function; see `FitResult.sample`."""
+        count, source = check_count(num_samples, "num_samples"), check_generator(generator)
+        samples = self._process.sample(self._inputs(X), count, source)
+        return to_form(samples, is_numpy=isinstance(X, np.ndarray))
+
+    def log_predictive_density(self, X: ArrayLike, y: ArrayLike) -> Any:
+        """Log predictive density of targets, one for each; see `FitResult.log_predictive_density`."""
+        inputs, targets, likelihood = self._inside(X), self._targets(y), self.likelihood
+        latent = self.gp.predict(inputs)
+        density = likelihood.log_predictive_density(latent.mean, latent.variance, targets)
+        density = density if likelihood.num_latents == 1 else density.squeeze(-2)
+        if self.scaling is not None:
+            density = density - self.scaling.target_scale.to(density).log()
+        return to_form(density, is_numpy=isinstance(y, np.ndarray))
+
+    def condition(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        noise_variance: ArrayLike | None = None,
+        likelihood: str | AbstractLikelihood | None = None,
+        sites: str | SiteRule = "variational",
+    ) -> "FittedGP":
+        """Condition on further observations; see `FitResult.condition`."""
+        X, y, noise = self.observed(X, y, noise_variance, likelihood)
+        return replace(self, gp=self.gp.condition(X, y, sites=sites, **noise))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to a file that `streamgp.load` reads; atomically."""
+        save(self, path)
+
+    def __repr__(self) -> str:
+        return f"FittedGP({self.gp}, {type(self.likelihood).__name__})"
+
+    def observed(
+        self, X: ArrayLike, y: ArrayLike, noise_variance: ArrayLike | None, likelihood: str | AbstractLikelihood | None
+    ) -> tuple[ArrayLike, ArrayLike, dict[str, Any]]:
+        """Observations in the units of the GP, with their noise or likelihood by name."""
+        noise = self._noise(noise_variance, likelihood)
+        return (X, y, noise) if self.scaling is None else (self._inside(X), self._targets(y), noise)
+
+    def _noise(self, noise_variance: ArrayLike | None, likelihood: str | AbstractLikelihood | None) -> dict[str, Any]:
+        """What is passed on of the noise; the fitted likelihood where nothing is given."""
+        scale = torch.ones(()) if self.scaling is None else self.scaling.target_scale
+        if noise_variance is None and likelihood is None:
+            if self.likelihood.has_row_constants:
+                raise OptionError(
+                    f"The fitted {type(self.likelihood).__name__} likelihood has numbers of its own for each row it "
+                    "was fitted to. Say those of the new rows: noise_variance=... for Gaussian noise, "
+                    "likelihood=result.likelihood.with_row_data(...) for others."
+                )
+            return {"likelihood": self.likelihood}
+        noise: dict[str, Any] = {"noise_variance": noise_variance, "likelihood": likelihood}
+        if float(scale) == 1.0:
+            return noise
+        if noise_variance is not None:
+            variance = to_tensor(noise_variance, "noise_variance", like=self._like)
+            noise["noise_variance"] = variance / scale.to(variance) ** 2
+        if likelihood is not None:
+            noise["likelihood"] = read_likelihood(likelihood).rescaled(scale)
+        return noise
+
+    @property
+    def _process(self) -> AbstractProcess:
+        return self.gp.process if self.scaling is None else RescaledProcess(self.gp.process, self.scaling)
+
+    @property
+    def _like(self) -> Tensor:
+        return self.gp.process.reference
+
+    def _inside(self, X: ArrayLike) -> Tensor:
+        """Inputs in the units of the GP."""
+        inputs = self._inputs(X)
+        return inputs if self.scaling is None else self.scaling.inputs(inputs)
+
+    def _targets(self, y: ArrayLike) -> Tensor:
+        """Targets in the units of the GP."""
+        targets = to_tensor(y, "y", like=self._like)
+        if self.scaling is None:
+            return targets
+        return self.scaling.targets(targets if targets.is_floating_point() else targets.to(self._like))
+
+    def _inputs(self, X: ArrayLike) -> Tensor:
+        return check_inputs(X, num_dims=self._like.shape[-1], like=self._like)

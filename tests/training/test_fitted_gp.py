@@ -1,0 +1,150 @@
+"""Results of fits are conditioned in the user's units, as dense algebra does it there."""
+
+import numpy as np
+import pytest
+import torch
+from torch.testing import assert_close
+
+import streamgp as sg
+from streamgp.errors import OptionError, ShapeError, UnsupportedError, ValueRangeError
+from streamgp.training import FittedGP
+
+
+@pytest.fixture
+def data(rng):
+    X = 40.0 + 300.0 * torch.rand(60, 2, generator=rng, dtype=torch.float64)
+    noise = torch.randn(60, generator=rng, dtype=torch.float64)
+    return X, 900.0 + 50.0 * torch.sin(X[:, 0] / 60.0) + 0.2 * X[:, 1] + 5.0 * noise
+
+
+@pytest.fixture
+def result(data):
+    X, y = data
+    return sg.fit(X[:40], y[:40], num_inducing=12, standardize=True, max_iterations=30)
+
+
+def _dense(result, X, y, at, noise):
+    """Gaussian conditioning of what the result says of both sets of inputs, in the user's units."""
+    joint = result.predict(torch.cat([X, at]), covariance=True)
+    n = len(X)
+    observed = joint.covariance[:n, :n] + torch.diag(torch.as_tensor(noise, dtype=torch.float64).expand(n))
+    gain = torch.linalg.solve(observed, joint.covariance[:n, n:]).mT
+    return joint.mean[n:] + gain @ (y - joint.mean[:n]), joint.covariance[n:, n:] - gain @ joint.covariance[:n, n:]
+
+
+def _units(result):
+    return float(result.scaling.target_scale) ** 2
+
+
+@pytest.mark.parametrize("given", ["nothing", "noise", "noises", "likelihood"])
+def test_conditioning_is_that_of_the_users_units(result, data, given):
+    (X, y), at = data, data[0][:5] + 3.0
+    noise = torch.linspace(4.0, 40.0, 20, dtype=torch.float64) if given == "noises" else torch.tensor(16.0).double()
+    passed = {
+        "nothing": {},
+        "noise": {"noise_variance": 16.0},
+        "noises": {"noise_variance": noise},
+        "likelihood": {"likelihood": sg.likelihoods.Gaussian(16.0)},
+    }[given]
+    if given == "nothing":
+        noise = result.likelihood.gaussian_noise_variance * _units(result)
+    mean, covariance = _dense(result, X[40:], y[40:], at, noise)
+    after = result.condition(X[40:], y[40:], **passed)
+    assert_close(after.predict(at).mean, mean, rtol=1e-8, atol=1e-8)
+    assert_close(after.predict(at, covariance=True).covariance, covariance, rtol=1e-6, atol=1e-6)
+    assert_close(after.predict(at).variance, covariance.diagonal(), rtol=1e-6, atol=1e-6)
+
+
+def test_conditioning_twice_is_conditioning_once(result, data):
+    X, y = data
+    once = result.condition(X[40:], y[40:]).predict(X[:5])
+    twice = result.condition(X[40:50], y[40:50]).condition(X[50:], y[50:]).predict(X[:5])
+    assert_close(twice.mean, once.mean, rtol=1e-8, atol=1e-6)
+    assert_close(twice.variance, once.variance, rtol=1e-6, atol=1e-6)
+
+
+def test_absorbing_keeps_size_and_units(result, data):
+    X, y = data
+    after, _ = result.absorb(X[40:], y[40:])
+    scaling = result.scaling
+    by_hand, _ = result.gp.absorb(scaling.inputs(X[40:]), scaling.targets(y[40:]), likelihood=result.likelihood)
+    shift, scale = scaling.target_shift, scaling.target_scale
+    assert after.gp.num_inducing == result.gp.num_inducing
+    assert_close(after.predict(X).mean, shift + scale * by_hand.predict(scaling.inputs(X)).mean)
+    assert after.info == result.info
+    larger, _ = result.absorb(X[40:], y[40:], num_inducing=32)
+    assert larger.gp.num_inducing == 32
+
+
+def test_counts_are_conditioned_with_the_fitted_likelihood(data, rng):
+    X, _ = data
+    y = torch.poisson(torch.exp(2.0 * torch.sin(X[:, 0] / 60.0)), generator=rng)
+    result = sg.fit(X[:40], y[:40], likelihood="poisson", standardize=True, num_inducing=12, max_iterations=20)
+    inputs = result.scaling.inputs
+    after, by_hand = result.condition(X[40:], y[40:]), result.gp.condition(inputs(X[40:]), y[40:], likelihood="poisson")
+    assert_close(after.predict(X).mean, by_hand.predict(inputs(X)).mean)
+    assert after.log_predictive_density(X[40:], y[40:]).mean() > result.log_predictive_density(X[40:], y[40:]).mean()
+
+
+def test_units_of_training_make_no_difference_without_scaling(data):
+    X, y = (data[0] - 40.0) / 300.0, (data[1] - 950.0) / 50.0
+    result = sg.fit(X[:40], y[:40], num_inducing=12, max_iterations=20)
+    after = result.condition(X[40:], y[40:])
+    assert_close(
+        after.predict(X).mean, result.gp.condition(X[40:], y[40:], likelihood=result.likelihood).predict(X).mean
+    )
+
+
+def test_samples_have_the_moments_of_predictions(result, data, rng):
+    X = data[0][:3]
+    samples, prediction = result.sample(X, 20_000, generator=rng), result.predict(X)
+    error = samples.std(0) / 20_000**0.5
+    assert ((samples.mean(0) - prediction.mean).abs() < 4.5 * error).all()
+    assert_close(samples.var(0), prediction.variance, rtol=0.06, atol=0.0)
+
+
+def test_arrays_and_whole_numbers_go_in(result, data):
+    X, y = data
+    whole = y[40:].round()
+    expected = result.condition(X[40:], whole).predict(X).mean
+    for targets in (whole.long(), whole.numpy(), whole.long().tolist()):
+        assert_close(result.condition(X[40:].numpy(), targets).predict(X).mean, expected)
+    assert isinstance(result.condition(X[40:], whole).predict(X.numpy()).mean, np.ndarray)
+    assert isinstance(result.sample(X.numpy()), np.ndarray)
+    density = result.log_predictive_density(X[40:], whole)
+    assert_close(result.log_predictive_density(X[40:], whole.long()), density)
+
+
+def test_a_conditioned_model_is_saved(result, data, tmp_path):
+    X, y = data
+    after = result.condition(X[40:], y[40:])
+    assert repr(after).startswith("FittedGP(ConditionedGP(num_observations=20, ")
+    after.save(tmp_path / "model.sgp")
+    again = sg.load(tmp_path / "model.sgp")
+    assert isinstance(again, FittedGP)
+    assert torch.equal(again.predict(X).mean, after.predict(X).mean)
+
+
+def test_rows_with_numbers_of_their_own_are_asked_for(data, rng):
+    X, y = data
+    variances = 20.0 + 10.0 * torch.rand(40, generator=rng, dtype=torch.float64)
+    noise = sg.likelihoods.Gaussian(variances, is_learned=False)
+    result = sg.fit(X[:40], y[:40], likelihood=noise, standardize=True, num_inducing=12, max_iterations=10)
+    with pytest.raises(OptionError, match=r"numbers of its own for each row.*noise_variance="):
+        result.condition(X[40:], y[40:])
+    mean, _ = _dense(result, X[40:], y[40:], X[:5], 25.0)
+    assert_close(result.condition(X[40:], y[40:], noise_variance=25.0).predict(X[:5]).mean, mean, rtol=1e-8, atol=1e-8)
+
+
+def test_bad_observations_are_named(result, data):
+    X, y = data
+    with pytest.raises(ShapeError, match="X must have 2 columns"):
+        result.condition(X[:, :1], y)
+    with pytest.raises(ShapeError, match="y must have shape"):
+        result.condition(X, y[:5])
+    with pytest.raises(ValueRangeError, match="must be finite numbers, but 1 of 60"):
+        result.condition(X, torch.where(torch.arange(60) == 3, float("nan"), y))
+    with pytest.raises(OptionError, match="Both noise_variance and likelihood"):
+        result.condition(X, y, noise_variance=1.0, likelihood="gaussian")
+    with pytest.raises(UnsupportedError, match="cannot be scaled"):
+        result.condition(X, y.round(), likelihood="poisson")
