@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from gpytorch.kernels import LinearKernel, MaternKernel, RBFKernel
+from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.errors import ArgumentTypeError, OptionError, ShapeError, UnsupportedError, ValueRangeError
@@ -125,6 +126,20 @@ def test_the_prior_is_that_of_lengthscales_weights_and_noise(rng):
         for part, (mean, deviation) in zip(parts, [(0.5, 1.5), (0.0, 1.0), (-4.0, 1.0)], strict=True)
     )
     assert result.info.log_prior == pytest.approx(float(expected), **within(approximation(1e-8, "model")))
+
+
+def test_a_fit_is_conditioned_with_its_likelihoods(rng):
+    X, Y = data(rng)
+    result = sg.fit(X[:20], Y[:20], outputs="icm", rank=1, num_inducing=8, max_iterations=5)
+    noise = result.noise_variance
+    by_hand = result.gp.condition(X[20:], Y[20:], noise_variance=noise)
+    assert_close(result.condition(X[20:], Y[20:]).predict(X).mean, by_hand.predict(X).mean, rtol=1e-9, atol=1e-9)
+    doubled = result.condition(X[20:], Y[20:], noise_variance=2.0 * noise).predict(X)
+    assert (doubled.variance > by_hand.predict(X).variance - 1e-12).all()
+    after, _ = result.absorb(X[20:], Y[20:])
+    absorbed, _ = result.gp.absorb(X[20:], Y[20:], noise_variance=noise)
+    assert_close(after.predict(X).mean, absorbed.predict(X).mean, rtol=1e-9, atol=1e-9)
+    assert after.info == result.info
 
 
 def test_outputs_that_are_never_observed_together_are_found_to_be_correlated(rng):

@@ -15,7 +15,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.checks import ArrayLike, check_choice, check_count, check_float, check_positive
-from streamgp.conditioning import MultiOutputGP
+from streamgp.conditioning import AbsorbInfo, ConditionedMultiOutputGP, MultiOutputGP
+from streamgp.conditioning.multi_output.conditioned_gp import Likelihoods
 from streamgp.conditioning.multi_output.prediction import MultiOutputPrediction
 from streamgp.display import html_table
 from streamgp.errors import ArgumentTypeError, OptionError, UnsupportedError
@@ -77,6 +78,31 @@ class MultiOutputFit:
     def predict(self, X: ArrayLike, *, output: int | Sequence[int] | None = None) -> MultiOutputPrediction:
         """Predict the latent functions, in the user's units; see `MultiOutputGP.predict`."""
         return self.gp.predict(X, output=output)
+
+    def condition(
+        self, X: ArrayLike, Y: ArrayLike, *, noise_variance: ArrayLike | None = None, likelihood: Likelihoods = None
+    ) -> ConditionedMultiOutputGP:
+        """Condition on further outcomes, with the fitted likelihoods by default; see `MultiOutputGP.condition`."""
+        return self.gp.condition(X, Y, **self._noise(noise_variance, likelihood))
+
+    def absorb(
+        self,
+        X: ArrayLike,
+        Y: ArrayLike,
+        *,
+        noise_variance: ArrayLike | None = None,
+        likelihood: Likelihoods = None,
+        num_inducing: int | None = None,
+    ) -> tuple["MultiOutputFit", AbsorbInfo]:
+        """Absorb further outcomes, with the fitted likelihoods by default; see `MultiOutputGP.absorb`."""
+        noise = self._noise(noise_variance, likelihood)
+        gp, info = self.gp.absorb(X, Y, num_inducing=num_inducing, **noise)
+        return replace(self, gp=gp), info
+
+    def _noise(self, noise_variance: ArrayLike | None, likelihood: Likelihoods) -> dict[str, Any]:
+        if noise_variance is None and likelihood is None:
+            likelihood = self.likelihood
+        return {"noise_variance": noise_variance, "likelihood": likelihood}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to a file that `streamgp.load` reads."""
