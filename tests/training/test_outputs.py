@@ -11,13 +11,14 @@ from torch.testing import assert_close
 import streamgp as sg
 from streamgp.errors import ArgumentTypeError, OptionError, ShapeError, UnsupportedError, ValueRangeError
 from streamgp.likelihoods import Bernoulli, Gaussian, Poisson
-from streamgp.testing.tolerances import approximation, evidence_jitter, prediction_jitter, within
+from streamgp.testing.tolerances import approximation, evidence_jitter, prediction_jitter, tolerance, within
 from streamgp.training import Minibatches
 from streamgp.training.outcomes import OutputUnits, fill_gaps, read_likelihoods
 from streamgp.training.output_model import OutputModel
 from streamgp.training.outputs import _problem, _prototype
 
 NAN = float("nan")
+NEAR = tolerance(torch.float64)
 
 
 def data(rng, n=30):
@@ -106,9 +107,9 @@ def test_at_optimal_sites_the_bound_of_gaussian_outcomes_is_the_collapsed_one(rn
     x = model.start(units.standard(Y), units.mean).requires_grad_(True)
     values = [model.bound(x), model.bound(x, model.sites(x, tolerance=1e-9))]
     gradients = [torch.autograd.grad(value, x)[0] for value in values]
-    torch.testing.assert_close(values[1], values[0], **approximation(1e-9, "iteration"))
+    assert_close(values[1], values[0], **approximation(1e-9, "iteration"))
     near = approximation(1e-9, "iteration", scale=float(gradients[0].abs().max()))
-    torch.testing.assert_close(gradients[1], gradients[0], **near)
+    assert_close(gradients[1], gradients[0], **near)
 
 
 def test_the_prior_is_that_of_lengthscales_weights_and_noise(rng):
@@ -133,12 +134,12 @@ def test_a_fit_is_conditioned_with_its_likelihoods(rng):
     result = sg.fit(X[:20], Y[:20], outputs="icm", rank=1, num_inducing=8, max_iterations=5)
     noise = result.noise_variance
     by_hand = result.gp.condition(X[20:], Y[20:], noise_variance=noise)
-    assert_close(result.condition(X[20:], Y[20:]).predict(X).mean, by_hand.predict(X).mean, rtol=1e-9, atol=1e-9)
+    assert_close(result.condition(X[20:], Y[20:]).predict(X).mean, by_hand.predict(X).mean, **NEAR)
     doubled = result.condition(X[20:], Y[20:], noise_variance=2.0 * noise).predict(X)
     assert (doubled.variance > by_hand.predict(X).variance - 1e-12).all()
     after, _ = result.absorb(X[20:], Y[20:])
     absorbed, _ = result.gp.absorb(X[20:], Y[20:], noise_variance=noise)
-    assert_close(after.predict(X).mean, absorbed.predict(X).mean, rtol=1e-9, atol=1e-9)
+    assert_close(after.predict(X).mean, absorbed.predict(X).mean, **NEAR)
     assert after.info == result.info
 
 
