@@ -1,7 +1,8 @@
 """A GP with its likelihood, in the user's units whatever the units of training were."""
 
 import os
-from dataclasses import dataclass, replace
+from abc import ABC
+from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
@@ -9,7 +10,7 @@ import torch
 from torch import Tensor
 
 from streamgp.checks import ArrayLike, check_count, check_generator, check_inputs, to_form, to_tensor
-from streamgp.conditioning import ConditionedGP, SparseGP
+from streamgp.conditioning import ConditionedGP
 from streamgp.errors import OptionError
 from streamgp.gp import AbstractProcess, Prediction
 from streamgp.likelihoods import AbstractLikelihood, read_likelihood
@@ -17,14 +18,11 @@ from streamgp.sites import SiteRule
 from streamgp.storage import register, save
 from streamgp.training.scaling import RescaledProcess, Scaling
 
-__all__ = ["FittedGP"]
+__all__ = ["AbstractFit", "FittedGP"]
 
 
-@register
-@final
-@dataclass(frozen=True, eq=False, repr=False)
-class FittedGP:
-    """A GP with its likelihood, which predicts and is conditioned in the user's units.
+class AbstractFit(ABC):
+    """A GP with its likelihood, used in the user's units whatever the units of training were.
 
     Attributes:
         gp: The GP; in standardized units, if those were asked for.
@@ -32,12 +30,19 @@ class FittedGP:
         scaling: The standardization; None if there was none.
     """
 
-    gp: SparseGP | ConditionedGP
+    gp: Any
     likelihood: AbstractLikelihood
-    scaling: Scaling | None = None
+    scaling: Scaling | None
 
     def predict(self, X: ArrayLike, *, covariance: bool = False) -> Prediction:
-        """Predict the latent function; see `FitResult.predict`."""
+        """Predict the latent function in the user's units.
+
+        Several latent functions are on an axis before that of the inputs.
+
+        Args:
+            X: Inputs `(*b, n, d)`; the moments are arrays of NumPy if they are one.
+            covariance: Compute the joint covariance at once, so that variances are read off it.
+        """
         if self.scaling is None:
             return self.gp.predict(X, covariance=covariance)
         prediction = Prediction(self._process, self._inputs(X), isinstance(X, np.ndarray))
@@ -46,13 +51,27 @@ class FittedGP:
         return prediction
 
     def sample(self, X: ArrayLike, num_samples: int = 1, *, generator: torch.Generator | None = None) -> Any:
-        """Draw joint samples of the latent function; see `FitResult.sample`."""
+        """Draw joint samples of the latent function in the user's units.
+
+        Args:
+            X: Inputs `(*b, n, d)`.
+            num_samples: Number of samples $s$.
+            generator: Source of randomness.
+
+        Returns:
+            Samples `(s, *b, n)`: a tensor, or an array of NumPy if `X` was one.
+        """
         count, source = check_count(num_samples, "num_samples"), check_generator(generator)
         samples = self._process.sample(self._inputs(X), count, source)
         return to_form(samples, is_numpy=isinstance(X, np.ndarray))
 
     def log_predictive_density(self, X: ArrayLike, y: ArrayLike) -> Any:
-        """Log predictive density of targets, one for each; see `FitResult.log_predictive_density`."""
+        """Log predictive density of targets, one for each, in the user's units.
+
+        Args:
+            X: Inputs `(n, d)`.
+            y: Targets `(n,)`; the densities are an array of NumPy if they are one.
+        """
         inputs, targets, likelihood = self._inside(X), self._targets(y), self.likelihood
         latent = self.gp.predict(inputs)
         density = likelihood.log_predictive_density(latent.mean, latent.variance, targets)
@@ -70,18 +89,28 @@ class FittedGP:
         likelihood: str | AbstractLikelihood | None = None,
         sites: str | SiteRule = "variational",
     ) -> "FittedGP":
-        """Condition on further observations; see `FitResult.condition`."""
-        X, y, noise = self.observed(X, y, noise_variance, likelihood)
-        return replace(self, gp=self.gp.condition(X, y, sites=sites, **noise))
+        """Condition on further observations: exactly if they are Gaussian, through Gaussian sites if not.
+
+        Everything is in the user's units. For arguments of higher rank, such as fantasies, see `SparseGP.condition`.
+
+        Args:
+            X: Inputs `(*b, n, d)`.
+            y: Observed values `(*s, *b, n)`.
+            noise_variance: Variance of Gaussian noise; as it was fitted by default.
+            likelihood: The likelihood, instead of the noise; as it was fitted by default.
+            sites: How observations that are not Gaussian become so.
+
+        Returns:
+            The conditioned GP with its likelihood, which predicts, is sampled and can be conditioned again.
+        """
+        X, y, noise = self._observed(X, y, noise_variance, likelihood)
+        return FittedGP(self.gp.condition(X, y, sites=sites, **noise), self.likelihood, self.scaling)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to a file that `streamgp.load` reads; atomically."""
+        """Write to a file that `streamgp.load` reads: arrays and a JSON description, no pickle; atomically."""
         save(self, path)
 
-    def __repr__(self) -> str:
-        return f"FittedGP({self.gp}, {type(self.likelihood).__name__})"
-
-    def observed(
+    def _observed(
         self, X: ArrayLike, y: ArrayLike, noise_variance: ArrayLike | None, likelihood: str | AbstractLikelihood | None
     ) -> tuple[ArrayLike, ArrayLike, dict[str, Any]]:
         """Observations in the units of the GP, with their noise or likelihood by name."""
@@ -131,3 +160,23 @@ class FittedGP:
 
     def _inputs(self, X: ArrayLike) -> Tensor:
         return check_inputs(X, num_dims=self._like.shape[-1], like=self._like)
+
+
+@register
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class FittedGP(AbstractFit):
+    """A fitted GP that was conditioned further, made by `FitResult.condition`.
+
+    Attributes:
+        gp: The conditioned GP; in standardized units, if those were asked for.
+        likelihood: The fitted likelihood, in the same units.
+        scaling: The standardization; None if there was none.
+    """
+
+    gp: ConditionedGP
+    likelihood: AbstractLikelihood
+    scaling: Scaling | None = None
+
+    def __repr__(self) -> str:
+        return f"FittedGP({self.gp}, {type(self.likelihood).__name__})"

@@ -1,19 +1,15 @@
 """What `fit` returns."""
 
-import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
-
-import torch
 
 from streamgp.checks import ArrayLike
 from streamgp.conditioning import AbsorbInfo, SparseGP
 from streamgp.display import html_table, new_axes
-from streamgp.gp import Prediction
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.sites import SiteRule
-from streamgp.storage import register, save
-from streamgp.training.fitted_gp import FittedGP
+from streamgp.storage import register
+from streamgp.training.fitted_gp import AbstractFit
 from streamgp.training.scaling import Scaling
 
 if TYPE_CHECKING:
@@ -75,7 +71,7 @@ class FitInfo:
 @register
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class FitResult:
+class FitResult(AbstractFit):
     """A fitted sparse GP with its likelihood.
 
     Attributes:
@@ -91,64 +87,6 @@ class FitResult:
     info: FitInfo
     scaling: Scaling | None = None
     frozen: tuple[str, ...] = ()
-
-    def predict(self, X: ArrayLike, *, covariance: bool = False) -> Prediction:
-        """Predict the latent function in the user's units.
-
-        Several latent functions are on an axis before that of the inputs.
-
-        Args:
-            X: Inputs `(*b, n, d)`; the moments are arrays of NumPy if they are one.
-            covariance: Compute the joint covariance at once, so that variances are read off it.
-        """
-        return self.model.predict(X, covariance=covariance)
-
-    def sample(self, X: ArrayLike, num_samples: int = 1, *, generator: torch.Generator | None = None) -> Any:
-        """Draw joint samples of the latent function in the user's units.
-
-        Args:
-            X: Inputs `(*b, n, d)`.
-            num_samples: Number of samples $s$.
-            generator: Source of randomness.
-
-        Returns:
-            Samples `(s, *b, n)`: a tensor, or an array of NumPy if `X` was one.
-        """
-        return self.model.sample(X, num_samples, generator=generator)
-
-    def log_predictive_density(self, X: ArrayLike, y: ArrayLike) -> Any:
-        """Log predictive density of targets, one for each, in the user's units.
-
-        Args:
-            X: Inputs `(n, d)`.
-            y: Targets `(n,)`; the densities are an array of NumPy if they are one.
-        """
-        return self.model.log_predictive_density(X, y)
-
-    def condition(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        noise_variance: ArrayLike | None = None,
-        likelihood: str | AbstractLikelihood | None = None,
-        sites: str | SiteRule = "variational",
-    ) -> FittedGP:
-        """Condition on further observations: exactly if they are Gaussian, through Gaussian sites if not.
-
-        Everything is in the user's units. For arguments of higher rank, such as fantasies, see `SparseGP.condition`.
-
-        Args:
-            X: Inputs `(*b, n, d)`.
-            y: Observed values `(*s, *b, n)`.
-            noise_variance: Variance of Gaussian noise; as it was fitted by default.
-            likelihood: The likelihood, instead of the noise; as it was fitted by default.
-            sites: How observations that are not Gaussian become so.
-
-        Returns:
-            The conditioned GP with its likelihood, which predicts, is sampled and can be conditioned again.
-        """
-        return self.model.condition(X, y, noise_variance=noise_variance, likelihood=likelihood, sites=sites)
 
     def absorb(
         self,
@@ -175,14 +113,9 @@ class FitResult:
         Returns:
             The result with what it learned, and diagnostics of the step.
         """
-        X, y, noise = self.model.observed(X, y, noise_variance, likelihood)
+        X, y, noise = self._observed(X, y, noise_variance, likelihood)
         gp, info = self.gp.absorb(X, y, sites=sites, num_inducing=num_inducing, **noise)
         return replace(self, gp=gp), info
-
-    @property
-    def model(self) -> FittedGP:
-        """The GP with its likelihood and units, without the diagnostics."""
-        return FittedGP(self.gp, self.likelihood, self.scaling)
 
     def __repr__(self) -> str:
         info = self.info
@@ -194,10 +127,6 @@ class FitResult:
     def _repr_html_(self) -> str:
         facts = {"likelihood": type(self.likelihood).__name__}
         return html_table("FitResult", facts | self.info.facts, line=self.info.history)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to a file that `streamgp.load` reads: arrays and a JSON description, no pickle; atomically."""
-        save(self, path)
 
     def plot(self, axes: "Axes | None" = None) -> "Axes":
         """Draw the history of the objective.
