@@ -13,13 +13,13 @@ from streamgp.checks import check_choice
 from streamgp.errors import OptionError, ShapeError
 from streamgp.streaming.fields import check_decimal_points, date_format, is_missing, to_date, to_number
 
-__all__ = ["KINDS", "Column", "Preprocessing"]
+__all__ = ["KINDS", "MOST", "Column", "Preprocessing", "is_free"]
 
 KINDS = ("number", "date", "category", "text")
 _ORIGIN = datetime(1970, 1, 1)
 _DAY, _YEAR, _WEEK = 86400.0, 365.2425, 7.0
 # The share of values that must be numbers for a column of numbers: the others are mistakes.
-_MOST = 0.9
+MOST = 0.9
 # Texts are names, and not categories, if there are more than these and more than half of them are different.
 _FEW_TEXTS = 20
 
@@ -61,14 +61,14 @@ class Column:
         """
         present = [value for value in values if not is_missing(value)]
         if kind in (None, "number"):
-            check_decimal_points(present, name, share=_MOST)
+            check_decimal_points(present, name, share=MOST)
         num_numbers = sum(to_number(_plain(value)) is not None for value in present)
-        if kind is None and num_numbers >= _MOST * len(present):
+        if kind is None and num_numbers >= MOST * len(present):
             kind = "number"
-        format = date_format(present, share=_MOST) if kind in (None, "date") else None
+        format = date_format(present, share=MOST) if kind in (None, "date") else None
         if kind is None:
-            is_free = len(set(map(str, present))) > max(_FEW_TEXTS, len(present) / 2)
-            kind = "date" if format is not None else "text" if is_free else "category"
+            is_name = is_free(len(set(map(str, present))), len(present))
+            kind = "date" if format is not None else "text" if is_name else "category"
         check_choice(kind, KINDS, f"the kind of {name!r}")
         if kind == "text":
             return cls(name, kind)
@@ -191,6 +191,11 @@ class Preprocessing:
         """The numbers of records, one row for each."""
         rows = [[n for column in self.columns for n in column.transform(each.get(column.name))] for each in records]
         return np.array(rows, dtype=np.float64).reshape(len(rows), len(self.outputs))
+
+
+def is_free(num_different: int, num_values: int) -> bool:
+    """Whether texts are names or free texts, and not categories, by how many of them are different."""
+    return num_different > max(_FEW_TEXTS, num_values / 2)
 
 
 def _plain(value: Any) -> Any:

@@ -396,3 +396,37 @@ def test_columns_that_hold_only_names_are_no_features(tmp_path):
     result = run(path, "--target", "y")
     assert result.exit_code == 1
     assert "Name those that are categories with --categories." in result.output
+
+
+@pytest.mark.slow
+def test_a_typo_among_numeric_targets_is_named_and_its_row_not_learned(tmp_path):
+    rows = list(make_rows(16))
+    clean = write_csv(tmp_path / "clean.csv", [{**row, "y": ""} if i == 4 else row for i, row in enumerate(rows)])
+    typo = write_csv(tmp_path / "typo.csv", [{**row, "y": "12.3x"} if i == 4 else row for i, row in enumerate(rows)])
+    assert run(clean, "--target", "y", *SMALL, "--block", 4).exit_code == 0
+    result = run(typo, "--target", "y", *SMALL, "--block", 4)
+    assert result.exit_code == 0, result.output
+    assert "The target 'y' is taken as a real number: --likelihood gaussian." in result.output
+    assert "If they are labels, pass --likelihood classes." in result.output
+    warning = "Warning: line 6 is predicted and not learned: the target 'y' is '12.3x' and not a number."
+    assert result.output.count(warning) == 1
+    assert "of these, targets that are not numbers" in result.output
+    assert predictions(tmp_path / "typo.predictions.jsonl") == predictions(tmp_path / "clean.predictions.jsonl")
+
+
+@pytest.mark.slow
+def test_labels_that_are_found_are_shown_with_their_numbers(tmp_path):
+    source = write_csv(tmp_path / "data.csv", [{"x": i, "y": i % 2 if i else "oops"} for i in range(12)], ("x", "y"))
+    result = run(source, "--target", "y", *SMALL, "--block", 4)
+    assert "Labels of the first rows: '1' (6), '0' (5), 'oops' (1)." in result.output
+
+
+@pytest.mark.slow
+def test_many_targets_that_are_not_numbers_are_counted_and_not_all_told(tmp_path):
+    rows = [{**row, "y": "off"} if i >= 4 else row for i, row in enumerate(make_rows(30))]
+    source = write_csv(tmp_path / "data.csv", rows)
+    result = run(source, "--target", "y", *SMALL, "--block", 5, "--likelihood", "gaussian")
+    assert result.exit_code == 0, result.output
+    assert result.output.count("is predicted and not learned") == 20
+    assert "Further ones are only counted." in result.output
+    assert "of these, targets that are not numbers │    26 │" in result.output

@@ -46,6 +46,7 @@ class Progress:
         position: How far the source has been read.
         num_rows: Rows that were predicted.
         num_unlabeled: Those of them without a target, which were not learned.
+        num_unread: Those of these whose target is there, but is not a number.
         num_bytes: Length of the predictions until then.
         num_skipped: Bad rows that were left out.
         skipped: Line and issue of the first of them.
@@ -66,6 +67,7 @@ class Progress:
     skipped: tuple[tuple[int, str], ...] = ()
     num_refits: int = 0
     num_undone: int = 0
+    num_unread: int = 0
     drift: DriftLog = _NOTHING
     recent: tuple[Recent, ...] = ()
 

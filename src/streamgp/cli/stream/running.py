@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from rich.console import Console
 
+from streamgp.cli.error_handling import list_few
 from streamgp.cli.pictures import check_output
 from streamgp.cli.reading.lines import Lines, Position
 from streamgp.cli.reading.records import AbstractReader, Record, open_reader
@@ -25,7 +26,16 @@ from streamgp.cli.stream.options import StreamOptions
 from streamgp.cli.stream.picture import save_picture
 from streamgp.cli.stream.predictions import PredictionFile
 from streamgp.cli.stream.report import StreamReport
-from streamgp.cli.stream.rows import Columns, Row, choose_columns, choose_likelihood, read_row
+from streamgp.cli.stream.rows import (
+    Columns,
+    Row,
+    check_targets,
+    choose_columns,
+    choose_likelihood,
+    count_labels,
+    read_row,
+    unread_targets,
+)
 from streamgp.cli.stream.scoring import Scored, learn, score
 from streamgp.errors import FileFormatError, NumericalError, OptionError
 from streamgp.streaming import LearnInfo, StreamLearner
@@ -145,7 +155,9 @@ def _first_plan(options: StreamOptions, reader: AbstractReader, columns: Columns
     likelihood, notes = options.likelihood, []
     if likelihood == "auto":
         likelihood = choose_likelihood(first, columns)
-        notes.append(f"The target {columns.target!r} is taken as {_MEANINGS[likelihood]}: --likelihood {likelihood}.")
+        notes += _target_notes(likelihood, first, columns)
+    if likelihood != "classes":
+        check_targets(first, columns)
     preprocessing = _preprocessing(options, columns, first)
     notes += _notes(preprocessing)
     settings = options.settings(likelihood)
@@ -157,6 +169,17 @@ def _first_plan(options: StreamOptions, reader: AbstractReader, columns: Columns
     )
     identity = options.identity(likelihood, columns.features)
     return _StreamPlan(columns, likelihood, identity, itertools.chain(first, records), progress, tuple(notes))
+
+
+def _target_notes(likelihood: str, first: Sequence[Record], columns: Columns) -> list[str]:
+    """What the target is taken as, and what speaks against it."""
+    notes = [f"The target {columns.target!r} is taken as {_MEANINGS[likelihood]}: --likelihood {likelihood}."]
+    if likelihood == "classes":
+        labels = [f"{label!r} ({count})" for label, count in count_labels(first, columns)]
+        notes.append(f"Labels of the first rows: {list_few(labels, ', ')}.")
+    elif unread_targets(first, columns):
+        notes.append("Not all of its first values are numbers. If they are labels, pass --likelihood classes.")
+    return notes
 
 
 def _preprocessing(options: StreamOptions, columns: Columns, first: Sequence[Record]) -> Preprocessing:
@@ -196,6 +219,9 @@ def _run(plan: _StreamPlan, options: StreamOptions, *, predictions: PredictionFi
     try:
         for block in _blocks(plan, options):
             progress = _advance(progress, block, predictions, drift=drift, is_bad_skipped=options.is_bad_skipped)
+            for row in block.rows:
+                if row.unread:
+                    report.say_unread(row.line, row.unread)
             report.show(progress)
             if options.checkpoint is not None and progress.num_rows - saved.num_rows >= options.checkpoint_every:
                 predictions.sync(progress.num_bytes)
@@ -268,6 +294,7 @@ def _advance(
         position=block.position,
         num_rows=progress.num_rows + len(rows),
         num_unlabeled=progress.num_unlabeled + sum(row.target is None for row in rows),
+        num_unread=progress.num_unread + sum(bool(row.unread) for row in rows),
         num_bytes=progress.num_bytes + num_bytes,
         num_refits=progress.num_refits + len(info.refits),
         num_undone=progress.num_undone + sum(not report.is_kept for report in info.refits),
