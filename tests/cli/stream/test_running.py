@@ -430,3 +430,36 @@ def test_many_targets_that_are_not_numbers_are_counted_and_not_all_told(tmp_path
     assert result.output.count("is predicted and not learned") == 20
     assert "Further ones are only counted." in result.output
     assert "of these, targets that are not numbers │    26 │" in result.output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "change", [(), ("--fresh",), ("--checkpoint", "other"), ("--output", "data.predictions.jsonl")]
+)
+def test_the_predictions_of_another_checkpoint_are_not_replaced(tmp_path, kept, change, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    result = run(kept[0], "--target", "y", *SMALL, "--block", 2, *change)
+    assert result.exit_code == 1
+    assert "data.predictions.jsonl holds the predictions of the run whose checkpoint is" in result.output
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    # What the sentence says works: another file, and then the first run goes on.
+    assert run(kept[0], "--target", "y", *SMALL, "--block", 2, "--output", "mine").exit_code == 0
+    assert run(*kept[1], "--resume").exit_code == 0
+    assert Path("mine").read_bytes() == (tmp_path / "data.predictions.jsonl").read_bytes()
+    # Without the checkpoint, the predictions belong to nobody.
+    (tmp_path / "keep").unlink()
+    (tmp_path / "keep.previous").unlink(missing_ok=True)
+    assert run(kept[0], "--target", "y", *SMALL, "--block", 2, "--limit", 2).exit_code == 0
+    assert len(predictions(tmp_path / "data.predictions.jsonl")) == 2
+
+
+@pytest.mark.slow
+def test_predictions_that_are_not_those_of_the_checkpoint_are_not_continued(tmp_path, kept):
+    path = tmp_path / "data.predictions.jsonl"
+    path.write_bytes(path.read_bytes().replace(b'"row": 1', b'"row": 9') + b"{}\n")
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    result = run(*kept[1], "--resume")
+    assert result.exit_code == 1
+    assert "does not begin with the predictions that the checkpoint belongs to" in result.output
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before

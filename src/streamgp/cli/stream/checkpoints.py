@@ -48,6 +48,7 @@ class Progress:
         num_unlabeled: Those of them without a target, which were not learned.
         num_unread: Those of these whose target is there, but is not a number.
         num_bytes: Length of the predictions until then.
+        checksum: Of these; None in files of earlier versions.
         num_skipped: Bad rows that were left out.
         skipped: Line and issue of the first of them.
         num_refits: How often hyperparameters were learned after the warm-up.
@@ -63,6 +64,7 @@ class Progress:
     num_rows: int = 0
     num_unlabeled: int = 0
     num_bytes: int = 0
+    checksum: int | None = None
     num_skipped: int = 0
     skipped: tuple[tuple[int, str], ...] = ()
     num_refits: int = 0

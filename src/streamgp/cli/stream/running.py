@@ -24,7 +24,7 @@ from streamgp.cli.stream.checkpoints import (
 from streamgp.cli.stream.drift import Drift
 from streamgp.cli.stream.options import StreamOptions
 from streamgp.cli.stream.picture import save_picture
-from streamgp.cli.stream.predictions import PredictionFile
+from streamgp.cli.stream.predictions import PredictionFile, check_unclaimed, claim
 from streamgp.cli.stream.report import StreamReport
 from streamgp.cli.stream.rows import (
     Columns,
@@ -88,11 +88,12 @@ def run_stream(options: StreamOptions, *, console: Console | None = None) -> Pro
         if options.checkpoint is not None and options.is_resumed is False:
             remove_checkpoint(options.checkpoint)  # before the predictions that belong to it are replaced
         with (
-            PredictionFile(options.output_path, plan.progress.num_bytes) as predictions,
+            PredictionFile(options.output_path, plan.progress.num_bytes, plan.progress.checksum) as predictions,
             StreamReport(
                 console or Console(stderr=True), is_quiet=options.is_quiet, num_rows=plan.progress.num_rows
             ) as report,
         ):
+            claim(options.output_path, options.checkpoint)
             for note in plan.notes:
                 report.say(note)
             progress = _run(plan, options, predictions=predictions, report=report)
@@ -108,7 +109,8 @@ def run_stream(options: StreamOptions, *, console: Console | None = None) -> Pro
 
 
 def _check_start(options: StreamOptions) -> None:
-    """Refuse to overwrite a checkpoint that may be wanted, before anything is read."""
+    """Refuse to overwrite a checkpoint, or predictions of one, that may be wanted, before anything is read."""
+    check_unclaimed(options.output_path, options.checkpoint)
     issue = None if options.picture is None else check_output(options.picture)
     if issue is not None:
         raise OptionError(f"--picture: {issue}")
@@ -296,6 +298,7 @@ def _advance(
         num_unlabeled=progress.num_unlabeled + sum(row.target is None for row in rows),
         num_unread=progress.num_unread + sum(bool(row.unread) for row in rows),
         num_bytes=progress.num_bytes + num_bytes,
+        checksum=predictions.checksum,
         num_refits=progress.num_refits + len(info.refits),
         num_undone=progress.num_undone + sum(not report.is_kept for report in info.refits),
     ).with_recent(scored.recent)
