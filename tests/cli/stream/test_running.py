@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 import streamgp as sg
 from streamgp.cli.app import app
 from streamgp.cli.stream.checkpoints import Checkpoint
+from streamgp.errors import ArgumentTypeError, OptionError, StreamGPWarning, ValueRangeError
 from streamgp.storage import load
 from streamgp.streaming import StreamLearner, StreamSettings
 
@@ -463,3 +464,64 @@ def test_predictions_that_are_not_those_of_the_checkpoint_are_not_continued(tmp_
     assert result.exit_code == 1
     assert "does not begin with the predictions that the checkpoint belongs to" in result.output
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.fixture
+def in_python(tmp_path):
+    """The checkpoint of a table with a target, a feature that is left out, and numbers of trials."""
+    lines = [f"{i % 5},{('Oslo', 'Bergen')[i % 2]},{i % 4},6,{i}" for i in range(12)]
+    (tmp_path / "data.csv").write_text("\n".join(["x,city,y,n,id", *lines, ""]), encoding="utf-8")
+    options = ("--total-count", "n", "--exclude", "id", "--block", 6, "--checkpoint", tmp_path / "keep")
+    result = run(tmp_path / "data.csv", "--target", "y", *SMALL, *options)
+    assert result.exit_code == 0, result.output
+    return sg.load(tmp_path / "keep")
+
+
+@pytest.mark.slow
+def test_a_checkpoint_predicts_rows_in_any_form(in_python):
+    pandas = pytest.importorskip("pandas")
+    row = {"x": "1", "city": "Oslo", "n": "6"}
+    expected = in_python.predict([{"x": 1, "city": "Oslo"}], total_count=[6]).mean
+    for rows in ([row], row, pandas.DataFrame([row]), pandas.Series(row), [{**row, "y": 2, "n": 6}]):
+        assert torch.equal(in_python.predict(rows).mean, expected)
+    with pytest.warns(StreamGPWarning, match=r"no columns \['x'\], which are taken as missing, but \['X'\]"):
+        in_python.predict([{"X": 1, "city": "Oslo"}], total_count=[6])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("rows", "error", "sentence"),
+    [
+        ([{"x": "1,5", "city": "Oslo", "n": 6}], ValueRangeError, "Row 0, .*'x' is '1,5' and not a number. Mend it"),
+        ([{"x": 1, "n": 6}, {"x": math.inf, "n": 6}], ValueRangeError, "Row 1, .*'x' is not finite"),
+        ([{"x": 1, "n": 6}, {"x": 1, "n": "six"}], ValueRangeError, "Row 1, .*the total count 'n' is 'six'"),
+        ([{"X": 1, "City": "Oslo"}], OptionError, r"none of the columns \['x', 'city'\] .*but \['City', 'X'\]"),
+        ([[1, "Oslo"]], OptionError, "Pass mappings with those names, or a DataFrame"),
+        ("x", ArgumentTypeError, "Rows must be a list of mappings"),
+    ],
+)
+def test_a_checkpoint_refuses_rows_that_the_stream_would_refuse(in_python, rows, error, sentence):
+    with pytest.raises(error, match=sentence):
+        in_python.predict(rows)
+
+
+@pytest.mark.parametrize(
+    ("column", "sentence"),
+    [
+        (
+            [f"{1 + i:02d}/02/2024" for i in range(12)],
+            "month/day/year. They could be day/month/year as well",
+        ),
+        ([f"{5 + i:02d}/02/2024 10:00" for i in range(12)], "are read as day/month/year.\n"),
+        (
+            [f"2024-02-{1 + i:02d}T10:00+0{i % 2}:00" for i in range(12)],
+            "time zones: they are brought to UTC",
+        ),
+        (range(7, 19), "The column 'a' counts the rows. Leave it out with --exclude unless"),
+    ],
+)
+def test_what_is_in_doubt_of_columns_is_said(tmp_path, column, sentence):
+    source = write_csv(tmp_path / "data.csv", [{"a": a, "y": i % 5} for i, a in enumerate(column)], ("a", "y"))
+    result = run(source, "--target", "y", *SMALL, "--block", 12)
+    assert result.exit_code == 0, result.output
+    assert sentence in result.output

@@ -135,7 +135,7 @@ class _CSVReader(AbstractReader):
         except StopIteration:
             return None
         except UnicodeDecodeError as error:
-            issue = f"it cannot be read as CSV ({error})"
+            issue = f"it is not text in UTF-8 ({error.reason}): save the file as UTF-8"
         return _Line(number, self.lines.position, text, issue, self.lines.is_ended)
 
     def _record(self, first: _Line) -> Record:

@@ -196,7 +196,7 @@ def read_row(record: Record, columns: Columns, likelihood: str, features: Sequen
     if fields is None:
         return record.issue
     for column in features:
-        issue = _feature_issue(column, fields)
+        issue = column.issue(fields)
         if issue:
             return issue
     total_count = None if columns.total_count is None else read_number(fields, columns.total_count, "total count")
@@ -215,21 +215,6 @@ def read_row(record: Record, columns: Columns, likelihood: str, features: Sequen
     given = {name: fields.get(name) for name in columns.features}
     row = Row(record.line, record.position, given, target, total_count, unread)
     return _outside_support(row, columns, likelihood) or row
-
-
-def _feature_issue(column: Column, fields: Mapping[str, Any]) -> str:
-    """Say why a feature cannot be used; nothing if it can, or if it is missing."""
-    value = fields.get(column.name)
-    if is_missing(value) or column.kind == "text":
-        return ""
-    if column.kind == "number":
-        number = read_number(fields, column.name, "feature")
-        return number if isinstance(number, str) else ""
-    if isinstance(value, list | dict):
-        return f"the feature {column.name!r} is {value!r} and not a {column.kind}"
-    if column.kind == "date" and column.read(value) is None:
-        return f"the feature {column.name!r} is {value!r} and not a date like those before it"
-    return ""
 
 
 def _outside_support(row: Row, columns: Columns, likelihood: str) -> str:

@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import torch
@@ -39,7 +40,8 @@ from streamgp.cli.stream.rows import (
 from streamgp.cli.stream.scoring import Scored, learn, score
 from streamgp.errors import FileFormatError, NumericalError, OptionError
 from streamgp.streaming import LearnInfo, StreamLearner
-from streamgp.streaming.columns import KINDS, Preprocessing
+from streamgp.streaming.columns import KINDS, MOST, Preprocessing
+from streamgp.streaming.fields import date_formats, is_missing
 from streamgp.streaming.one_vs_rest import OneVsRest
 from streamgp.streaming.refitting import RefitReport
 from streamgp.streaming.scoring import ClassScore, ValueScore
@@ -47,6 +49,17 @@ from streamgp.streaming.scoring import ClassScore, ValueScore
 __all__ = ["run_stream"]
 
 _MEANINGS = {"gaussian": "a real number", "binomial": "a number of successes", "classes": "a class"}
+
+
+# What formats of dates mean, by the beginning that says the order of day and month.
+_SPELLED = {
+    "%d/%m/%Y": "day/month/year",
+    "%m/%d/%Y": "month/day/year",
+    "%d.%m.%Y": "day.month.year",
+    "%Y/%m/%d": "year/month/day",
+}
+# Fewer numbers that rise by one may do so by chance.
+_ENOUGH_TO_COUNT = 10
 
 
 class _StreamPlan(NamedTuple):
@@ -161,7 +174,7 @@ def _first_plan(options: StreamOptions, reader: AbstractReader, columns: Columns
     if likelihood != "classes":
         check_targets(first, columns)
     preprocessing = _preprocessing(options, columns, first)
-    notes += _notes(preprocessing)
+    notes += _notes(preprocessing) + _doubts(preprocessing, first)
     settings = options.settings(likelihood)
     is_classes = likelihood == "classes"
     progress = Progress(
@@ -209,6 +222,26 @@ def _notes(preprocessing: Preprocessing) -> list[str]:
         notes.append(f"Columns are taken as {'; '.join(parts)}.")
     if names["text"]:
         notes.append(f"Not used, as most of their texts are different: {', '.join(names['text'])}.")
+    return notes
+
+
+def _doubts(preprocessing: Preprocessing, first: Sequence[Record]) -> list[str]:
+    """What first values leave open of dates, and which numbers may only count the rows."""
+    notes = []
+    for column in preprocessing.columns:
+        values = [record.fields.get(column.name) for record in first if record.fields is not None]
+        present = [value for value in values if not is_missing(value)]
+        if column.is_utc:
+            notes.append(f"The dates {column.name!r} have different time zones: they are brought to UTC.")
+        if column.kind == "date" and column.format != "iso":
+            read, *others = [_SPELLED.get(each[:8], each) for each in date_formats(present, share=MOST)]
+            notes.append(f"The dates {column.name!r} are read as {read}.")
+            if others:
+                notes[-1] += f" They could be {others[0]} as well: write them as year-month-day if that is meant."
+        numbers = [column.read(value) for value in present] if column.kind == "number" else []
+        if len(numbers) >= _ENOUGH_TO_COUNT and all(b == a + 1.0 for a, b in pairwise(numbers) if a is not None):
+            how = "with --exclude" if column.name else "by naming the others with --features"
+            notes.append(f"The column {column.name!r} counts the rows. Leave it out {how} unless it stands for time.")
     return notes
 
 
