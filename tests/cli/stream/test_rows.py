@@ -11,6 +11,7 @@ from streamgp.cli.stream.rows import (
     count_labels,
     read_row,
     unread_targets,
+    written_differently,
 )
 from streamgp.errors import OptionError, ValueRangeError
 from streamgp.streaming.columns import Column
@@ -36,6 +37,7 @@ def test_columns_are_all_but_the_target():
         ((["a", "b"], "y", None), "no column 'y' for the target. The columns are 'a', 'b'"),
         ((["a", "y"], "y", ["a", "c"]), "no column 'c' for the feature"),
         ((["y"], "y", None), "There are no features"),
+        ((["a|y"], "y", None), "The columns are 'a|y'. If these are several, separate them by commas, semicolons or"),
         ((["a", "y"], "y", ["a", "y"]), r"columns \['y'\] are used twice"),
     ],
 )
@@ -171,3 +173,8 @@ def test_targets_that_are_not_numbers_are_found_and_labels_counted():
     records = [record(y=each) for each in ("1", "x", "", " x", True)]
     assert unread_targets(records, COLUMNS) == [(7, "x"), (7, " x")]
     assert count_labels(records, COLUMNS) == [("x", 2), ("1", 1), ("true", 1)]
+
+
+def test_labels_that_only_their_writing_tells_apart_are_found():
+    assert written_differently(["True", "a", "TRUE", "1", "1.0", "b", "01"]) == [["True", "TRUE"], ["1", "1.0", "01"]]
+    assert written_differently(["a", "b", "1", "2"]) == []

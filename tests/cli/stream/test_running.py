@@ -525,3 +525,22 @@ def test_what_is_in_doubt_of_columns_is_said(tmp_path, column, sentence):
     result = run(source, "--target", "y", *SMALL, "--block", 12)
     assert result.exit_code == 0, result.output
     assert sentence in result.output
+
+
+@pytest.mark.slow
+def test_what_is_not_used_or_not_the_same_class_is_said(tmp_path):
+    path = tmp_path / "data.jsonl"
+    rows = [{"x": i, "y": ("on", "ON")[i % 2], **({"z": 1} if i else {})} for i in range(6)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    result = run(path, "--target", "y", *SMALL, "--block", 6)
+    assert result.exit_code == 0, result.output
+    assert "Not used, as the first line has no such fields: z." in result.output
+    assert "These are different classes, although only their writing differs: on, ON." in result.output
+
+
+def test_a_directory_is_no_source(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for source in (".", "..", tmp_path):
+        result = run(source, "--target", "y")
+        assert result.exit_code == 1
+        assert f"{source} is a directory. Name a file in it" in result.output

@@ -21,6 +21,7 @@ __all__ = [
     "count_labels",
     "read_row",
     "unread_targets",
+    "written_differently",
 ]
 
 LIKELIHOODS = ("gaussian", "student_t", "poisson", "negative_binomial", "binomial", "classes")
@@ -89,7 +90,8 @@ def choose_columns(
     roles += [("exclusion", each) for each in exclude] + [(kind, name) for name, kind in (kinds or {}).items()]
     for role, name in roles:
         if name is not None and name not in names:
-            raise OptionError(f"There is no column {name!r} for the {role}. The columns are {known}.")
+            only = " If these are several, separate them by commas, semicolons or tabs." if len(names) == 1 else ""
+            raise OptionError(f"There is no column {name!r} for the {role}. The columns are {known}.{only}")
     others = tuple(name for name in names if name not in (target, total_count)) if features is None else tuple(features)
     chosen = tuple(name for name in others if name not in exclude)
     if not chosen:
@@ -164,6 +166,15 @@ def count_labels(records: Sequence[Record], columns: Columns) -> list[tuple[str,
     """Labels among the targets, the most frequent first, and how often they come."""
     labels = [_read_label(each.fields, columns) for each in records if each.fields is not None]
     return Counter(label for label in labels if label is not None).most_common()
+
+
+def written_differently(labels: Sequence[str]) -> list[list[str]]:
+    """Labels that differ only in capitals, or are the same number: True and TRUE, or 1 and 1.0."""
+    groups: dict[object, list[str]] = {}
+    for label in labels:
+        number = to_number(label)
+        groups.setdefault(label.casefold() if number is None else number, []).append(label)
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def _targets(records: Sequence[Record], columns: Columns) -> list[tuple[int, Any]]:

@@ -36,6 +36,7 @@ from streamgp.cli.stream.rows import (
     count_labels,
     read_row,
     unread_targets,
+    written_differently,
 )
 from streamgp.cli.stream.scoring import Scored, learn, score
 from streamgp.errors import FileFormatError, NumericalError, OptionError
@@ -167,7 +168,7 @@ def _first_plan(options: StreamOptions, reader: AbstractReader, columns: Columns
     """Start at the first row; look at the first rows for what columns and target are, if nobody says it."""
     records = reader.records()
     first = list(itertools.islice(records, options.first_rows))
-    likelihood, notes = options.likelihood, []
+    likelihood, notes = options.likelihood, _unnamed(first, reader.names)
     if likelihood == "auto":
         likelihood = choose_likelihood(first, columns)
         notes += _target_notes(likelihood, first, columns)
@@ -186,12 +187,21 @@ def _first_plan(options: StreamOptions, reader: AbstractReader, columns: Columns
     return _StreamPlan(columns, likelihood, identity, itertools.chain(first, records), progress, tuple(notes))
 
 
+def _unnamed(first: Sequence[Record], names: Sequence[str]) -> list[str]:
+    """Which fields of the first records are not used, as the very first does not name them."""
+    known = {name for record in first if record.fields is not None for name in record.fields}
+    others = sorted(known.difference(names))
+    return [f"Not used, as the first line has no such fields: {list_few(others, ', ')}."] if others else []
+
+
 def _target_notes(likelihood: str, first: Sequence[Record], columns: Columns) -> list[str]:
     """What the target is taken as, and what speaks against it."""
     notes = [f"The target {columns.target!r} is taken as {_MEANINGS[likelihood]}: --likelihood {likelihood}."]
     if likelihood == "classes":
-        labels = [f"{label!r} ({count})" for label, count in count_labels(first, columns)]
-        notes.append(f"Labels of the first rows: {list_few(labels, ', ')}.")
+        counts = count_labels(first, columns)
+        notes.append(f"Labels of the first rows: {list_few([f'{label!r} ({n})' for label, n in counts], ', ')}.")
+        for group in written_differently([label for label, _ in counts]):
+            notes.append(f"These are different classes, although only their writing differs: {', '.join(group)}.")
     elif unread_targets(first, columns):
         notes.append("Not all of its first values are numbers. If they are labels, pass --likelihood classes.")
     return notes
