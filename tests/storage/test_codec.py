@@ -2,6 +2,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,6 +95,7 @@ def same(first, second):
         np.int64(3),
         np.str_("text"),
         np.bool_(True),
+        datetime(2024, 2, 29, 13, 5, 7, 250_001),
         Pair(1, Pair(2)),
         Plain(4),
         box(),
@@ -110,7 +112,10 @@ def test_gradients_and_parameters_are_not_part_of_a_file(tmp_path):
     assert not load(tmp_path / "a").content.requires_grad
 
 
-@pytest.mark.parametrize("content", [object(), {1, 2}, len, 1j, np.datetime64("2020-01-01"), [box, (Pair,)]])
+@pytest.mark.parametrize(
+    "content",
+    [object(), {1, 2}, len, 1j, np.datetime64("2020-01-01"), datetime(2020, 1, 1, tzinfo=UTC), [box, (Pair,)]],
+)
 def test_what_is_not_known_is_refused_when_saved_and_its_place_is_named(tmp_path, content):
     with pytest.raises(UnsupportedError, match=r"content\.content"):
         save(box(content=content), tmp_path / "a")

@@ -2,6 +2,7 @@ import pickle
 from copy import deepcopy
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from gpytorch.kernels import RBFKernel, ScaleKernel
@@ -221,3 +222,34 @@ def test_labels_that_cannot_be_sorted_together_are_refused_and_leave_no_trace(y,
     with pytest.raises(error, match=message):
         model.partial_fit([[0.0], [1.0]], np.array(y, dtype=object if isinstance(y[0], str) else float), classes)
     assert not hasattr(model, "state_")
+
+
+@pytest.mark.parametrize("learn", ["fit", "partial_fit"])
+@pytest.mark.parametrize("kind", ["datetime64[D]", "datetime64[ns]", "datetime", "date", "Timestamp", "Series"])
+def test_dates_are_labels_as_text_is_and_are_saved(tmp_path, kind, learn):
+    X = np.random.default_rng(0).random((24, 2))
+    days = np.array(["2024-01-31", "2024-01-01", "2024-02-01"], "datetime64[us]")
+    y = days[(3 * X[:, 0]).astype(int)]
+    text = np.datetime_as_string(y)
+    given = {
+        "datetime": y.tolist(),
+        "date": [day.date() for day in y.tolist()],
+        "Timestamp": [pd.Timestamp(day) for day in y],
+        "Series": pd.Series(y),
+    }
+    given = given[kind] if kind in given else y.astype(kind)
+    as_text = getattr(small(), learn)(X, text)
+    model = getattr(small(), learn)(X, given)
+    np.testing.assert_array_equal(model.classes_, np.sort(days))
+    np.testing.assert_array_equal(model.predict_proba(X), as_text.predict_proba(X))
+    np.testing.assert_array_equal(np.datetime_as_string(model.predict(X)), as_text.predict(X))
+    np.testing.assert_array_equal(model.log_predictive_density(X, given), as_text.log_predictive_density(X, text))
+    assert model.score(X, given) == as_text.score(X, text)
+    model.save(tmp_path / "model")
+    loaded = sg.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.classes_, model.classes_)
+    for one in (loaded, model):
+        one.partial_fit(X[:2], given[:2], classes=days)
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    with pytest.raises(ArgumentTypeError, match="all be dates"):
+        model.partial_fit(X[:1], ["a"])

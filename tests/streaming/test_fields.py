@@ -1,9 +1,20 @@
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from streamgp.errors import ValueRangeError
-from streamgp.streaming.fields import check_decimal_points, date_format, is_missing, to_date, to_number
+from streamgp.streaming.fields import (
+    check_decimal_points,
+    date_format,
+    date_formats,
+    is_missing,
+    to_date,
+    to_number,
+    zones_of,
+)
 
 
 @pytest.mark.parametrize("value", [None, "", " NA ", "n/a", "?", "null", float("nan"), "NaN"])
@@ -50,3 +61,37 @@ def test_decimal_commas_are_refused_with_the_remedy():
 @pytest.mark.parametrize("values", [["1.5", "2"], ["a,b", "1,2"], ["1,2,3"], [], [1.5, None]])
 def test_other_values_have_no_decimal_commas(values):
     check_decimal_points(values, "speed")
+
+
+@pytest.mark.parametrize("value", [Decimal("0.5"), Fraction(1, 2), np.float32(0.5), np.array(0.5)[()]])
+def test_numbers_of_other_types_are_numbers(value):
+    assert to_number(value) == 0.5
+
+
+def test_dates_of_numpy_are_dates_and_not_numbers():
+    for unit in ("D", "us", "ns"):
+        assert to_date(np.datetime64("2024-03-01", unit), "iso") == datetime(2024, 3, 1)
+        assert to_number(np.datetime64("2024-03-01", unit)) is None
+
+
+def test_time_zones_are_left_out_or_brought_to_utc():
+    east = datetime(2024, 3, 1, 1, tzinfo=timezone(timedelta(hours=2)))
+    for value in (east, "2024-03-01T01:00+02:00"):
+        assert to_date(value, "iso") == datetime(2024, 3, 1, 1)
+        assert to_date(value, "iso", is_utc=True) == datetime(2024, 2, 29, 23)
+    assert to_date("2024-03-01", "iso", is_utc=True) == datetime(2024, 3, 1)
+    assert to_date(datetime.max.replace(tzinfo=timezone(timedelta(hours=-2))), "iso", is_utc=True) is None
+    assert zones_of([east, "2024-03-01", "?", datetime.now(UTC)], "iso") == {timedelta(hours=2), None, timedelta()}
+
+
+def test_all_formats_that_fit_as_many_dates_are_named():
+    assert date_formats(["01/02/2024", "03/02/2024"]) == ["%m/%d/%Y", "%d/%m/%Y"]
+    assert date_formats(["01/02/2024", "13/02/2024"]) == ["%d/%m/%Y"]
+    assert date_formats(["soon"]) == date_formats([]) == []
+
+
+def test_commas_that_may_stand_for_thousands_are_not_called_decimal():
+    with pytest.raises(ValueRangeError, match=r"such as '1,000', which may stand for 1000 or for 1\.000\."):
+        check_decimal_points(["1,000", "999"], "price")
+    with pytest.raises(ValueRangeError, match=r"decimal commas, such as '1,000'"):
+        check_decimal_points(["1,000", "2,5"], "price")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import streamgp as sg
-from streamgp.errors import ArgumentTypeError, OptionError, ShapeError
+from streamgp.errors import ArgumentTypeError, OptionError, ShapeError, StreamGPWarning
 from streamgp.storage import save
 from streamgp.streaming.columns import Preprocessing
 from streamgp.streaming.preprocessing import StreamPreprocessor
@@ -39,9 +39,11 @@ def test_dates_texts_and_missing_values_become_numbers():
 
 def test_what_comes_later_keeps_the_width():
     preprocessor = StreamPreprocessor().partial_fit(ROWS)
-    later = preprocessor.transform(
-        [{"city": "Trondheim", "load": "x"}, {"when": "soon", "city": None, "load": math.inf}]
-    )
+    sentence = "in row 0, counted from 0, the feature 'load' is 'x' and not a number, and so for 2 more"
+    with pytest.warns(StreamGPWarning, match=sentence):
+        later = preprocessor.transform(
+            [{"city": "Trondheim", "load": "x"}, {"when": "soon", "city": None, "load": math.inf}]
+        )
     names = list(preprocessor.get_feature_names_out())
     assert np.isfinite(later).all()
     assert np.array_equal(later[:, names.index("city=other")], [1.0, 1.0])
@@ -106,3 +108,20 @@ def test_it_is_saved_and_goes_before_a_learner(tmp_path):
 def test_what_makes_no_sense_is_refused_with_a_sentence(options, rows, error, sentence):
     with pytest.raises(error, match=sentence):
         StreamPreprocessor(**options).fit(rows)
+
+
+def test_dates_with_different_time_zones_are_in_order():
+    rows = [{"t": f"2024-03-30T{hour:02d}:00{zone}"} for hour, zone in [(10, "Z"), (12, "+01:00"), (14, "+02:00")]]
+    days = StreamPreprocessor().fit_transform(rows)[:, 0]
+    assert np.allclose(24.0 * np.diff(days), 1.0)
+    assert np.allclose(StreamPreprocessor().fit(rows[1:2]).transform(rows[1:2])[0, 0] % 1.0, 0.5)
+
+
+def test_whole_numbers_are_the_same_categories_among_missing_ones():
+    state = StreamPreprocessor(kinds={"zip": "category"}).fit([{"zip": "1234"}, {"zip": "99"}])
+    assert np.array_equal(state.transform([{"zip": 1234.0}, {"zip": 99}, {"zip": 7.0}]), np.eye(3))
+
+
+def test_an_array_of_dates_is_not_one_of_numbers():
+    days = np.array([["2024-03-01"], ["2024-03-02"]], "datetime64[ns]")
+    assert StreamPreprocessor().fit(days).columns_[0].kind == "date"

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any, Protocol, final, runtime_checkable
 
 import numpy as np
@@ -60,6 +61,8 @@ class Encoder:
             return value
         if kind is float:
             return value if math.isfinite(value) else {"$": "float", "value": str(value)}
+        if kind is datetime and value.tzinfo is None:
+            return {"$": "datetime", "value": value.isoformat()}
         if kind is torch.Size:
             return {"$": "size", "items": list(value)}
         if kind is tuple or kind is list:
@@ -174,6 +177,7 @@ class Decoder:
         self._device = device
         self._builders: dict[str, Callable[[dict[str, Any], int], Any]] = {
             "float": lambda node, _: read_float(node["value"]),
+            "datetime": lambda node, _: datetime.fromisoformat(node["value"]),
             "size": lambda node, _: torch.Size(read_shape(node["items"])),
             "list": lambda node, depth: self._items(node["items"], depth),
             "dict": self._decode_dict,

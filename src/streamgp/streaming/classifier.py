@@ -11,10 +11,11 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from streamgp.errors import ArgumentTypeError, DTypeError, ValueRangeError
+from streamgp.errors import DTypeError, ValueRangeError
 from streamgp.likelihoods import Bernoulli
 from streamgp.streaming.batches import Batch
 from streamgp.streaming.estimator import AbstractStreamingEstimator, EstimatorState, generator_of
+from streamgp.streaming.labels import check_kinds, plain_dates, to_array, to_labels
 from streamgp.streaming.merging import merge_classes
 from streamgp.streaming.model import StreamModel
 from streamgp.streaming.one_vs_rest import OneVsRest, PredictedLabels, unseen_probability
@@ -31,7 +32,8 @@ _LABEL_KINDS = "biuU"
 class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRest]):
     """Gaussian-process classification that learns from a stream in constant time and memory.
 
-    Two classes or more; of more than two, each against all others, with probabilities normalized. Classes may come
+    Two classes or more, named by text, numbers or dates without a time zone (`classes_` holds dates to the
+    microsecond); of more than two, each against all others, with probabilities normalized. Classes may come
     while the stream runs: the rows in the buffer are then learned anew, none of which was of the new class.
     `log_predictive_density` leaves a probability of 1 / (n + 1) after n rows for labels that never came.
 
@@ -107,7 +109,7 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
     @property
     def classes_(self) -> np.ndarray:
         """Labels so far, sorted: the columns of `predict_proba`."""
-        return np.unique(np.array(self._learner.classes))
+        return np.unique(to_array(self._learner.classes))
 
     def fit(self, X: Any, y: Any) -> "StreamingGPClassifier":
         """Forget everything, and learn from a data set whose order means nothing.
@@ -138,7 +140,7 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
             state = self._state_so_far()
             if classes is not None and not _are_known(classes, state.learner.classes):
                 labels = _read_classes(classes)
-                _check_kinds([*state.learner.classes, *labels, *_labels(batch.targets[:1])])
+                check_kinds([*state.learner.classes, *labels, *to_labels(batch.targets[:1])])
                 state = replace(state, learner=state.learner.with_classes(labels))
             self._learn_rows(state, batch)
         return self
@@ -159,6 +161,10 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithms of these probabilities."""
         return np.log(self.predict_proba(X))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of inputs `(n, d)` whose labels `(n,)` are predicted."""
+        return super().score(X, plain_dates(np.asarray(y)), sample_weight)
 
     def sample(self, X: Any, num_samples: int = 1, random_state: Any = None) -> np.ndarray:
         """Draw labels for all inputs together: functions from the belief, and labels given their probabilities.
@@ -196,7 +202,8 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
     def _read(self, X: Any, y: Any, *, reset: bool) -> Batch:
         batch = self._read_rows(X, y, reset=reset, is_numeric=False)
         if batch.targets.dtype == object:  # which may hold several kinds
-            _check_kinds(_labels(batch.targets))
+            check_kinds(batch.targets.tolist())
+        batch = batch._replace(targets=plain_dates(batch.targets))
         if batch.targets.dtype.kind not in _LABEL_KINDS:
             try:
                 check_classification_targets(batch.targets)
@@ -205,7 +212,7 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
             except TypeError as error:
                 raise DTypeError(str(error)) from error
         if self._is_started and not reset:
-            _check_kinds([*self.state_.learner.classes, *_labels(batch.targets[:1])])
+            check_kinds([*self.state_.learner.classes, *to_labels(batch.targets[:1])])
         return batch
 
     def _sorted(self, probabilities: torch.Tensor) -> torch.Tensor:
@@ -224,7 +231,7 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
         return OneVsRest(settings)
 
     def _learned_unordered(self, settings: StreamSettings, batch: Batch) -> OneVsRest:
-        learner, _ = OneVsRest.from_rows(settings, batch.inputs, _labels(batch.targets))
+        learner, _ = OneVsRest.from_rows(settings, batch.inputs, to_labels(batch.targets))
         return learner
 
     def _learned(self, state: EstimatorState[OneVsRest], batch: Batch) -> EstimatorState[OneVsRest]:
@@ -234,7 +241,7 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
             nonlocal score
             score = score.learned(part)
 
-        learner, _ = state.learner.learn(batch.inputs, _labels(batch.targets), on_predicted=add)
+        learner, _ = state.learner.learn(batch.inputs, to_labels(batch.targets), on_predicted=add)
         return EstimatorState(learner, state.watch, score)
 
     def _no_score(self) -> ClassScore:
@@ -243,14 +250,14 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
     def _errors(self, learner: OneVsRest, batch: Batch) -> list[float]:
         """One for each row that is predicted wrongly, zero for the others."""
         best = learner.predict(batch.inputs).argmax(-1).tolist()
-        labels = _labels(batch.targets)
+        labels = to_labels(batch.targets)
         return [float(learner.classes[index] != label) for index, label in zip(best, labels, strict=True)]
 
 
 @lru_cache(maxsize=64)
 def _order(classes: tuple[Hashable, ...]) -> list[int] | None:
     """Which columns come in the order of sorted labels; None if they are sorted. Kept, as every row asks for it."""
-    order = np.argsort(np.array(classes)).tolist()
+    order = np.argsort(to_array(classes)).tolist()
     return None if order == list(range(len(order))) else order
 
 
@@ -267,27 +274,9 @@ def _are_known(classes: Any, known: tuple[Hashable, ...]) -> bool:
 def _read_classes(classes: Any) -> list[Any]:
     """Classes that are known to come."""
     try:
-        labels = _labels(column_or_1d(classes))
+        labels = to_labels(column_or_1d(classes))
     except ValueError as error:
         raise ValueRangeError(f"classes must be a list or an array of labels, but is {classes!r}.") from error
     if any(label != label for label in labels):
         raise ValueRangeError(f"classes must be labels, but holds NaN: {classes!r}. Leave it out.")
     return labels
-
-
-def _check_kinds(labels: Sequence[Hashable]) -> None:
-    """Refuse labels that cannot be sorted together."""
-    if None in labels:
-        raise ArgumentTypeError("Labels must be text or numbers, but one is None. Leave out rows without a label.")
-    of_kind = {isinstance(label, str): label for label in reversed(labels)}
-    if len(of_kind) > 1:
-        first = labels[0]
-        raise ArgumentTypeError(
-            f"Labels must all be text or all be numbers, but {of_kind[not isinstance(first, str)]!r} comes with "
-            f"{first!r}. Convert them, for instance with str."
-        )
-
-
-def _labels(y: np.ndarray) -> list[Any]:
-    """Labels as Python's own numbers and strings."""
-    return y.tolist()

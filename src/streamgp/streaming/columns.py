@@ -11,15 +11,23 @@ import numpy as np
 
 from streamgp.checks import check_choice
 from streamgp.errors import OptionError, ShapeError
-from streamgp.streaming.fields import check_decimal_points, date_format, is_missing, to_date, to_number
+from streamgp.streaming.fields import (
+    check_decimal_points,
+    date_format,
+    is_missing,
+    read_number,
+    to_date,
+    to_number,
+    zones_of,
+)
 
-__all__ = ["KINDS", "Column", "Preprocessing"]
+__all__ = ["KINDS", "MOST", "Column", "Preprocessing", "is_free"]
 
 KINDS = ("number", "date", "category", "text")
 _ORIGIN = datetime(1970, 1, 1)
 _DAY, _YEAR, _WEEK = 86400.0, 365.2425, 7.0
 # The share of values that must be numbers for a column of numbers: the others are mistakes.
-_MOST = 0.9
+MOST = 0.9
 # Texts are names, and not categories, if there are more than these and more than half of them are different.
 _FEW_TEXTS = 20
 
@@ -38,6 +46,7 @@ class Column:
         has_indicator: Whether a number says that a value is missing.
         num_values: Number of values so far.
         mean: Mean of numbers so far, or of days since 1970; missing ones are taken as it.
+        is_utc: Whether dates are brought to UTC, as their time zones differ; other zones are left out.
     """
 
     name: str
@@ -48,6 +57,7 @@ class Column:
     has_indicator: bool = False
     num_values: int = 0
     mean: float = 0.0
+    is_utc: bool = False
 
     @classmethod
     def from_values(cls, name: str, values: Sequence[Any], kind: str | None, *, max_categories: int) -> "Column":
@@ -61,14 +71,14 @@ class Column:
         """
         present = [value for value in values if not is_missing(value)]
         if kind in (None, "number"):
-            check_decimal_points(present, name, share=_MOST)
-        num_numbers = sum(to_number(_plain(value)) is not None for value in present)
-        if kind is None and num_numbers >= _MOST * len(present):
+            check_decimal_points(present, name, share=MOST)
+        num_numbers = sum(to_number(value) is not None for value in present)
+        if kind is None and num_numbers >= MOST * len(present):
             kind = "number"
-        format = date_format(present, share=_MOST) if kind in (None, "date") else None
+        format = date_format(present, share=MOST) if kind in (None, "date") else None
         if kind is None:
-            is_free = len(set(map(str, present))) > max(_FEW_TEXTS, len(present) / 2)
-            kind = "date" if format is not None else "text" if is_free else "category"
+            is_name = is_free(len(set(map(str, present))), len(present))
+            kind = "date" if format is not None else "text" if is_name else "category"
         check_choice(kind, KINDS, f"the kind of {name!r}")
         if kind == "text":
             return cls(name, kind)
@@ -80,7 +90,7 @@ class Column:
             raise OptionError(
                 f"The column {name!r} should hold dates, but {present[:1]} are in no format that is known."
             )
-        column = cls(name, kind, format=format or "")
+        column = cls(name, kind, format=format or "", is_utc=format is not None and len(zones_of(present, format)) > 1)
         known = [number for number in map(column.read, present) if number is not None]
         return replace(
             column,
@@ -106,10 +116,24 @@ class Column:
     def read(self, value: Any) -> float | None:
         """A number, or a date in days since 1970; None where it is missing or something else."""
         if self.kind == "date":
-            found = None if is_missing(value) else to_date(value, self.format)
+            found = None if is_missing(value) else to_date(value, self.format, is_utc=self.is_utc)
             return None if found is None else (found - _ORIGIN).total_seconds() / _DAY
-        number = None if is_missing(value) else to_number(_plain(value))
+        number = None if is_missing(value) else to_number(value)
         return number if number is not None and math.isfinite(number) else None
+
+    def issue(self, fields: Mapping[str, Any]) -> str:
+        """Say why the field of a record cannot be used; nothing if it can, or if it is missing."""
+        value = fields.get(self.name)
+        if is_missing(value) or self.kind == "text":
+            return ""
+        if self.kind == "number":
+            number = read_number(fields, self.name, "feature")
+            return number if isinstance(number, str) else ""
+        if isinstance(value, list | dict):
+            return f"the feature {self.name!r} is {value!r} and not a {self.kind}"
+        if self.kind == "date" and self.read(value) is None:
+            return f"the feature {self.name!r} is {value!r} and not a date like those before it"
+        return ""
 
     def learn(self, value: Any) -> "Column":
         """Count a value in the mean."""
@@ -125,6 +149,8 @@ class Column:
             return []
         if self.kind == "category":
             label = "" if is_missing(value) else str(value).strip()
+            if isinstance(value, float) and value.is_integer() and label not in self.categories:
+                label = str(int(value))  # whole numbers become others where a table has missing ones among them
             return [*(float(label == each) for each in self.categories), float(label not in self.categories)]
         number = self.read(value)
         numbers = [self.mean if number is None else number]
@@ -187,12 +213,17 @@ class Preprocessing:
             columns = tuple(column.learn(record.get(column.name)) for column in columns)
         return Preprocessing(columns)
 
+    def issues(self, records: Sequence[Mapping[str, Any]]) -> list[tuple[int, str]]:
+        """Which records, counted from 0, hold values that cannot be used, and why."""
+        found = [(index, column.issue(record)) for index, record in enumerate(records) for column in self.columns]
+        return [(index, issue) for index, issue in found if issue]
+
     def transform(self, records: Sequence[Mapping[str, Any]]) -> np.ndarray:
         """The numbers of records, one row for each."""
         rows = [[n for column in self.columns for n in column.transform(each.get(column.name))] for each in records]
         return np.array(rows, dtype=np.float64).reshape(len(rows), len(self.outputs))
 
 
-def _plain(value: Any) -> Any:
-    """Python's own number for one of NumPy."""
-    return value.item() if isinstance(value, np.generic) else value
+def is_free(num_different: int, num_values: int) -> bool:
+    """Whether texts are names or free texts, and not categories, by how many of them are different."""
+    return num_different > max(_FEW_TEXTS, num_values / 2)

@@ -2,14 +2,30 @@
 
 import math
 import re
-from collections.abc import Sequence
-from datetime import date, datetime
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
 
 from streamgp.errors import ValueRangeError
+from streamgp.streaming.rows import LARGEST
 
-__all__ = ["check_decimal_points", "date_format", "is_missing", "to_date", "to_number"]
+__all__ = [
+    "check_decimal_points",
+    "date_format",
+    "date_formats",
+    "is_missing",
+    "read_number",
+    "to_date",
+    "to_number",
+    "zones_of",
+]
 
 _COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
+_THOUSANDS = re.compile(r"[+-]?\d{1,3},\d{3}")
 _MISSING = ("", "na", "n/a", "nan", "nat", "null", "none", "?")
 # Tried in this order, each on all values: where several fit as many, the first is taken.
 _FORMATS = (
@@ -38,7 +54,9 @@ def is_missing(value: object) -> bool:
 
 def to_number(value: object) -> float | None:
     """A number, which may be infinite; None for what is not one."""
-    if not isinstance(value, str | int | float) or (isinstance(value, str) and "_" in value):
+    if isinstance(value, np.number | np.bool_):
+        value = value.item()
+    if not isinstance(value, str | int | float | Decimal | Fraction) or (isinstance(value, str) and "_" in value):
         return None
     try:
         return float(value)
@@ -46,6 +64,21 @@ def to_number(value: object) -> float | None:
         return None
     except OverflowError:
         return math.inf
+
+
+def read_number(fields: Mapping[str, Any], name: str, role: str) -> float | str:
+    """A finite number, or what is wrong with it."""
+    value = fields.get(name)
+    if is_missing(value):
+        return f"the {role} {name!r} is missing"
+    number = to_number(value)
+    if number is None:
+        return f"the {role} {name!r} is {value!r} and not a number"
+    if not math.isfinite(number):
+        return f"the {role} {name!r} is not finite"
+    if abs(number) > LARGEST:
+        return f"the {role} {name!r} is {number:g}, and numbers beyond {LARGEST:g} cannot be learned from"
+    return number
 
 
 def check_decimal_points(values: Sequence[object], name: str, *, share: float = 1.0) -> None:
@@ -63,6 +96,13 @@ def check_decimal_points(values: Sequence[object], name: str, *, share: float = 
     num_others = sum(to_number(value) is not None for value in values)
     if with_comma and len(with_comma) + num_others >= share * len(values):
         number = with_comma[0].strip()
+        if all(_THOUSANDS.fullmatch(value.strip()) for value in with_comma):
+            raise ValueRangeError(
+                f"The column {name!r} holds numbers with commas, such as {number!r}, which may stand for "
+                f"{number.replace(',', '')} or for {number.replace(',', '.')}. Write them without commas for "
+                "thousands, and with points for decimals: with pandas by read_csv(..., thousands=',') or "
+                "read_csv(..., decimal=','), and to_csv."
+            )
         raise ValueRangeError(
             f"The column {name!r} holds numbers with decimal commas, such as {number!r}. Write them with points, "
             f"{number.replace(',', '.')}: in a spreadsheet by its language, or with pandas by "
@@ -72,22 +112,51 @@ def check_decimal_points(values: Sequence[object], name: str, *, share: float = 
 
 def date_format(values: Sequence[object], *, share: float = 1.0) -> str | None:
     """The format in which most values are dates, at least a share of them; None if there is none."""
+    formats = date_formats(values, share=share)
+    return formats[0] if formats else None
+
+
+def date_formats(values: Sequence[object], *, share: float = 1.0) -> list[str]:
+    """The formats in which as many values are dates as in any other, at least a share of them."""
     counts = {each: sum(to_date(value, each) is not None for value in values) for each in _FORMATS}
-    best = max(counts, key=counts.__getitem__)
-    return best if values and counts[best] >= share * len(values) else None
+    most = max(counts.values())
+    return [each for each in _FORMATS if counts[each] == most] if values and most >= share * len(values) else []
 
 
-def to_date(value: object, format: str) -> datetime | None:
-    """A date in a format, `"iso"` or one of `datetime.strptime`; None for what is not one. Zones are left out."""
+def to_date(value: object, format: str, *, is_utc: bool = False) -> datetime | None:
+    """A date in a format, `"iso"` or one of `datetime.strptime`; None for what is not one.
+
+    Args:
+        value: A text or a date.
+        format: The format of texts.
+        is_utc: Whether dates with a time zone are brought to UTC; without, zones are left out.
+    """
+    found = _with_zone(value, format)
+    if found is not None and is_utc and found.tzinfo is not None:
+        try:
+            found = found.astimezone(UTC)
+        except OverflowError:  # on the first or last day that there is
+            return None
+    return None if found is None else found.replace(tzinfo=None)
+
+
+def zones_of(values: Sequence[object], format: str) -> set[timedelta | None]:
+    """The distances from UTC of dates; None among them for those without a time zone."""
+    dates = [_with_zone(value, format) for value in values]
+    return {found.utcoffset() for found in dates if found is not None}
+
+
+def _with_zone(value: object, format: str) -> datetime | None:
+    if isinstance(value, np.datetime64):
+        value = value.astype("datetime64[us]").item()
     if isinstance(value, datetime):
-        return value.replace(tzinfo=None)
+        return value
     if isinstance(value, date):
         return datetime(value.year, value.month, value.day)
     if not isinstance(value, str) or to_number(value) is not None:
         return None
     try:
         text = value.strip()
-        found = datetime.fromisoformat(text) if format == "iso" else datetime.strptime(text, format)
+        return datetime.fromisoformat(text) if format == "iso" else datetime.strptime(text, format)
     except ValueError:
         return None
-    return found.replace(tzinfo=None)

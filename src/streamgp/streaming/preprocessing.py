@@ -1,5 +1,6 @@
 """Rows of ordinary tables as numbers, one after the other, for scikit-learn."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, final
 
@@ -8,11 +9,11 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from streamgp.checks import keep_count
-from streamgp.errors import ArgumentTypeError
+from streamgp.errors import ArgumentTypeError, StreamGPWarning
 from streamgp.storage import register
 from streamgp.streaming.columns import Column, Preprocessing
 
-__all__ = ["StreamPreprocessor"]
+__all__ = ["StreamPreprocessor", "to_records"]
 
 
 @final
@@ -20,9 +21,10 @@ class StreamPreprocessor(TransformerMixin, BaseEstimator):
     """Turn rows of an ordinary table into numbers for a learner, online.
 
     The first rows say what each column is: numbers, dates, or texts, which are categories. From then on each row
-    becomes the same numbers: a number itself; a date its day and the sine and cosine of hour, weekday and day of year;
-    a text a one at its category, with one more for all that were not seen at first. A missing number or date is taken
-    as the mean so far, and columns that had missing values at first say so with a one. Texts of which most are
+    becomes the same numbers: a number itself; a date its day and the sine and cosine of hour, weekday and day of year,
+    in UTC if the first ones have different time zones, and as its clock says if not; a text a one at its category, with
+    one more for all that were not seen at first. A missing number or date is taken as the mean so far, as is, with a
+    warning, what is none, and columns that had missing values at first say so with a one. Texts of which most are
     different, names for instance, are left out. Means are learned on with `partial_fit`; nothing else changes.
 
     ```python
@@ -75,7 +77,17 @@ class StreamPreprocessor(TransformerMixin, BaseEstimator):
             X: Rows, as in `fit`. A column that is absent is missing in all rows.
         """
         check_is_fitted(self, "state_")
-        return self.state_.transform(to_records(X))
+        records = to_records(X)
+        issues = self.state_.issues(records)
+        if issues:
+            row, issue = issues[0]
+            more = f", and so for {len(issues) - 1} more" if len(issues) > 1 else ""
+            warnings.warn(
+                f"A value is taken as missing: in row {row}, counted from 0, {issue}{more}.",
+                StreamGPWarning,
+                stacklevel=2,
+            )
+        return self.state_.transform(records)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the numbers."""
@@ -97,9 +109,11 @@ class StreamPreprocessor(TransformerMixin, BaseEstimator):
 def to_records(X: Any) -> list[Mapping[str, Any]]:
     """Rows as mappings."""
     if type(X).__module__.startswith("pandas"):
-        return X.to_dict("records")
+        return X.to_dict("records") if X.ndim == 2 else [X.to_dict()]
     if isinstance(X, Mapping):
         return [X]
+    if isinstance(X, np.ndarray) and X.dtype.kind == "M":
+        X = X.astype("datetime64[us]")  # as finer ones become whole numbers
     rows = X.tolist() if isinstance(X, np.ndarray) and X.ndim == 2 else X
     if not isinstance(rows, Sequence) or isinstance(rows, str):
         raise ArgumentTypeError(

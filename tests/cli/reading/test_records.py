@@ -110,3 +110,10 @@ def test_a_last_line_without_an_end_is_told(tmp_path, content):
     assert [each.is_ended for each in records] == [True, False]
     _, records = read(tmp_path / "a", content + "\n")
     assert all(each.is_ended for each in records)
+
+
+def test_columns_without_a_name_are_counted(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("x,,y,\n1,,2,\n", encoding="utf-8")
+    with Lines(str(path)) as lines, pytest.raises(FileFormatError, match=r"2 columns without a name\. Name all"):
+        open_reader(lines)

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 import streamgp as sg
 from streamgp.cli.app import app
 from streamgp.cli.stream.checkpoints import Checkpoint
+from streamgp.errors import ArgumentTypeError, OptionError, StreamGPWarning, ValueRangeError
 from streamgp.storage import load
 from streamgp.streaming import StreamLearner, StreamSettings
 
@@ -396,3 +397,150 @@ def test_columns_that_hold_only_names_are_no_features(tmp_path):
     result = run(path, "--target", "y")
     assert result.exit_code == 1
     assert "Name those that are categories with --categories." in result.output
+
+
+@pytest.mark.slow
+def test_a_typo_among_numeric_targets_is_named_and_its_row_not_learned(tmp_path):
+    rows = list(make_rows(16))
+    clean = write_csv(tmp_path / "clean.csv", [{**row, "y": ""} if i == 4 else row for i, row in enumerate(rows)])
+    typo = write_csv(tmp_path / "typo.csv", [{**row, "y": "12.3x"} if i == 4 else row for i, row in enumerate(rows)])
+    assert run(clean, "--target", "y", *SMALL, "--block", 4).exit_code == 0
+    result = run(typo, "--target", "y", *SMALL, "--block", 4)
+    assert result.exit_code == 0, result.output
+    assert "The target 'y' is taken as a real number: --likelihood gaussian." in result.output
+    assert "If they are labels, pass --likelihood classes." in result.output
+    warning = "Warning: line 6 is predicted and not learned: the target 'y' is '12.3x' and not a number."
+    assert result.output.count(warning) == 1
+    assert "of these, targets that are not numbers" in result.output
+    assert predictions(tmp_path / "typo.predictions.jsonl") == predictions(tmp_path / "clean.predictions.jsonl")
+
+
+@pytest.mark.slow
+def test_labels_that_are_found_are_shown_with_their_numbers(tmp_path):
+    source = write_csv(tmp_path / "data.csv", [{"x": i, "y": i % 2 if i else "oops"} for i in range(12)], ("x", "y"))
+    result = run(source, "--target", "y", *SMALL, "--block", 4)
+    assert "Labels of the first rows: '1' (6), '0' (5), 'oops' (1)." in result.output
+
+
+@pytest.mark.slow
+def test_many_targets_that_are_not_numbers_are_counted_and_not_all_told(tmp_path):
+    rows = [{**row, "y": "off"} if i >= 4 else row for i, row in enumerate(make_rows(30))]
+    source = write_csv(tmp_path / "data.csv", rows)
+    result = run(source, "--target", "y", *SMALL, "--block", 5, "--likelihood", "gaussian")
+    assert result.exit_code == 0, result.output
+    assert result.output.count("is predicted and not learned") == 20
+    assert "Further ones are only counted." in result.output
+    assert "of these, targets that are not numbers │    26 │" in result.output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "change", [(), ("--fresh",), ("--checkpoint", "other"), ("--output", "data.predictions.jsonl")]
+)
+def test_the_predictions_of_another_checkpoint_are_not_replaced(tmp_path, kept, change, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    result = run(kept[0], "--target", "y", *SMALL, "--block", 2, *change)
+    assert result.exit_code == 1
+    assert "data.predictions.jsonl holds the predictions of the run whose checkpoint is" in result.output
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    # What the sentence says works: another file, and then the first run goes on.
+    assert run(kept[0], "--target", "y", *SMALL, "--block", 2, "--output", "mine").exit_code == 0
+    assert run(*kept[1], "--resume").exit_code == 0
+    assert Path("mine").read_bytes() == (tmp_path / "data.predictions.jsonl").read_bytes()
+    # Without the checkpoint, the predictions belong to nobody.
+    (tmp_path / "keep").unlink()
+    (tmp_path / "keep.previous").unlink(missing_ok=True)
+    assert run(kept[0], "--target", "y", *SMALL, "--block", 2, "--limit", 2).exit_code == 0
+    assert len(predictions(tmp_path / "data.predictions.jsonl")) == 2
+
+
+@pytest.mark.slow
+def test_predictions_that_are_not_those_of_the_checkpoint_are_not_continued(tmp_path, kept):
+    path = tmp_path / "data.predictions.jsonl"
+    path.write_bytes(path.read_bytes().replace(b'"row": 1', b'"row": 9') + b"{}\n")
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    result = run(*kept[1], "--resume")
+    assert result.exit_code == 1
+    assert "does not begin with the predictions that the checkpoint belongs to" in result.output
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.fixture
+def in_python(tmp_path):
+    """The checkpoint of a table with a target, a feature that is left out, and numbers of trials."""
+    lines = [f"{i % 5},{('Oslo', 'Bergen')[i % 2]},{i % 4},6,{i}" for i in range(12)]
+    (tmp_path / "data.csv").write_text("\n".join(["x,city,y,n,id", *lines, ""]), encoding="utf-8")
+    options = ("--total-count", "n", "--exclude", "id", "--block", 6, "--checkpoint", tmp_path / "keep")
+    result = run(tmp_path / "data.csv", "--target", "y", *SMALL, *options)
+    assert result.exit_code == 0, result.output
+    return sg.load(tmp_path / "keep")
+
+
+@pytest.mark.slow
+def test_a_checkpoint_predicts_rows_in_any_form(in_python):
+    pandas = pytest.importorskip("pandas")
+    row = {"x": "1", "city": "Oslo", "n": "6"}
+    expected = in_python.predict([{"x": 1, "city": "Oslo"}], total_count=[6]).mean
+    for rows in ([row], row, pandas.DataFrame([row]), pandas.Series(row), [{**row, "y": 2, "n": 6}]):
+        assert torch.equal(in_python.predict(rows).mean, expected)
+    with pytest.warns(StreamGPWarning, match=r"no columns \['x'\], which are taken as missing, but \['X'\]"):
+        in_python.predict([{"X": 1, "city": "Oslo"}], total_count=[6])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("rows", "error", "sentence"),
+    [
+        ([{"x": "1,5", "city": "Oslo", "n": 6}], ValueRangeError, "Row 0, .*'x' is '1,5' and not a number. Mend it"),
+        ([{"x": 1, "n": 6}, {"x": math.inf, "n": 6}], ValueRangeError, "Row 1, .*'x' is not finite"),
+        ([{"x": 1, "n": 6}, {"x": 1, "n": "six"}], ValueRangeError, "Row 1, .*the total count 'n' is 'six'"),
+        ([{"X": 1, "City": "Oslo"}], OptionError, r"none of the columns \['x', 'city'\] .*but \['City', 'X'\]"),
+        ([[1, "Oslo"]], OptionError, "Pass mappings with those names, or a DataFrame"),
+        ("x", ArgumentTypeError, "Rows must be a list of mappings"),
+    ],
+)
+def test_a_checkpoint_refuses_rows_that_the_stream_would_refuse(in_python, rows, error, sentence):
+    with pytest.raises(error, match=sentence):
+        in_python.predict(rows)
+
+
+@pytest.mark.parametrize(
+    ("column", "sentence"),
+    [
+        (
+            [f"{1 + i:02d}/02/2024" for i in range(12)],
+            "month/day/year. They could be day/month/year as well",
+        ),
+        ([f"{5 + i:02d}/02/2024 10:00" for i in range(12)], "are read as day/month/year.\n"),
+        (
+            [f"2024-02-{1 + i:02d}T10:00+0{i % 2}:00" for i in range(12)],
+            "time zones: they are brought to UTC",
+        ),
+        (range(7, 19), "The column 'a' counts the rows. Leave it out with --exclude unless"),
+    ],
+)
+def test_what_is_in_doubt_of_columns_is_said(tmp_path, column, sentence):
+    source = write_csv(tmp_path / "data.csv", [{"a": a, "y": i % 5} for i, a in enumerate(column)], ("a", "y"))
+    result = run(source, "--target", "y", *SMALL, "--block", 12)
+    assert result.exit_code == 0, result.output
+    assert sentence in result.output
+
+
+@pytest.mark.slow
+def test_what_is_not_used_or_not_the_same_class_is_said(tmp_path):
+    path = tmp_path / "data.jsonl"
+    rows = [{"x": i, "y": ("on", "ON")[i % 2], **({"z": 1} if i else {})} for i in range(6)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    result = run(path, "--target", "y", *SMALL, "--block", 6)
+    assert result.exit_code == 0, result.output
+    assert "Not used, as the first line has no such fields: z." in result.output
+    assert "These are different classes, although only their writing differs: on, ON." in result.output
+
+
+def test_a_directory_is_no_source(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for source in (".", "..", tmp_path):
+        result = run(source, "--target", "y")
+        assert result.exit_code == 1
+        assert f"{source} is a directory. Name a file in it" in result.output

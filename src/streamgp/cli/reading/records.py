@@ -111,6 +111,11 @@ class _CSVReader(AbstractReader):
             )
         repeated = sorted({name for name in names if names.count(name) > 1})
         if repeated:
+            if repeated == [""]:
+                raise FileFormatError(
+                    f"{lines.name} has {names.count('')} columns without a name. Name all in the first line, or "
+                    "remove empty ones."
+                )
             raise FileFormatError(f"{lines.name} has several columns of the names {repeated}. Rename all but one.")
         self.names = tuple(names)
         self._ahead: deque[_Line] = deque()
@@ -135,7 +140,7 @@ class _CSVReader(AbstractReader):
         except StopIteration:
             return None
         except UnicodeDecodeError as error:
-            issue = f"it cannot be read as CSV ({error})"
+            issue = f"it is not text in UTF-8 ({error.reason}): save the file as UTF-8"
         return _Line(number, self.lines.position, text, issue, self.lines.is_ended)
 
     def _record(self, first: _Line) -> Record:

@@ -1,22 +1,26 @@
 """Checkpoints of `streamgp stream`: all that a later run needs to go on as if there had been no end."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
+import numpy as np
 import torch
 
 from streamgp.cli.reading.lines import Position
+from streamgp.cli.reading.values import read_number
 from streamgp.cli.stream.drift import DriftLog
 from streamgp.cli.stream.scoring import Learner, Recent, Score
-from streamgp.errors import FileFormatError, OptionError
+from streamgp.errors import FileFormatError, OptionError, StreamGPWarning, ValueRangeError
 from streamgp.storage import load, reads_version_1, register, save
 from streamgp.storage.registry import Fields
 from streamgp.streaming.columns import Preprocessing
 from streamgp.streaming.metrics import StreamMetrics
 from streamgp.streaming.one_vs_rest import OneVsRest
 from streamgp.streaming.prediction import StreamPrediction
+from streamgp.streaming.preprocessing import to_records
 from streamgp.streaming.report import ScoreReport
 
 __all__ = ["Progress", "check_identity", "has_checkpoint", "load_checkpoint", "remove_checkpoint", "save_checkpoint"]
@@ -46,7 +50,9 @@ class Progress:
         position: How far the source has been read.
         num_rows: Rows that were predicted.
         num_unlabeled: Those of them without a target, which were not learned.
+        num_unread: Those of these whose target is there, but is not a number.
         num_bytes: Length of the predictions until then.
+        checksum: Of these; None in files of earlier versions.
         num_skipped: Bad rows that were left out.
         skipped: Line and issue of the first of them.
         num_refits: How often hyperparameters were learned after the warm-up.
@@ -62,10 +68,12 @@ class Progress:
     num_rows: int = 0
     num_unlabeled: int = 0
     num_bytes: int = 0
+    checksum: int | None = None
     num_skipped: int = 0
     skipped: tuple[tuple[int, str], ...] = ()
     num_refits: int = 0
     num_undone: int = 0
+    num_unread: int = 0
     drift: DriftLog = _NOTHING
     recent: tuple[Recent, ...] = ()
 
@@ -110,22 +118,65 @@ class Checkpoint:
         """How good the stream was predicted, each row before it was learned."""
         return ScoreReport(self.progress.score)
 
-    def predict(self, rows: Sequence[Mapping[str, Any]], *, total_count: Sequence[float] | None = None) -> Any:
+    def predict(self, rows: Any, *, total_count: Sequence[float] | None = None) -> Any:
         """Predict rows of the table that the stream was read from.
 
         Args:
-            rows: Their fields by name; what is absent is missing.
-            total_count: Numbers of trials, for binomial targets.
+            rows: A list of mappings with fields by name, or a DataFrame; what is absent is missing.
+            total_count: Numbers of trials, for binomial targets; by default those in the rows.
 
         Returns:
             A `StreamPrediction` for numbers; for classes, the probabilities of each row by label.
+
+        Raises:
+            ValueRangeError: If a value cannot be used, as in a bad row of the stream.
+            OptionError: If the rows have none of the columns.
         """
-        X = torch.from_numpy(self.progress.preprocessing.transform(rows))
+        records = to_records(rows)
+        self._check_rows(records)
+        X = torch.from_numpy(self.progress.preprocessing.transform(records))
+        if total_count is None:
+            total_count = self._total_count(records)
         learner = self.progress.learner
         if isinstance(learner, OneVsRest):
             return [dict(zip(learner.classes, each, strict=True)) for each in learner.predict(X).tolist()]
-        prediction: StreamPrediction = learner.predict(X, None if total_count is None else torch.tensor(total_count))
+        counts = None if total_count is None else torch.as_tensor(np.asarray(total_count, dtype=np.float64))
+        prediction: StreamPrediction = learner.predict(X, counts)
         return prediction
+
+    def _check_rows(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Refuse rows of another table, and values that cannot be used."""
+        names = {name for record in records for name in record}
+        features = [column.name for column in self.progress.preprocessing.columns if column.kind != "text"]
+        absent = [name for name in features if name not in names]
+        if names and len(absent) == len(features):
+            raise OptionError(
+                f"The rows have none of the columns {features} that the stream was predicted from, but "
+                f"{sorted(map(str, names))}. Pass mappings with those names, or a DataFrame."
+            )
+        known = (*self.identity["features"], self.identity["target"], self.identity["total-count"])
+        others = sorted(str(name) for name in names if name not in known)
+        if absent and others:
+            warnings.warn(
+                f"The rows have no columns {absent}, which are taken as missing, but {others}, which are not used. "
+                "Rename them if they are the same.",
+                StreamGPWarning,
+                stacklevel=3,
+            )
+        for row, issue in self.progress.preprocessing.issues(records)[:1]:
+            raise ValueRangeError(
+                f"Row {row}, counted from 0, cannot be used: {issue}. Mend it, or pass None where nothing is known."
+            )
+
+    def _total_count(self, records: Sequence[Mapping[str, Any]]) -> list[float] | None:
+        name = self.identity["total-count"]
+        if name is None or not any(name in record for record in records):
+            return None
+        counts = [read_number(record, name, "total count") for record in records]
+        for row, count in enumerate(counts):
+            if isinstance(count, str):
+                raise ValueRangeError(f"Row {row}, counted from 0, cannot be used: {count}.")
+        return [float(count) for count in counts]
 
 
 def save_checkpoint(path: Path, progress: Progress, identity: Mapping[str, Any]) -> None:

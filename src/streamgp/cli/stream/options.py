@@ -92,6 +92,8 @@ class StreamOptions:
                 f"--total-count names numbers of trials, but the likelihood is {self.likelihood!r}. Leave it out, or "
                 "pass --likelihood binomial."
             )
+        if self.source != "-" and Path(self.source).is_dir():
+            raise OptionError(f"{self.source} is a directory. Name a file in it, or pass - for standard input.")
         written = {"--output": self.output_path, "--checkpoint": self.checkpoint, "--picture": self.picture}
         check_output_paths(written, self.source)
         self.settings("gaussian" if self.likelihood == "auto" else self.likelihood)

@@ -20,6 +20,8 @@ __all__ = ["StreamReport"]
 
 # Seconds between two updates: more of them cannot be read.
 _INTERVAL = 0.2
+# Targets that could not be read which are told one by one.
+_MOST_SAID = 20
 
 
 @final
@@ -49,6 +51,7 @@ class StreamReport:
         self._task = self._bar.add_task("reading", total=None)
         self._catching = warnings.catch_warnings()
         self._num_warnings = 0
+        self._num_unread = 0
 
     def __enter__(self) -> "StreamReport":
         self._catching.__enter__()
@@ -68,6 +71,13 @@ class StreamReport:
         """Print a sentence."""
         if not self._is_quiet:
             self._console.print(printable(sentence), soft_wrap=True, highlight=False, markup=False)
+
+    def say_unread(self, line: int, issue: str) -> None:
+        """Warn of a target that is taken as missing; of the first ones only."""
+        self._num_unread += 1
+        if self._num_unread <= _MOST_SAID:
+            more = " Further ones are only counted." if self._num_unread == _MOST_SAID else ""
+            self.say(f"Warning: line {line} is predicted and not learned: {issue}.{more}")
 
     def show(self, progress: Progress) -> None:
         """Show how far the stream is; not more often than can be read."""
@@ -98,6 +108,8 @@ class StreamReport:
             table.add_row(name, f"{value:.5g}")
         if progress.num_unlabeled:
             table.add_row("rows without a target", str(progress.num_unlabeled))
+        if progress.num_unread:
+            table.add_row("of these, targets that are not numbers", str(progress.num_unread))
         if progress.drift.num_drifts:
             table.add_row("changes found", str(progress.drift.num_drifts))
         table.add_row("inducing points", str(num_inducing(progress.learner)))

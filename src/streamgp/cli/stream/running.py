@@ -4,11 +4,13 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import torch
 from rich.console import Console
 
+from streamgp.cli.error_handling import list_few
 from streamgp.cli.pictures import check_output
 from streamgp.cli.reading.lines import Lines, Position
 from streamgp.cli.reading.records import AbstractReader, Record, open_reader
@@ -23,13 +25,24 @@ from streamgp.cli.stream.checkpoints import (
 from streamgp.cli.stream.drift import Drift
 from streamgp.cli.stream.options import StreamOptions
 from streamgp.cli.stream.picture import save_picture
-from streamgp.cli.stream.predictions import PredictionFile
+from streamgp.cli.stream.predictions import PredictionFile, check_unclaimed, claim
 from streamgp.cli.stream.report import StreamReport
-from streamgp.cli.stream.rows import Columns, Row, choose_columns, choose_likelihood, read_row
+from streamgp.cli.stream.rows import (
+    Columns,
+    Row,
+    check_targets,
+    choose_columns,
+    choose_likelihood,
+    count_labels,
+    read_row,
+    unread_targets,
+    written_differently,
+)
 from streamgp.cli.stream.scoring import Scored, learn, score
 from streamgp.errors import FileFormatError, NumericalError, OptionError
 from streamgp.streaming import LearnInfo, StreamLearner
-from streamgp.streaming.columns import KINDS, Preprocessing
+from streamgp.streaming.columns import KINDS, MOST, Preprocessing
+from streamgp.streaming.fields import date_formats, is_missing
 from streamgp.streaming.one_vs_rest import OneVsRest
 from streamgp.streaming.refitting import RefitReport
 from streamgp.streaming.scoring import ClassScore, ValueScore
@@ -37,6 +50,17 @@ from streamgp.streaming.scoring import ClassScore, ValueScore
 __all__ = ["run_stream"]
 
 _MEANINGS = {"gaussian": "a real number", "binomial": "a number of successes", "classes": "a class"}
+
+
+# What formats of dates mean, by the beginning that says the order of day and month.
+_SPELLED = {
+    "%d/%m/%Y": "day/month/year",
+    "%m/%d/%Y": "month/day/year",
+    "%d.%m.%Y": "day.month.year",
+    "%Y/%m/%d": "year/month/day",
+}
+# Fewer numbers that rise by one may do so by chance.
+_ENOUGH_TO_COUNT = 10
 
 
 class _StreamPlan(NamedTuple):
@@ -78,11 +102,12 @@ def run_stream(options: StreamOptions, *, console: Console | None = None) -> Pro
         if options.checkpoint is not None and options.is_resumed is False:
             remove_checkpoint(options.checkpoint)  # before the predictions that belong to it are replaced
         with (
-            PredictionFile(options.output_path, plan.progress.num_bytes) as predictions,
+            PredictionFile(options.output_path, plan.progress.num_bytes, plan.progress.checksum) as predictions,
             StreamReport(
                 console or Console(stderr=True), is_quiet=options.is_quiet, num_rows=plan.progress.num_rows
             ) as report,
         ):
+            claim(options.output_path, options.checkpoint)
             for note in plan.notes:
                 report.say(note)
             progress = _run(plan, options, predictions=predictions, report=report)
@@ -98,7 +123,8 @@ def run_stream(options: StreamOptions, *, console: Console | None = None) -> Pro
 
 
 def _check_start(options: StreamOptions) -> None:
-    """Refuse to overwrite a checkpoint that may be wanted, before anything is read."""
+    """Refuse to overwrite a checkpoint, or predictions of one, that may be wanted, before anything is read."""
+    check_unclaimed(options.output_path, options.checkpoint)
     issue = None if options.picture is None else check_output(options.picture)
     if issue is not None:
         raise OptionError(f"--picture: {issue}")
@@ -142,12 +168,14 @@ def _first_plan(options: StreamOptions, reader: AbstractReader, columns: Columns
     """Start at the first row; look at the first rows for what columns and target are, if nobody says it."""
     records = reader.records()
     first = list(itertools.islice(records, options.first_rows))
-    likelihood, notes = options.likelihood, []
+    likelihood, notes = options.likelihood, _unnamed(first, reader.names)
     if likelihood == "auto":
         likelihood = choose_likelihood(first, columns)
-        notes.append(f"The target {columns.target!r} is taken as {_MEANINGS[likelihood]}: --likelihood {likelihood}.")
+        notes += _target_notes(likelihood, first, columns)
+    if likelihood != "classes":
+        check_targets(first, columns)
     preprocessing = _preprocessing(options, columns, first)
-    notes += _notes(preprocessing)
+    notes += _notes(preprocessing) + _doubts(preprocessing, first)
     settings = options.settings(likelihood)
     is_classes = likelihood == "classes"
     progress = Progress(
@@ -157,6 +185,26 @@ def _first_plan(options: StreamOptions, reader: AbstractReader, columns: Columns
     )
     identity = options.identity(likelihood, columns.features)
     return _StreamPlan(columns, likelihood, identity, itertools.chain(first, records), progress, tuple(notes))
+
+
+def _unnamed(first: Sequence[Record], names: Sequence[str]) -> list[str]:
+    """Which fields of the first records are not used, as the very first does not name them."""
+    known = {name for record in first if record.fields is not None for name in record.fields}
+    others = sorted(known.difference(names))
+    return [f"Not used, as the first line has no such fields: {list_few(others, ', ')}."] if others else []
+
+
+def _target_notes(likelihood: str, first: Sequence[Record], columns: Columns) -> list[str]:
+    """What the target is taken as, and what speaks against it."""
+    notes = [f"The target {columns.target!r} is taken as {_MEANINGS[likelihood]}: --likelihood {likelihood}."]
+    if likelihood == "classes":
+        counts = count_labels(first, columns)
+        notes.append(f"Labels of the first rows: {list_few([f'{label!r} ({n})' for label, n in counts], ', ')}.")
+        for group in written_differently([label for label, _ in counts]):
+            notes.append(f"These are different classes, although only their writing differs: {', '.join(group)}.")
+    elif unread_targets(first, columns):
+        notes.append("Not all of its first values are numbers. If they are labels, pass --likelihood classes.")
+    return notes
 
 
 def _preprocessing(options: StreamOptions, columns: Columns, first: Sequence[Record]) -> Preprocessing:
@@ -187,6 +235,26 @@ def _notes(preprocessing: Preprocessing) -> list[str]:
     return notes
 
 
+def _doubts(preprocessing: Preprocessing, first: Sequence[Record]) -> list[str]:
+    """What first values leave open of dates, and which numbers may only count the rows."""
+    notes = []
+    for column in preprocessing.columns:
+        values = [record.fields.get(column.name) for record in first if record.fields is not None]
+        present = [value for value in values if not is_missing(value)]
+        if column.is_utc:
+            notes.append(f"The dates {column.name!r} have different time zones: they are brought to UTC.")
+        if column.kind == "date" and column.format != "iso":
+            read, *others = [_SPELLED.get(each[:8], each) for each in date_formats(present, share=MOST)]
+            notes.append(f"The dates {column.name!r} are read as {read}.")
+            if others:
+                notes[-1] += f" They could be {others[0]} as well: write them as year-month-day if that is meant."
+        numbers = [column.read(value) for value in present] if column.kind == "number" else []
+        if len(numbers) >= _ENOUGH_TO_COUNT and all(b == a + 1.0 for a, b in pairwise(numbers) if a is not None):
+            how = "with --exclude" if column.name else "by naming the others with --features"
+            notes.append(f"The column {column.name!r} counts the rows. Leave it out {how} unless it stands for time.")
+    return notes
+
+
 def _run(plan: _StreamPlan, options: StreamOptions, *, predictions: PredictionFile, report: StreamReport) -> Progress:
     progress = saved = plan.progress
     drift = None
@@ -196,6 +264,9 @@ def _run(plan: _StreamPlan, options: StreamOptions, *, predictions: PredictionFi
     try:
         for block in _blocks(plan, options):
             progress = _advance(progress, block, predictions, drift=drift, is_bad_skipped=options.is_bad_skipped)
+            for row in block.rows:
+                if row.unread:
+                    report.say_unread(row.line, row.unread)
             report.show(progress)
             if options.checkpoint is not None and progress.num_rows - saved.num_rows >= options.checkpoint_every:
                 predictions.sync(progress.num_bytes)
@@ -268,7 +339,9 @@ def _advance(
         position=block.position,
         num_rows=progress.num_rows + len(rows),
         num_unlabeled=progress.num_unlabeled + sum(row.target is None for row in rows),
+        num_unread=progress.num_unread + sum(bool(row.unread) for row in rows),
         num_bytes=progress.num_bytes + num_bytes,
+        checksum=predictions.checksum,
         num_refits=progress.num_refits + len(info.refits),
         num_undone=progress.num_undone + sum(not report.is_kept for report in info.refits),
     ).with_recent(scored.recent)
