@@ -3,13 +3,16 @@
 import copy
 import pickle
 import threading
+import warnings
 
+import gpytorch
 import pytest
 import torch
 from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.acquisition import Search, Thompson
+from streamgp.errors import StreamGPWarning
 from streamgp.testing.tolerances import judgement, tolerance, within
 
 BOX = [(-5.0, 10.0), (0.0, 15.0)]
@@ -128,3 +131,26 @@ def test_leftovers_among_pending_points_are_warned_of():
     loop.ask(10)
     with pytest.warns(sg.errors.StreamGPWarning, match="10 points are pending, and none of those told now"):
         loop.tell(torch.zeros(1, 6), [1.0])
+
+
+def test_a_likelihood_that_could_not_be_saved_is_named_before_anything_is_learned():
+    class OwnLikelihood(gpytorch.likelihoods._OneDimensionalLikelihood):
+        def forward(self, function_samples, *args, **kwargs):
+            return torch.distributions.Laplace(function_samples, 0.2)
+
+    own = sg.likelihoods.from_gpytorch(OwnLikelihood())
+    sentence = r"learned of the objective 'objective' cannot be saved.*register_module\(OwnLikelihood"
+    with pytest.warns(StreamGPWarning, match=sentence):
+        sg.Optimizer([(0.0, 1.0)], likelihood=own)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sg.Optimizer([(0.0, 1.0)], likelihood=sg.likelihoods.from_gpytorch(gpytorch.likelihoods.LaplaceLikelihood()))
+
+
+def test_what_a_wrapped_likelihood_learned_is_saved(tmp_path):
+    likelihood = sg.likelihoods.from_gpytorch(gpytorch.likelihoods.LaplaceLikelihood())
+    optimizer = sg.Optimizer([(0.0, 1.0)], likelihood=likelihood, num_initial=3)
+    optimizer.tell([[0.1], [0.5], [0.8], [0.9]], [0.2, 0.9, 0.4, 0.3])
+    optimizer.predict([[0.4]])
+    optimizer.save(tmp_path / "a")
+    assert torch.equal(sg.load(tmp_path / "a").predict([[0.4]]).mean, optimizer.predict([[0.4]]).mean)
