@@ -53,7 +53,21 @@ class OptionError(StreamGPError, ValueError):
 
 
 class NumericalError(StreamGPError, ArithmeticError):
-    """A computation left the range where its result can be trusted."""
+    """A computation left the range where its result can be trusted.
+
+    Attributes:
+        finding: What happened, without advice: a caller whose users have other arguments can add advice of its own.
+    """
+
+    def __init__(self, finding: str, *, advice: str = "") -> None:
+        """Join both to a message.
+
+        Args:
+            finding: What happened.
+            advice: What to do.
+        """
+        super().__init__(f"{finding} {advice}" if advice else finding)
+        self.finding = finding
 
 
 class ConvergenceError(NumericalError):

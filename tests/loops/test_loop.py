@@ -3,13 +3,16 @@
 import copy
 import pickle
 import threading
+import warnings
 
+import gpytorch
 import pytest
 import torch
 from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.acquisition import Search, Thompson
+from streamgp.errors import ConvergenceError, ShapeError, StreamGPWarning
 from streamgp.testing.tolerances import judgement, tolerance, within
 
 BOX = [(-5.0, 10.0), (0.0, 15.0)]
@@ -128,3 +131,73 @@ def test_leftovers_among_pending_points_are_warned_of():
     loop.ask(10)
     with pytest.warns(sg.errors.StreamGPWarning, match="10 points are pending, and none of those told now"):
         loop.tell(torch.zeros(1, 6), [1.0])
+
+
+def test_a_likelihood_that_could_not_be_saved_is_named_before_anything_is_learned():
+    class OwnLikelihood(gpytorch.likelihoods._OneDimensionalLikelihood):
+        def forward(self, function_samples, *args, **kwargs):
+            return torch.distributions.Laplace(function_samples, 0.2)
+
+    own = sg.likelihoods.from_gpytorch(OwnLikelihood())
+    sentence = r"learned of the objective 'objective' cannot be saved.*register_module\(OwnLikelihood"
+    with pytest.warns(StreamGPWarning, match=sentence):
+        sg.Optimizer([(0.0, 1.0)], likelihood=own)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sg.Optimizer([(0.0, 1.0)], likelihood=sg.likelihoods.from_gpytorch(gpytorch.likelihoods.LaplaceLikelihood()))
+
+
+def test_what_a_wrapped_likelihood_learned_is_saved(tmp_path):
+    likelihood = sg.likelihoods.from_gpytorch(gpytorch.likelihoods.LaplaceLikelihood())
+    optimizer = sg.Optimizer([(0.0, 1.0)], likelihood=likelihood, num_initial=3)
+    optimizer.tell([[0.1], [0.5], [0.8], [0.9]], [0.2, 0.9, 0.4, 0.3])
+    optimizer.predict([[0.4]])
+    optimizer.save(tmp_path / "a")
+    assert torch.equal(sg.load(tmp_path / "a").predict([[0.4]]).mean, optimizer.predict([[0.4]]).mean)
+
+
+@pytest.mark.parametrize("make", [sg.Optimizer, sg.TurboOptimizer])
+def test_outcomes_of_points_that_are_close_together_raise_no_warning_about_scales(make):
+    X = 0.5 + 1e-3 * torch.rand(8, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    optimizer = make([(0.0, 1.0), (0.0, 1.0)], num_initial=4)
+    optimizer.tell(X, X.sum(-1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", StreamGPWarning)
+        optimizer.ask()
+
+
+def test_a_pool_of_unscaled_inputs_is_warned_of_once_and_the_advice_works():
+    X = 1e4 * torch.rand(30, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    with pytest.warns(StreamGPWarning, match=r"far from unit scale.*Leave standardize at True, or scale pool_X"):
+        learner = sg.PoolLearner(X, num_initial=3, standardize=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", StreamGPWarning)
+        learner.tell(learner.ask(3), [1.0, 2.0, 3.0])
+        learner.ask()
+        sg.PoolLearner(X, num_initial=3)
+        sg.PoolLearner(X / 1e4, num_initial=3, standardize=False)
+
+
+def test_outcomes_that_no_model_explains_are_refused_with_advice_that_works():
+    X, y = torch.rand(8, 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64), torch.zeros(8)
+    y[[3, 7]] = 1e15
+    optimizer = sg.Optimizer([(0.0, 1.0)], likelihood="poisson", num_initial=3, search=SMALL)
+    optimizer.tell(X, y)
+    with pytest.raises(
+        ConvergenceError, match=r"No model could be learned.*correct and remove.*as logarithms"
+    ) as error:
+        optimizer.ask()
+    assert "SiteRule" not in str(error.value)
+    assert "standardize" not in str(error.value)
+    optimizer.correct(3, 1.0)
+    optimizer.remove(7)
+    optimizer.ask()
+    logarithms = sg.Optimizer([(0.0, 1.0)], num_initial=3, search=SMALL)
+    logarithms.tell(X, torch.log1p(y))
+    logarithms.ask()
+
+
+@pytest.mark.parametrize("make", [lambda **how: sg.Optimizer(BOX, **how), lambda **how: sg.PoolLearner(BOX, **how)])
+def test_a_kernel_for_other_inputs_is_refused_when_it_begins(make):
+    with pytest.raises(ShapeError, match=r"3 lengthscales .* inputs with 2 columns"):
+        make(kernel=gpytorch.kernels.RBFKernel(ard_num_dims=3))

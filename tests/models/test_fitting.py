@@ -6,7 +6,7 @@ from botorch.models.transforms import Log, Normalize, Standardize
 from torch.testing import assert_close
 
 import streamgp as sg
-from streamgp.errors import OptionError, ShapeError
+from streamgp.errors import OptionError, ShapeError, StreamGPWarning
 from streamgp.likelihoods import Bernoulli, Gaussian, Poisson
 from streamgp.testing.model_laws import uniform
 
@@ -89,3 +89,12 @@ def test_bad_data_is_refused_with_a_sentence(rng):
         sg.OnlineGP.fit(X, Y.round(), likelihood=Poisson(), train_Yvar=Y)
     with pytest.raises(OptionError, match="input_transform must be a transform of BoTorch, 'default' or None"):
         sg.OnlineGP.fit(X, Y, input_transform="unit")
+
+
+@pytest.mark.parametrize("standardize", [True, "inputs"])
+def test_units_come_from_transforms_and_not_from_options_of_fit(standardize):
+    X = 1e4 * torch.rand(12, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    with pytest.raises(OptionError, match="leave input_transform and outcome_transform at 'default'"):
+        sg.OnlineGP.fit(X, X[:, :1], input_transform=None, standardize=standardize)
+    with pytest.warns(StreamGPWarning, match="Leave input_transform at 'default', which normalizes them"):
+        sg.OnlineGP.fit(X, X[:, :1], input_transform=None, max_iterations=2)

@@ -28,7 +28,7 @@ def test_one_step_from_anywhere_leads_to_the_site_of_a_gaussian_observation(rng,
 @pytest.mark.parametrize("likelihood", [Poisson(), Bernoulli()], ids=["counts", "classes"])
 def test_the_iteration_ends_where_a_step_leads_nowhere(belief, likelihood):
     y = torch.tensor([0.0, 1.0, 1.0, 0.0], dtype=torch.float64)
-    x, (num_iterations, is_converged, residual, num_negative) = iterate(belief, likelihood, y, RULE)
+    x, _, _, num_iterations, is_converged, residual, num_negative = iterate(belief, likelihood, y, RULE)
     assert_close(improve(belief, likelihood, y, RULE, x).state, x, **approximation(1e-8, "iteration"))
     assert 0 < num_iterations < RULE.max_iterations
     assert bool(is_converged)
@@ -38,7 +38,7 @@ def test_the_iteration_ends_where_a_step_leads_nowhere(belief, likelihood):
 
 def test_nothing_is_done_where_nothing_was_observed():
     nothing = DenseBelief(torch.zeros(0, dtype=torch.float64), torch.zeros(0, 0, dtype=torch.float64))
-    x, (num_iterations, is_converged, _, _) = iterate(nothing, Poisson(), nothing.mean, RULE)
+    x, _, _, num_iterations, is_converged, _, _ = iterate(nothing, Poisson(), nothing.mean, RULE)
     assert x.shape == (2, 0)
     assert num_iterations == 0
     assert bool(is_converged)

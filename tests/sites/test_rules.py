@@ -2,8 +2,10 @@
 
 import functools
 import itertools
+import math
 import warnings
 
+import gpytorch
 import numpy as np
 import pytest
 import torch
@@ -433,3 +435,58 @@ def wide_problem(rng, dtype, *, outputscale):
     kernel.outputscale = outputscale
     X = torch.rand(8, 2, generator=rng, dtype=torch.float64).to(dtype)
     return sg.SparseGP.from_prior(kernel, X), X, torch.tensor([0, 1, 2, 3, 5, 8, 13, 21]).to(dtype)
+
+
+@pytest.mark.parametrize("method", ["condition", "absorb"])
+@pytest.mark.parametrize("name", ["poisson", "binomial"])
+@pytest.mark.parametrize("size", [1e6, 1e8])
+def test_sites_of_millions_of_counts_are_those_of_double_precision(rng, size, name, method):
+    X = torch.rand(24, 1, generator=rng, dtype=torch.float64)
+    f = torch.sin(6.0 * X[:, 0])
+    level = math.log(size) if name == "poisson" else 0.0
+    likelihood, y = {
+        "poisson": (Poisson(), (level + f).exp().round()),
+        "binomial": (Binomial(int(4 * size)), (4 * size * f.sigmoid()).round()),
+    }[name]
+    single, double = (precise_sites(method, X, y, likelihood, level=level, dtype=dtype)[0] for dtype in DTYPES)
+    assert_close(single.targets.double(), double.targets, **tolerance(torch.float32, scale=abs(level) + 1.0))
+    share = single.variance.double() / double.variance
+    assert_close(share, torch.ones_like(share), **approximation(1e-2, "iteration"))
+
+
+@pytest.mark.parametrize("method", ["condition", "absorb"])
+@pytest.mark.parametrize("scale", [1e-3, 1e-4])
+def test_noise_with_wide_tails_may_be_as_small_as_rounding(rng, scale, method):
+    X = torch.rand(24, 1, generator=rng, dtype=torch.float64)
+    y = torch.sin(6.0 * X[:, 0])
+    for dtype in DTYPES:
+        _, mean = precise_sites(method, X, y, StudentT(4.0, scale), level=0.0, dtype=dtype)
+        # Single precision has a jitter of 1e-5 in the variance.
+        assert_close(mean.double(), y, rtol=0.0, atol=math.sqrt(1e-5))
+
+
+def precise_sites(method, X, y, likelihood, *, level, dtype):
+    """Sites of a smooth function that is observed almost exactly, and what is expected of it afterwards."""
+    mean, kernel = gpytorch.means.ConstantMean().to(dtype), gpytorch.kernels.RBFKernel().to(dtype)
+    mean.constant.data.fill_(level)
+    kernel.lengthscale = 0.3
+    gp = sg.SparseGP.from_prior(kernel, X[::3].to(dtype), mean=mean)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = getattr(gp, method)(X.to(dtype), y.to(dtype), likelihood=likelihood)
+    after, info = (result[0], result[1].site_info) if method == "absorb" else (result, result.site_info)
+    assert info.is_converged.all()
+    return info.sites, after.predict(X.to(dtype)).mean
+
+
+def test_gradients_reach_counts_of_a_hundred_million_in_single_precision(rng):
+    X = torch.rand(12, 1, generator=rng, dtype=torch.float64).float()
+    y = (18.0 + torch.sin(6.0 * X[:, 0])).exp().requires_grad_(True)
+    mean = gpytorch.means.ConstantMean()
+    mean.constant.data.fill_(18.0)
+    gp = sg.SparseGP.from_prior(gpytorch.kernels.RBFKernel(), X[::3], mean=mean)
+    belief = gp.predict(X, covariance=True)
+    sites, _ = find_sites(DenseBelief(belief.mean.detach(), belief.covariance.detach()), Poisson(), y, SiteRule())
+    (slope,) = torch.autograd.grad(sites.targets.sum(), y)
+    # Sites of so many counts are at their logarithms.
+    assert_close(slope, 1.0 / y.detach(), rtol=1e-2, atol=0.0)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from gpytorch.kernels import Kernel, RBFKernel, ScaleKernel
+from gpytorch.likelihoods import LaplaceLikelihood
 from gpytorch.means import ConstantMean, Mean
 from jaxtyping import AbstractArray
 from torch import Tensor
@@ -38,6 +39,7 @@ LIKELIHOODS = {
     "likelihoods.Binomial": lambda: likelihoods.Binomial(total_count=torch.tensor([3.0, 4.0])),
     "likelihoods.Softmax": lambda: likelihoods.Softmax(3),
     "likelihoods.Gaussian": lambda: likelihoods.Gaussian(0.3, is_learned=False),
+    "likelihoods.WrappedLikelihood": lambda: likelihoods.from_gpytorch(LaplaceLikelihood()),
 }
 
 
@@ -152,6 +154,10 @@ def assert_same(first, second, where="value"):
             assert_same(one, other, f"{where}[{i}]")
     elif isinstance(first, np.ndarray):
         assert np.array_equal(first, second), where
+    elif isinstance(first, Mapping) and any(isinstance(each, Tensor) for each in first.values()):
+        assert first.keys() == second.keys(), where
+        for name, value in first.items():
+            assert_same(value, second[name], f"{where}.{name}")
     else:
         assert first == second, where
 

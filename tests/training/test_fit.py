@@ -261,6 +261,12 @@ def test_unscaled_inputs_are_warned_of_with_the_remedy(rng):
     assert rmse(result, 1e4 * X, f) < 0.4
 
 
+def test_a_kernel_that_is_not_made_for_the_inputs_is_refused_with_a_sentence(rng):
+    X, _, y = waves(rng, 20)
+    with pytest.raises(ShapeError, match=r"3 lengthscales .* inputs with 2 columns"):
+        sg.fit(X, y, kernel=gpytorch.kernels.RBFKernel(ard_num_dims=3))
+
+
 @pytest.mark.slow
 def test_the_same_seed_gives_the_same_result(rng):
     X, _, y = waves(rng, 60)

@@ -90,8 +90,8 @@ def absorb(
     absorbed = update(process, seen, targets - seen.mean, floored)
     if not math.isfinite(float(absorbed.whitened_mean.sum())):
         raise NumericalError(
-            "The observations moved the belief beyond what numbers can hold. "
-            "Check the scale of targets, noise and kernel."
+            "The observations moved the belief beyond what numbers can hold.",
+            advice="Check the scale of targets, noise and kernel.",
         )
     trace = (seen.slack / noise.variances(seen.slack.shape[-1])).sum(-1)
     return absorbed, AbsorbInfo(

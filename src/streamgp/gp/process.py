@@ -193,7 +193,7 @@ def _finite(values: Tensor, name: str) -> Tensor:
     # The sum is much cheaper than a look at each value, and rarely wrong: it may overflow by itself.
     if not math.isfinite(float(values.detach().sum())) and not torch.isfinite(values.detach()).all():
         raise NumericalError(
-            f"The {name} of the prediction is beyond what {str(values.dtype).removeprefix('torch.')} can hold. "
-            "Look for fill values among the inputs, scale inputs and kernel, or use float64."
+            f"The {name} of the prediction is beyond what {str(values.dtype).removeprefix('torch.')} can hold.",
+            advice="Look for fill values among the inputs, scale inputs and kernel, or use float64.",
         )
     return values

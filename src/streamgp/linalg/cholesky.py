@@ -49,8 +49,8 @@ def cholesky(
         return factor, jitter
     if not torch.isfinite(matrix.detach()).all():
         raise NumericalError(
-            f"{name} has entries that are NaN or infinite, so it cannot be factorized. "
-            "Check the scale of inputs, targets and hyperparameters for overflow."
+            f"{name} has entries that are NaN or infinite, so it cannot be factorized.",
+            advice="Check the scale of inputs, targets and hyperparameters for overflow.",
         )
     unit = (matrix.diagonal(dim1=-2, dim2=-1) if scale is None else scale).detach().mean(-1).abs().expand_as(jitter)
     for relative in _LADDER[matrix.dtype]:
@@ -65,7 +65,8 @@ def cholesky(
         is_trusted = trusted_now
     raise NumericalError(
         f"{name} is not positive definite, even with {jitter.max().item():.1e} added to its diagonal, the most that is "
-        "allowed. Remove near-duplicate inputs, raise the noise variance, or use float64."
+        "allowed.",
+        advice="Remove near-duplicate inputs, raise the noise variance, or use float64.",
     )
 
 

@@ -27,7 +27,7 @@ from streamgp.loops.state import LoopState, add_pending, cancel, current, edit, 
 from streamgp.loops.suggest import suggest
 from streamgp.loops.tables import observation_rows, read_evaluations, to_frame, write_csv
 from streamgp.loops.user_model import make_user_model
-from streamgp.storage import load, save
+from streamgp.storage import describe_unsavable, load, save
 from streamgp.threads import few_threads
 
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ class AbstractLoop(ABC):
 
     def _start(self, settings: LoopSettings, state: LoopState | None = None) -> None:
         """Begin without data, or with a state that was saved."""
+        if state is None:
+            _warn_of_unsavable(settings)
         self._settings = settings
         self._state = start_state(settings) if state is None else state
         self._lock = threading.RLock()
@@ -321,3 +323,11 @@ class AbstractLoop(ABC):
 
     def _repr_html_(self) -> str:
         return describe(type(self).__name__, self._state, self._settings)
+
+
+def _warn_of_unsavable(settings: LoopSettings) -> None:
+    """Say before anything is learned that it could not be saved."""
+    for label, outcome in zip(settings.labels, settings.outcomes, strict=True):
+        reason = describe_unsavable(outcome.likelihood, "likelihood")
+        if reason is not None:
+            warnings.warn(f"What is learned of {label} cannot be saved: {reason}", StreamGPWarning, stacklevel=4)

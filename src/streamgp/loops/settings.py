@@ -9,6 +9,7 @@ from gpytorch.kernels import Kernel
 from streamgp.acquisition import AbstractRule, AbstractSpace, Search
 from streamgp.checks import check_choice, check_count, check_positive, keep_count
 from streamgp.errors import ArgumentTypeError, OptionError
+from streamgp.gp.kernel_dims import check_num_dims
 from streamgp.loops.outcomes import Constraint, Objective, Outcome
 from streamgp.storage import register
 from streamgp.training.priors import PRIORS
@@ -156,8 +157,10 @@ def read_refit(refit: Any) -> str | int:
     raise OptionError(f"refit must be one of {', '.join(map(repr, _REFITS))} or a whole number, but is {refit!r}.")
 
 
-def check_kernel(kernel: Any) -> Kernel | None:
-    """Return a kernel, or None."""
+def check_kernel(kernel: Any, num_dims: int) -> Kernel | None:
+    """Return a kernel of inputs with so many columns, or None."""
     if kernel is not None and not isinstance(kernel, Kernel):
         raise ArgumentTypeError(f"kernel must be a kernel of GPyTorch, but is a {type(kernel).__name__}.")
+    if kernel is not None:
+        check_num_dims(kernel, num_dims)
     return kernel

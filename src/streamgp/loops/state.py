@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from streamgp.checks import check_count
-from streamgp.errors import ShapeError, UnsupportedError, ValueRangeError
+from streamgp.errors import NumericalError, ShapeError, UnsupportedError, ValueRangeError
 from streamgp.loops.exact_surrogate import ExactSurrogate, fit_exact
 from streamgp.loops.observations import Observations, no_observations, read_observations
 from streamgp.loops.pool_space import PoolSpace
@@ -180,6 +180,21 @@ def refitted(state: LoopState, settings: LoopSettings) -> LoopState:
             f"Nothing is known yet: of {len(data.points)} evaluations none has succeeded. "
             "Ask for points and tell their outcomes first."
         )
+    try:
+        return _relearned(state, settings, data, surrogate)
+    except NumericalError as error:
+        kernel = "Leave out the kernel that is your own, or " if settings.surrogate.kernel is not None else ""
+        raise type(error)(
+            f"No model could be learned of what was told: {error.finding}",
+            advice=f"{kernel or 'First '}look for outcomes that are wrong, which correct and remove change. Outcomes "
+            "that differ by many orders of magnitude, counts above all, can be told as logarithms to an optimizer "
+            "whose likelihood is 'gaussian'.",
+        ) from error
+
+
+def _relearned(
+    state: LoopState, settings: LoopSettings, data: Observations, surrogate: AbstractSurrogate | None
+) -> LoopState:
     if is_refit_due(surrogate, data, settings):
         if settings.surrogate.is_exact:
             assert surrogate is None or isinstance(surrogate, ExactSurrogate)

@@ -20,6 +20,8 @@ from streamgp.training import fit
 if TYPE_CHECKING:
     from streamgp.models.frozen_model import AbstractFrozenModel
 
+_ADVICE = "Leave input_transform at 'default', which normalizes them, or scale the inputs."
+
 __all__ = ["Fitted", "check_training_data", "fit_outputs"]
 
 
@@ -56,6 +58,12 @@ def fit_outputs(
         start: A fitted model whose GPs are the start, and whose transforms take the place of the default ones.
         options: Of `streamgp.fit`.
     """
+    if options.get("standardize", False) is not False:
+        raise OptionError(
+            f"standardize={options['standardize']!r} is an option of streamgp.fit alone: here, transforms give data "
+            "other units. Leave it out, and leave input_transform and outcome_transform at 'default'."
+        )
+    options = {"scaling_advice": _ADVICE, **options}
     train_X = to_tensor(train_X, "train_X")
     train_Y = to_tensor(train_Y, "train_Y", like=train_X)
     train_Yvar = None if train_Yvar is None else to_tensor(train_Yvar, "train_Yvar", like=train_X)

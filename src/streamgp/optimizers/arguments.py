@@ -33,7 +33,7 @@ def read_kernel(kernel: Any, num_dims: int) -> Kernel | None:
     if isinstance(kernel, str):
         ends = torch.zeros(num_dims, dtype=torch.float64)
         kernel = make_kernel(kernel, ends, ends + 1.0)
-    return check_kernel(kernel)
+    return check_kernel(kernel, num_dims)
 
 
 def read_objectives(objectives: Any, default: Objective) -> tuple[Objective, ...]:

@@ -1,5 +1,6 @@
 """The pool learner that users hold."""
 
+import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
 
@@ -12,7 +13,7 @@ from streamgp.acquisition.rules.names import POOL_RULES, read_rule
 from streamgp.acquisition.rules.pool_rules import AbstractPoolRule, AbstractThresholdRule
 from streamgp.checks import check_count
 from streamgp.conditioning import SparseGP
-from streamgp.errors import ArgumentTypeError, UnsupportedError
+from streamgp.errors import ArgumentTypeError, StreamGPWarning, UnsupportedError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.loops import (
     AbstractLoop,
@@ -27,7 +28,7 @@ from streamgp.loops.surrogate import SparseSurrogate
 from streamgp.pools.maps import draw_map
 from streamgp.storage import register
 from streamgp.training import FitResult
-from streamgp.training.scaling import Scaling
+from streamgp.training.scaling import Scaling, describe_unscaled_inputs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -132,6 +133,11 @@ class PoolLearner(AbstractLoop):
             costs=costs,
         )
         n, d = space.members.shape
+        if not standardize and kernel is None:
+            advice = "Leave standardize at True, or scale pool_X."
+            unscaled = describe_unscaled_inputs(space.members, advice=advice)
+            if unscaled is not None:
+                warnings.warn(unscaled, StreamGPWarning, stacklevel=2)
         rule = read_rule(acquisition, POOL_RULES)
         if costs is not None and not isinstance(rule, AbstractPoolRule):
             raise UnsupportedError(
@@ -152,7 +158,7 @@ class PoolLearner(AbstractLoop):
                 constraints=(),
                 rule=_with_options(rule, threshold, checked, is_clipped=is_clipped),
                 surrogate=SurrogateSettings(
-                    kernel=check_kernel(kernel),
+                    kernel=check_kernel(kernel, d),
                     num_inducing=check_count(num_inducing, "num_inducing"),
                     refit=read_refit(refit),
                     training=Training() if training is None else training,

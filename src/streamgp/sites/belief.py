@@ -1,7 +1,7 @@
 """What is believed about the observed latent values before the observations, and after given Gaussian sites."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, final
 
 import torch
@@ -53,6 +53,10 @@ class AbstractBelief(ABC):
     def variance(self) -> Float[Tensor, "*b k"]:
         """The diagonal of $C$."""
 
+    @abstractmethod
+    def in_double(self) -> "AbstractBelief":
+        """The same belief in double precision, with a covariance that has no negative eigenvalues."""
+
     @final
     def with_slack(self, variance: Float[Tensor, "*s k"]) -> Float[Tensor, "*s k"]:
         """A variance of what sites can reduce, and the slack."""
@@ -95,6 +99,14 @@ class DenseBelief(AbstractBelief):
     def variance(self) -> Tensor:
         return self.covariance.diagonal(dim1=-2, dim2=-1)
 
+    def in_double(self) -> "DenseBelief":
+        C = self.covariance.double()
+        if C.shape[-1] > 1:
+            # Rounding leaves eigenvalues below zero, which sites of high precision take for variances below zero.
+            lift = (-torch.linalg.eigvalsh(C.detach())[..., 0]).clamp_min(0.0)
+            C = C + torch.diag_embed(lift.unsqueeze(-1).expand(C.shape[:-1]))
+        return replace(self, mean=self.mean.double(), covariance=C, slack=_double(self.slack))
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -120,3 +132,10 @@ class FactoredBelief(AbstractBelief):
 
     def variance(self) -> Tensor:
         return self.root.square().sum(-2)
+
+    def in_double(self) -> "FactoredBelief":
+        return replace(self, mean=self.mean.double(), root=self.root.double(), slack=_double(self.slack))
+
+
+def _double(slack: Tensor | None) -> Tensor | None:
+    return None if slack is None else slack.double()

@@ -12,7 +12,10 @@ from streamgp.sites.acceleration import Anderson
 from streamgp.sites.belief import AbstractBelief, Updated
 from streamgp.sites.site_rule import LARGEST_GAIN, LEAST_PRECISION, ROUNDING, SiteRule
 
-__all__ = ["SiteStep", "improve", "iterate"]
+__all__ = ["Found", "SiteStep", "improve", "iterate"]
+
+# Steps after which an iteration goes on in double precision; nearly all of moderate sites end before.
+_PATIENCE = 40
 
 
 class SiteStep(NamedTuple):
@@ -35,47 +38,57 @@ class SiteStep(NamedTuple):
     num_negative: Tensor
 
 
-def iterate(
-    belief: AbstractBelief, likelihood: AbstractLikelihood, y: Tensor, rule: SiteRule
-) -> tuple[Tensor, tuple[int, Tensor, Tensor, int]]:
-    """Find the fixed point; returns it and what `SiteInfo` tells of the iteration."""
+class Found(NamedTuple):
+    """Where an iteration ended, and in which precision.
+
+    Attributes:
+        state: Pull and precision.
+        belief: The belief of its last steps, in their precision.
+        y: The observations, likewise.
+        num_iterations: Steps taken.
+        is_converged: For each member of the batch.
+        residual: Likewise.
+        num_negative: Sites whose curvature is negative.
+    """
+
+    state: Tensor
+    belief: AbstractBelief
+    y: Tensor
+    num_iterations: int
+    is_converged: Tensor
+    residual: Tensor
+    num_negative: int
+
+
+def iterate(belief: AbstractBelief, likelihood: AbstractLikelihood, y: Tensor, rule: SiteRule) -> Found:
+    """Find the fixed point.
+
+    What takes long may be lost in rounding: a step of single precision is as large as the posterior deviations of
+    counts of millions, and a covariance with an eigenvalue just below zero has no fixed point at all beside sites of
+    high precision. Such an iteration goes on in double precision, with a covariance that is one.
+    """
+    tolerance = rule.tolerance_in(y.dtype)
     with torch.no_grad():
-        tolerance = rule.tolerance_in(y.dtype)
         shape = broadcast_shapes(y.shape, belief.mean.shape)
         least = _least_precision(belief).expand(shape)
-        x = torch.stack([torch.zeros_like(least), least])
-        step = improve(belief, likelihood, y, rule, x)
-        length = torch.ones(shape[:-1], dtype=y.dtype, device=y.device)
-        num_iterations = 0
-        objective: Tensor | None = None  # at x, where it was needed
-        # Members of a batch are problems of their own, but where an observation looks at all of them.
-        anderson = Anderson() if likelihood.num_latents > 1 else None
-        while num_iterations < rule.max_iterations:
-            is_open = step.residual > tolerance
-            if not is_open.any():
-                break
-            num_iterations += 1
-            # Members of the batch that have converged keep their sites.
-            share = torch.where(is_open, torch.minimum(length, step.step_limit), 0.0)
-            x_new = x + share.unsqueeze(-1) * (step.state - x)
-            if anderson is not None and bool((step.residual < 1.0).all()):
-                x_far = _extrapolate(anderson, x, step, least)
-                new = improve(belief, likelihood, y, rule, x_far)
-                if bool((new.residual < step.residual).all()):
-                    x, step, objective = x_far, new, None
-                    continue
-                anderson.forget()
-            new = improve(belief, likelihood, y, rule, x_new)
-            is_better, objective = _is_better(
-                likelihood, y, rule, x=x, x_new=x_new, step=step, new=new, before=objective
+        start = torch.stack([torch.zeros_like(least), least])
+        x, step, num_iterations = _search(
+            belief, likelihood, y, rule, start, tolerance=tolerance, max_iterations=min(_PATIENCE, rule.max_iterations)
+        )
+    if num_iterations < rule.max_iterations and bool((step.residual > tolerance).any()):
+        belief, y = belief.in_double(), y.double()
+        with torch.no_grad():
+            x, step, num_more = _search(
+                belief,
+                likelihood,
+                y,
+                rule,
+                x.double(),
+                tolerance=tolerance,
+                max_iterations=rule.max_iterations - num_iterations,
             )
-            if bool(is_better.all()):
-                x, step, length = x_new, new, (2.0 * length).clamp_max(1.0)
-                continue
-            x = torch.where(is_better.unsqueeze(-1), x_new, x)
-            step = _choose(is_better, new, step)
-            length = torch.where(is_better, (2.0 * length).clamp_max(1.0), 0.5 * length)
-        is_converged = step.residual <= tolerance
+        num_iterations += num_more
+    is_converged = step.residual <= tolerance
     if not bool(is_converged.all()):
         rule.report(
             num_open=int((~is_converged).sum()),
@@ -84,7 +97,51 @@ def iterate(
             residual=float(step.residual.max()),
             tolerance=tolerance,
         )
-    return x, (num_iterations, is_converged, step.residual, int(step.num_negative.sum()))
+    return Found(x, belief, y, num_iterations, is_converged, step.residual, int(step.num_negative.sum()))
+
+
+def _search(
+    belief: AbstractBelief,
+    likelihood: AbstractLikelihood,
+    y: Tensor,
+    rule: SiteRule,
+    x: Tensor,
+    *,
+    tolerance: float,
+    max_iterations: int,
+) -> tuple[Tensor, SiteStep, int]:
+    """Steps from a state until all members of the batch have converged, or too many were taken."""
+    step = improve(belief, likelihood, y, rule, x)
+    least = _least_precision(belief).expand(x.shape[1:])
+    length = torch.ones(x.shape[1:-1], dtype=y.dtype, device=y.device)
+    num_iterations = 0
+    objective: Tensor | None = None  # at x, where it was needed
+    # Members of a batch are problems of their own, but where an observation looks at all of them.
+    anderson = Anderson() if likelihood.num_latents > 1 else None
+    while num_iterations < max_iterations:
+        is_open = step.residual > tolerance
+        if not is_open.any():
+            break
+        num_iterations += 1
+        # Members of the batch that have converged keep their sites.
+        share = torch.where(is_open, torch.minimum(length, step.step_limit), 0.0)
+        x_new = x + share.unsqueeze(-1) * (step.state - x)
+        if anderson is not None and bool((step.residual < 1.0).all()):
+            x_far = _extrapolate(anderson, x, step, least)
+            new = improve(belief, likelihood, y, rule, x_far)
+            if bool((new.residual < step.residual).all()):
+                x, step, objective = x_far, new, None
+                continue
+            anderson.forget()
+        new = improve(belief, likelihood, y, rule, x_new)
+        is_better, objective = _is_better(likelihood, y, rule, x=x, x_new=x_new, step=step, new=new, before=objective)
+        if bool(is_better.all()):
+            x, step, length = x_new, new, (2.0 * length).clamp_max(1.0)
+            continue
+        x = torch.where(is_better.unsqueeze(-1), x_new, x)
+        step = _choose(is_better, new, step)
+        length = torch.where(is_better, (2.0 * length).clamp_max(1.0), 0.5 * length)
+    return x, step, num_iterations
 
 
 def _extrapolate(anderson: Anderson, x: Tensor, step: SiteStep, least: Tensor) -> Tensor:

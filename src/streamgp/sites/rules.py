@@ -97,15 +97,20 @@ def find_sites(
     is_few = shape[-1] == 1 and shape.numel() <= _FEW and y.device.type == "cpu"
     if is_few and not is_tracked and not likelihood.has_row_constants and likelihood.num_latents == 1:
         return _find_singles(belief, likelihood, y, rule)
-    state, ending = iterate(belief, likelihood, y, rule)
+    found = iterate(belief, likelihood, y, rule)
+    state, within = found.state, found.belief
     if is_tracked:
-        state = attach_fixed_point_gradient(lambda x: improve(belief, likelihood, y, rule, x).state, state)
+        state = attach_fixed_point_gradient(lambda x: improve(within, likelihood, found.y, rule, x).state, state)
     pull, precision = state.unbind(0)
-    targets = belief.mean + pull / precision
-    if rule.rule == "paper":
-        targets = belief.mean + belief.update(pull, precision).shift
-    sites = Sites(targets, 1.0 / precision)
-    return sites, SiteInfo(Sites(targets.detach(), sites.variance.detach()), *ending)
+    targets = within.mean + (within.update(pull, precision).shift if rule.rule == "paper" else pull / precision)
+    sites = Sites(targets.to(y.dtype), (1.0 / precision).to(y.dtype))
+    return sites, SiteInfo(
+        Sites(sites.targets.detach(), sites.variance.detach()),
+        found.num_iterations,
+        found.is_converged,
+        found.residual.to(y.dtype),
+        found.num_negative,
+    )
 
 
 def _find_singles(

@@ -18,6 +18,7 @@ _RULES = ("variational", "laplace", "paper")
 _TOLERANCE = {torch.float64: 1e-7, torch.float32: 5e-3}
 # The residual beyond which sites that did not converge are refused instead of returned with a warning.
 _WORTHLESS = 1.0
+_ADVICE = "Check the scale of kernel and targets, use more inducing points, or raise max_iterations of a SiteRule."
 # The least precision of a site, relative to that of the belief: it keeps targets finite and changes no prediction.
 LEAST_PRECISION = {torch.float64: 1e-8, torch.float32: 1e-5}
 # How many times its variance a site may explain away in one step.
@@ -69,9 +70,8 @@ class SiteRule:
         message = (
             f"The {self.rule} sites of {num_open} of {num_batches} batches did not converge "
             f"in {num_iterations} steps: their residual is {residual:.1e} posterior standard "
-            f"deviations, and {tolerance:.1e} was asked for. Raise max_iterations of SiteRule, check the scale of "
-            "kernel and targets, or use more inducing points."
+            f"deviations, and {tolerance:.1e} was asked for."
         )
         if not residual <= _WORTHLESS:
-            raise ConvergenceError(message)
-        warnings.warn(message, StreamGPWarning, stacklevel=4)
+            raise ConvergenceError(message, advice=_ADVICE)
+        warnings.warn(f"{message} {_ADVICE}", StreamGPWarning, stacklevel=4)

@@ -37,6 +37,6 @@ Files of format version 1, which each class wrote by hand, are read by functions
 import streamgp.storage.core  # noqa: F401 # registers the classes of gp and likelihoods
 from streamgp.storage.modules import register_module
 from streamgp.storage.registry import register
-from streamgp.storage.saving import load, reads_version_1, save
+from streamgp.storage.saving import describe_unsavable, load, reads_version_1, save
 
-__all__ = ["load", "reads_version_1", "register", "register_module", "save"]
+__all__ = ["describe_unsavable", "load", "reads_version_1", "register", "register_module", "save"]

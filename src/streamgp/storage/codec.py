@@ -114,8 +114,10 @@ class Encoder:
         structure = describe_module(module)
         if structure is None and role_of(module) == "module":
             raise UnsupportedError(
-                f"{where} is a {type(module).__name__}, or holds one, that could not be rebuilt. Register its class "
-                "with streamgp.storage.register_module, or leave it out."
+                f"{where} is a {type(module).__name__}, or holds a module or a prior, that could not be rebuilt. Tell "
+                f"how by streamgp.storage.register_module({type(module).__name__}, batch_shape=None), with names of "
+                "attributes that its constructor takes as options=(...), before saving and loading, and leave out "
+                "priors of other kinds than GPyTorch's."
             )
         values = {name: self._keep("tensor", value, f"{where}.{name}") for name, value in state_of(module).items()}
         frozen = [name for name, value in module.named_parameters() if not value.requires_grad]

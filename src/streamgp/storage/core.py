@@ -5,6 +5,7 @@ import math
 from typing import Any
 
 import torch
+from gpytorch import likelihoods
 from gpytorch.kernels import Kernel
 from gpytorch.means import Mean
 from jaxtyping import Float
@@ -15,6 +16,7 @@ from streamgp.gp import Prior, SparseProcess
 from streamgp.gp.interactions import InteractionKernel
 from streamgp.gp.spherical_linear import SphericalLinearKernel
 from streamgp.likelihoods.registry import known_classes
+from streamgp.likelihoods.wrapped import WrappedLikelihood
 from streamgp.shapes import is_broadcastable
 from streamgp.storage.finite import is_finite
 from streamgp.storage.modules import register_module
@@ -103,5 +105,25 @@ def _register_likelihoods() -> None:
             register(cls, name=f"likelihoods.{cls.__name__}")
 
 
+def _check_wrapped(likelihood: WrappedLikelihood) -> None:
+    module, values = likelihood.module, likelihood.values
+    shapes = {name: value.shape for name, value in module.named_parameters()}
+    is_likelihood = isinstance(module, likelihoods._OneDimensionalLikelihood)
+    if not is_likelihood or shapes != {name: value.shape for name, value in values.items()}:
+        raise FileFormatError("The file's likelihood does not fit its parameters. It is damaged.")
+    if likelihood.num_nodes < 1 or not all(is_finite(value) for value in values.values()):
+        raise FileFormatError("The file's likelihood has parameters that make no sense. It is damaged.")
+
+
 _register_likelihoods()
 ask_when_unknown(_register_likelihoods)
+register(WrappedLikelihood, name="likelihoods.WrappedLikelihood", check=_check_wrapped)
+register_module(likelihoods.PoissonLikelihood, batch_shape=None)
+register_module(likelihoods.BetaLikelihood, batch_shape=lambda module: module.raw_scale.shape[:-1])
+register_module(likelihoods.StudentTLikelihood, batch_shape=lambda module: module.raw_noise.shape[:-1])
+register_module(likelihoods.LaplaceLikelihood, batch_shape=lambda module: module.raw_noise.shape[:-1])
+register_module(
+    likelihoods.NegativeBinomialLikelihood,
+    options=("num_failures_param",),
+    batch_shape=lambda module: module.raw_probs.shape[:-1],
+)

@@ -9,12 +9,12 @@ import torch
 from gpytorch.kernels import Kernel
 from gpytorch.means import Mean
 
-from streamgp.errors import FileFormatError, StreamGPError
+from streamgp.errors import FileFormatError, StreamGPError, UnsupportedError
 from streamgp.storage.archive import ArchiveReader, write_archive
 from streamgp.storage.codec import Decoder, Encoder
 from streamgp.storage.registry import find_class
 
-__all__ = ["load", "reads_version_1", "save"]
+__all__ = ["describe_unsavable", "load", "reads_version_1", "save"]
 
 Kind = TypeVar("Kind")
 # From a description of format version 1 to the encoded object.
@@ -47,6 +47,20 @@ def save(value: Any, path: str | os.PathLike[str]) -> None:
     encoder = Encoder()
     content = encoder.encode(value, "content")
     write_archive(path, {"format": _FORMAT, "version": _VERSION, "content": content}, encoder.arrays)
+
+
+def describe_unsavable(value: Any, name: str) -> str | None:
+    """Say why an object cannot be saved, without saving it; None if it can.
+
+    Args:
+        value: The object.
+        name: What it is to the user.
+    """
+    try:
+        Encoder().encode(value, name)
+    except UnsupportedError as error:
+        return str(error)
+    return None
 
 
 @overload

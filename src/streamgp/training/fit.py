@@ -72,6 +72,7 @@ def fit(  # type: ignore[misc] # the options of both are named here
     generator: torch.Generator | None = None,
     progress: bool = False,
     callback: Callable[[float], None] | None = None,
+    scaling_advice: str | None = "Pass standardize='inputs', which the result remembers, or scale the inputs.",
 ) -> FitResult | MultiOutputFit:
     r"""Fit a sparse GP: hyperparameters, inducing points and belief.
 
@@ -138,6 +139,8 @@ def fit(  # type: ignore[misc] # the options of both are named here
         generator: Source of randomness; a fixed seed by default.
         progress: Show a progress bar.
         callback: Called with the objective after each step.
+        scaling_advice: What a warning about inputs far from unit scale recommends, for those who call this function for
+            others, whose arguments are not these; None for no such warning.
 
     Returns:
         The fitted GP and likelihood, with diagnostics.
@@ -195,6 +198,7 @@ def fit(  # type: ignore[misc] # the options of both are named here
             is_warm=start is not None,
             on_iteration=reports.on_iteration,
             on_stage=reports.on_stage,
+            scaling_advice=scaling_advice,
             generator=torch.Generator().manual_seed(0) if generator is None else generator,
         )
         given = read_likelihood(likelihood, start)

@@ -122,8 +122,9 @@ class _Maximization:
             self.best, self.best_x = float(objective(self.start)), self.start
         if not np.isfinite(self.best):
             raise NumericalError(
-                "The objective is NaN or infinite at the start of training. Check the scale of inputs, targets and "
-                "starting hyperparameters, or pass standardize=True."
+                "The objective is NaN or infinite at the start of training.",
+                advice="Check the scale of inputs, targets and starting hyperparameters; standardize=True of "
+                "streamgp.fit scales the first two.",
             )
         self.history = [self.best]
 

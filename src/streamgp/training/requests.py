@@ -97,9 +97,9 @@ def prepare(
     if overview is not None:
         unit = 1.0 if scaling is None else float(scaling.target_scale)
         data = replace(data, whole_variance=overview.target_variance / unit**2)
-    if request.carried is None:
-        log.warnings += filter(None, [describe_unscaled_inputs(data.all_inputs)])
-    else:  # whose units were chosen before, for inputs that may have spread further
+    if request.carried is None and options.scaling_advice is not None:
+        log.warnings += filter(None, [describe_unscaled_inputs(data.all_inputs, advice=options.scaling_advice)])
+    if request.carried is not None:  # whose units were chosen before, for inputs that may have spread further
         data = replace(data, carried=read_prior_site(request.carried, like=rows.inputs))
     setting = starting_hyperparameters(
         data,

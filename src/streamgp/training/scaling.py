@@ -125,8 +125,13 @@ def find_scaling(
     return Scaling(shift, scale, target_shift, target_scale)
 
 
-def describe_unscaled_inputs(inputs: Float[Tensor, "n d"]) -> str | None:
-    """Say which inputs have a spread far from that of the unit cube, and what to do; None if none has."""
+def describe_unscaled_inputs(inputs: Float[Tensor, "n d"], *, advice: str) -> str | None:
+    """Say which inputs have a spread far from that of the unit cube, and what to do; None if none has.
+
+    Args:
+        inputs: All inputs.
+        advice: What the reader can do.
+    """
     deviation, is_constant = spread(inputs), inputs.amax(0) == inputs.amin(0)
     is_odd = ((deviation < _USUAL_SPREAD[0]) | (deviation > _USUAL_SPREAD[1])) & ~is_constant
     if not bool(is_odd.any()):
@@ -135,7 +140,7 @@ def describe_unscaled_inputs(inputs: Float[Tensor, "n d"]) -> str | None:
     return (
         f"{int(is_odd.sum())} of {inputs.shape[-1]} input columns are far from unit scale: column {worst} has standard "
         f"deviation {float(deviation[worst]):.3g}. Priors of lengthscales assume inputs in the unit cube or near it. "
-        "Pass standardize='inputs', which the result remembers, or scale the inputs."
+        f"{advice}"
     )
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from streamgp.conditioning import SparseGP
 from streamgp.errors import ArgumentTypeError, ShapeError, UnsupportedError
+from streamgp.gp.kernel_dims import check_num_dims
 from streamgp.gp.named_kernels import check_kernel_name, make_kernel
 from streamgp.likelihoods import AbstractLikelihood, Gaussian, registry
 from streamgp.training.features import Observed
@@ -102,6 +103,7 @@ def starting_hyperparameters(
     chosen, mean = deepcopy(chosen).to(X), deepcopy(mean).to(X)
     if likelihood is None:
         likelihood = Gaussian(_START_NOISE * latent_variance)
+    check_num_dims(chosen, X.shape[-1])
     _check_batch_shape(chosen, likelihood)
     return Hyperparameters(chosen, mean, likelihood, Z, {})
 
