@@ -20,6 +20,7 @@ extensions = [
     "mathml",
     "reference_pages",
     "layers",
+    "benchmark_pictures",
 ]
 exclude_patterns = ["_build", "_extensions", "images/README.md"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "amsmath"]

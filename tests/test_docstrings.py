@@ -35,6 +35,10 @@ EXAMPLES = list(_examples())
 @pytest.mark.parametrize(("name", "code"), EXAMPLES, ids=[name for name, _ in EXAMPLES])
 def test_the_example_of_a_docstring_runs(name, code, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    for extra in re.findall(
+        r"^(?:from|import) (?:streamgp\.integrations\.)?(optuna|river)\b", code, flags=re.MULTILINE
+    ):
+        pytest.importorskip(extra, reason=f"the example needs an extra with the package {extra}")
     torch.manual_seed(0)
     exec(compile(code, name, "exec"), {"sg": sg})
 
@@ -42,4 +46,11 @@ def test_the_example_of_a_docstring_runs(name, code, tmp_path, monkeypatch):
 def test_what_users_begin_with_has_an_example():
     begin = {"SparseGP", "MultiOutputGP", "OnlineGP", "Optimizer", "TurboOptimizer", "PoolLearner", "fit", "merge"}
     begin |= {"StreamingGPRegressor", "StreamingGPClassifier", "from_gpytorch", "load"}
+    begin |= {"Real", "Integer", "Ordinal", "Categorical", "Prediction", "ConditionedGP", "StreamGPSampler"}
     assert begin <= {name for name, _ in EXAMPLES}
+
+
+def test_every_likelihood_that_has_a_name_has_an_example():
+    with_example = {name for name, _ in EXAMPLES}
+    classes = {type(sg.likelihoods.from_name(name)) for name in sg.likelihoods.names()}
+    assert {each.__name__ for each in classes} <= with_example

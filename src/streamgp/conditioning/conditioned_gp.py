@@ -25,6 +25,17 @@ class ConditionedGP(AbstractGP):
 
     It grows with the observations it is conditioned on; to learn from a stream in constant size use `SparseGP.absorb`.
 
+    ```python
+    import torch
+    from gpytorch.kernels import RBFKernel
+
+    gp = sg.SparseGP.from_prior(RBFKernel(), torch.linspace(0, 1, 5, dtype=torch.float64).unsqueeze(-1))
+    X = torch.tensor([[0.2], [0.7]], dtype=torch.float64)
+    once = gp.condition(X, torch.tensor([0.5, -0.1], dtype=torch.float64), noise_variance=0.01)
+    again = once.condition(X + 0.1, torch.tensor([0.4, 0.0], dtype=torch.float64), noise_variance=0.01)
+    again.predict(X).mean  # as if all four had come at once
+    ```
+
     Attributes:
         conditioned_process: The process behind the object.
         site_info: Diagnostics of the sites of the last observations; None if those were Gaussian.

@@ -94,6 +94,14 @@ class AbstractProcess(ABC):
 class Prediction:
     """Moments of the latent function, each computed when it is first asked for.
 
+    ```python
+    import torch
+
+    X = torch.rand(20, 2, dtype=torch.float64)
+    prediction = sg.fit(X, X.sum(-1), num_inducing=10).predict(X[:3])
+    prediction.mean, prediction.variance, prediction.covariance  # (3,), (3,) and (3, 3)
+    ```
+
     Attributes:
         process: The process that predicts.
         inputs: Where.

@@ -31,6 +31,16 @@ __all__ = ["Bernoulli"]
 class Bernoulli(AbstractBinaryLikelihood):
     r"""Classes 0 and 1 with $P(y = 1 \mid f) = \sigma(f)$ (logit) or $\Phi(f)$ (probit).
 
+    ```python
+    import torch
+
+    X = torch.linspace(0, 1, 60, dtype=torch.float64).unsqueeze(-1)
+    passed = (X[:, 0] > 0.4).double()
+    result = sg.fit(X, passed, likelihood=sg.likelihoods.Bernoulli("probit"), num_inducing=10)
+    latent = result.predict(X[:3])
+    result.likelihood.predictive_mean(latent.mean, latent.variance)  # probabilities of a one
+    ```
+
     Attributes:
         link: Either "logit" or "probit".
         num_nodes: Number of Gauss–Hermite nodes.

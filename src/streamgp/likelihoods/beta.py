@@ -25,6 +25,15 @@ class Beta(AbstractLogitLink):
 
     The variance is $\mu (1 - \mu) / (1 + c)$. The log density is not concave in $f$ for all $y$.
 
+    ```python
+    import torch
+
+    X = torch.linspace(0, 1, 60, dtype=torch.float64).unsqueeze(-1)
+    share = torch.distributions.Beta(1 + 5 * X[:, 0], 2.0).sample()
+    result = sg.fit(X, share, likelihood=sg.likelihoods.Beta(), num_inducing=10)
+    result.likelihood.concentration  # learned
+    ```
+
     Attributes:
         concentration: The number $c$; the larger, the less noise.
         is_learned: Whether training may change it.

@@ -31,6 +31,17 @@ __all__ = ["Binomial"]
 class Binomial(AbstractLogitLink, AbstractCountLikelihood):
     r"""Counts $y \sim \mathrm{Binomial}(N, \sigma(f))$.
 
+    ```python
+    import torch
+
+    X = torch.linspace(0, 1, 60, dtype=torch.float64).unsqueeze(-1)
+    trials = torch.full((60,), 10.0, dtype=torch.float64)
+    successes = torch.binomial(trials, X[:, 0])
+    result = sg.fit(X, successes, likelihood=sg.likelihoods.Binomial(trials), num_inducing=10)
+    latent = result.predict(X[:3])
+    sg.likelihoods.Binomial(1).predictive_mean(latent.mean, latent.variance)  # probabilities of a success
+    ```
+
     Attributes:
         total_count: Number of trials $N$, one for all observations or one for each; may be zero.
         num_nodes: Number of Gauss–Hermite nodes.

@@ -81,6 +81,15 @@ class AbstractGammaLikelihood(AbstractLogLink):
 class Gamma(AbstractGammaLikelihood):
     r"""Positive targets with mean $\exp(f)$ and variance $\exp(2 f) / a$.
 
+    ```python
+    import torch
+
+    X = torch.linspace(0, 1, 60, dtype=torch.float64).unsqueeze(-1)
+    amounts = torch.distributions.Gamma(3.0, 3.0 / torch.exp(X[:, 0])).sample()
+    result = sg.fit(X, amounts, likelihood=sg.likelihoods.Gamma(), num_inducing=10)
+    result.likelihood.shape  # learned
+    ```
+
     Attributes:
         shape: The shape $a$; the larger, the less noise.
         is_learned: Whether training may change it.
@@ -109,7 +118,16 @@ class Gamma(AbstractGammaLikelihood):
 @final
 @dataclass(frozen=True, eq=False)
 class Exponential(AbstractGammaLikelihood):
-    r"""Waiting times with mean $\exp(f)$: Gamma distributed with shape one, without a parameter."""
+    r"""Waiting times with mean $\exp(f)$: Gamma distributed with shape one, without a parameter.
+
+    ```python
+    import torch
+
+    X = torch.linspace(0, 1, 60, dtype=torch.float64).unsqueeze(-1)
+    waits = torch.distributions.Exponential(torch.exp(-X[:, 0])).sample()
+    sg.fit(X, waits, likelihood=sg.likelihoods.Exponential(), num_inducing=10)
+    ```
+    """
 
     name: ClassVar[str] = "exponential"
 

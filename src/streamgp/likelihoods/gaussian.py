@@ -29,6 +29,15 @@ class Gaussian(AbstractIdentityLink):
 
     Everything has a closed form.
 
+    ```python
+    import torch
+
+    X = torch.linspace(0, 1, 60, dtype=torch.float64).unsqueeze(-1)
+    y = torch.sin(6 * X[:, 0])
+    known = sg.likelihoods.Gaussian(0.01, is_learned=False)  # a known noise; a tensor has one for each observation
+    sg.fit(X, y, likelihood=known, num_inducing=10).predict(X).mean
+    ```
+
     Attributes:
         noise_variance: The variance $\sigma^2$.
         is_learned: Whether training may change it.

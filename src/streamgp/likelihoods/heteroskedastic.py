@@ -28,6 +28,15 @@ class HeteroskedasticGaussian(AbstractMultiLatentLikelihood):
 
     Give the GP of the log variance a prior mean: without one, the noise is one where there is no data, in the units of
     the targets. All expectations have closed forms.
+
+    ```python
+    import torch
+
+    X = torch.linspace(0, 1, 60, dtype=torch.float64).unsqueeze(-1)
+    y = torch.sin(6 * X[:, 0]) + X[:, 0] * torch.randn(60, dtype=torch.float64)
+    result = sg.fit(X, y, likelihood="heteroskedastic", num_inducing=10)
+    function, log_noise_variance = result.predict(X).mean
+    ```
     """
 
     name: ClassVar[str] = "heteroskedastic"

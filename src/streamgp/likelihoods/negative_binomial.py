@@ -37,6 +37,15 @@ class NegativeBinomial(AbstractLogLink, AbstractCountLikelihood):
     dispersion $r$ is a Poisson distribution. In $\delta = f - \log r$ the density is that of a
     binomial with $y$ successes and $r$ failures, $\sigma(\delta)^y \sigma(-\delta)^r$.
 
+    ```python
+    import torch
+
+    X = torch.linspace(0, 1, 60, dtype=torch.float64).unsqueeze(-1)
+    rates = torch.exp(2 * X[:, 0]) * torch.rand(60, dtype=torch.float64) * 2
+    result = sg.fit(X, torch.poisson(rates), likelihood=sg.likelihoods.NegativeBinomial(), num_inducing=10)
+    result.likelihood.dispersion  # learned
+    ```
+
     Attributes:
         dispersion: The number $r$.
         is_learned: Whether training may change it.

@@ -33,6 +33,17 @@ class Poisson(AbstractLogLink, AbstractCountLikelihood):
     Rates are exact up to $e^{78.7}$ in single and $e^{699.8}$ in double precision, and held constant
     beyond, so that nothing overflows.
 
+    ```python
+    import torch
+
+    X = torch.linspace(0, 1, 60, dtype=torch.float64).unsqueeze(-1)
+    hours = torch.full((60,), 2.0, dtype=torch.float64)
+    calls = torch.poisson(hours * torch.exp(2 * X[:, 0]))
+    result = sg.fit(X, calls, likelihood=sg.likelihoods.Poisson(exposure=hours), num_inducing=10)
+    latent = result.predict(X[:3])
+    sg.likelihoods.Poisson().predictive_mean(latent.mean, latent.variance)  # calls in one hour
+    ```
+
     Attributes:
         exposure: The exposure $e$ (area, time, population), one for all observations or one for each.
     """

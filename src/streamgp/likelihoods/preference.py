@@ -35,6 +35,15 @@ class Preference(AbstractBinaryLikelihood):
     Each utility is seen with independent Gaussian noise of standard deviation $s$, and the larger one
     wins; $y = 1$ says that the first was preferred. Every `f` and `mean` here is the difference $g$.
 
+    ```python
+    import torch
+
+    gp = sg.fit(torch.rand(20, 2, dtype=torch.float64), torch.rand(20, dtype=torch.float64), num_inducing=10).gp
+    pairs = torch.rand(10, 2, 2, dtype=torch.float64)  # ten pairs of inputs
+    choices = (pairs[:, 0].sum(-1) > pairs[:, 1].sum(-1)).double()  # 1: the first was preferred
+    gp.condition(pairs, choices, likelihood=sg.likelihoods.Preference(noise_scale=0.1))
+    ```
+
     Attributes:
         noise_scale: The standard deviation $s$ of the noise of one utility.
         is_learned: Whether training may change it.

@@ -20,6 +20,16 @@ __all__ = ["Softmax"]
 class Softmax(AbstractMultiLatentLikelihood):
     r"""Classes $0, \dots, C - 1$ with $P(y = c \mid f) = e^{f_c} / \sum_j e^{f_j}$.
 
+    ```python
+    import torch
+
+    X = torch.linspace(0, 1, 60, dtype=torch.float64).unsqueeze(-1)
+    labels = (3 * X[:, 0]).floor().clamp(max=2)
+    result = sg.fit(X, labels, likelihood=sg.likelihoods.Softmax(3), num_inducing=10)
+    latent = result.predict(X[:4])
+    result.likelihood.predictive_probabilities(latent.mean, latent.variance)  # (3, 4)
+    ```
+
     Attributes:
         num_classes: $C$, also the number of latent functions.
     """

@@ -41,6 +41,16 @@ class StudentT(AbstractIdentityLink):
 
     The log density is not concave: an outlier has positive second derivatives.
 
+    ```python
+    import torch
+
+    X = torch.linspace(0, 1, 60, dtype=torch.float64).unsqueeze(-1)
+    y = torch.sin(6 * X[:, 0])
+    y[::20] += 10.0  # outliers
+    result = sg.fit(X, y, likelihood=sg.likelihoods.StudentT(), num_inducing=10)
+    result.predict(X).mean  # hardly moved by them
+    ```
+
     Attributes:
         degrees_of_freedom: The number $\nu$, above 2 so that the variance exists.
         scale: The scale $s$.

@@ -36,6 +36,16 @@ class Volatility(AbstractLikelihood):
 
     The log density is not concave, and with slopes of both signs it has two peaks.
 
+    ```python
+    import torch
+
+    X = torch.linspace(0, 1, 60, dtype=torch.float64).unsqueeze(-1)
+    returns = torch.exp(2 * X[:, 0]) * torch.randn(60, dtype=torch.float64)  # they spread more and more
+    result = sg.fit(X, returns, likelihood=sg.likelihoods.Volatility(), num_inducing=10, max_iterations=20)
+    latent = result.predict(X[-1:])
+    result.likelihood.predictive_variance(latent.mean, latent.variance)
+    ```
+
     Attributes:
         weights: The weights $a_j$.
         slopes: The slopes $b_j$.

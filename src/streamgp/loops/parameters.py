@@ -28,6 +28,10 @@ _DIGITS = 13
 class Real(AbstractParameter):
     """A real number.
 
+    ```python
+    sg.Optimizer({"temperature": sg.Real(100, 180, step=5), "loading": sg.Real(1e-4, 1, log=True)}).ask()
+    ```
+
     Attributes:
         low: Least value.
         high: Greatest value.
@@ -87,6 +91,10 @@ class Real(AbstractParameter):
 class Integer(AbstractGridParameter):
     """A whole number.
 
+    ```python
+    sg.Optimizer({"stirrers": sg.Integer(1, 4), "layers": sg.Integer(8, 256, log=True)}).ask()
+    ```
+
     Attributes:
         low: Least value.
         high: Greatest value.
@@ -129,6 +137,10 @@ class Integer(AbstractGridParameter):
 class Ordinal(AbstractGridParameter):
     """One of a few values that have an order, at equal distances: small, medium, large, or bottles of 10, 50, 250 ml.
 
+    ```python
+    sg.Optimizer({"flask": sg.Ordinal([50, 100, 250]), "dose": sg.Ordinal(["low", "middle", "high"])}).ask()
+    ```
+
     Attributes:
         values: In order.
     """
@@ -159,6 +171,11 @@ class Ordinal(AbstractGridParameter):
 @dataclass(frozen=True)
 class Categorical(AbstractParameter):
     """One of a few values without an order; a column for each, of which one is 1 and the others are 0.
+
+    ```python
+    optimizer = sg.Optimizer({"solvent": sg.Categorical(["water", "ethanol"]), "hours": sg.Real(1, 8)})
+    optimizer.ask(2, fixed={"solvent": "water"})
+    ```
 
     Attributes:
         choices: The values.

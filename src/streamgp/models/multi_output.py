@@ -40,6 +40,18 @@ class OnlineMultiOutputGP(ModelList):
     To BoTorch it is a list of models, since acquisition functions that look at some of the outputs only ask for one;
     the list is empty, as outputs that are correlated cannot be taken apart.
 
+    ```python
+    import math
+
+    import torch
+
+    X = torch.rand(12, 1, dtype=torch.float64)
+    Y = torch.cat([X, X.sin()], dim=-1)
+    Y[3, 1] = math.nan  # not observed
+    model = sg.OnlineGP.fit(X, Y, outputs="lmc", num_inducing=8, max_iterations=20)
+    model.posterior(X[:3]).mean  # (3, 2)
+    ```
+
     Attributes:
         gp: The GP.
         likelihoods: One for each output of the GP.

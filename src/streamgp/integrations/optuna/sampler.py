@@ -55,6 +55,16 @@ class StreamGPSampler(BaseSampler):
 
     Constraints follow Optuna: values above zero violate, be they set by `trial.set_constraint` or returned by
     `constraints_func`. Pruned trials count with their last intermediate value. Where trials failed, less is suggested.
+
+    ```python
+    import optuna
+
+    from streamgp.integrations.optuna import StreamGPSampler
+
+    study = optuna.create_study(sampler=StreamGPSampler(seed=0, n_startup_trials=4))
+    study.optimize(lambda trial: (trial.suggest_float("x", -1, 1) - 0.3) ** 2, n_trials=6)
+    study.best_params
+    ```
     """
 
     def __init__(

@@ -24,6 +24,17 @@ __all__ = ["StreamingGPClassifier"]
 class StreamingGPClassifier(AbstractRiverEstimator[OneVsRest], base.MiniBatchClassifier):
     """Gaussian-process classification that learns from a stream in constant time and memory.
 
+    ```python
+    from river import datasets
+
+    from streamgp.integrations.river import StreamingGPClassifier
+
+    model = StreamingGPClassifier(num_inducing=10, warmup=20)
+    for x, y in datasets.Phishing().take(40):
+        probabilities = model.predict_proba_one(x)
+        model.learn_one(x, y)
+    ```
+
     Args:
         link: `"probit"`, whose probabilities have a closed form, or `"logit"`.
         kernel: GPyTorch kernel for standardized inputs; a scaled Matérn-5/2 with a lengthscale for each by default.

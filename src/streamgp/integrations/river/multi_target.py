@@ -25,6 +25,15 @@ class StreamingGPMultiTargetRegressor(AbstractRiverEstimator[StreamLearner], bas
 
     The first row says which targets there are; all rows must have them.
 
+    ```python
+    from streamgp.integrations.river import StreamingGPMultiTargetRegressor
+
+    model = StreamingGPMultiTargetRegressor(num_inducing=5, warmup=10)
+    for hour in range(20):
+        model.learn_one({"hour": hour}, {"load": hour % 7, "price": 2.0 * (hour % 7)})
+    model.predict_one({"hour": 20})  # {"load": ..., "price": ...}
+    ```
+
     Args:
         kernel: GPyTorch kernel for standardized inputs; a scaled Matérn-5/2 with a lengthscale for each by default.
         num_inducing: Number of inducing points; `"auto"` for 100, and more as the stream goes on, one for every 20

@@ -26,6 +26,15 @@ __all__ = ["StreamingGPRegressor"]
 class StreamingGPRegressor(AbstractRiverEstimator[StreamLearner], base.MiniBatchRegressor):
     """Gaussian-process regression that learns from a stream in constant time and memory.
 
+    ```python
+    from river import datasets, evaluate, metrics
+
+    from streamgp.integrations.river import StreamingGPRegressor
+
+    model = StreamingGPRegressor(num_inducing=10, warmup=20)
+    evaluate.progressive_val_score(datasets.TrumpApproval().take(40), model, metrics.MAE())
+    ```
+
     Args:
         likelihood: `"gaussian"`, `"student_t"`, `"poisson"`, `"negative_binomial"`, or an object of
             `streamgp.likelihoods`.
