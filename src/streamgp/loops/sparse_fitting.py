@@ -155,7 +155,7 @@ def _fit_output(
         num_starts=training.num_starts,
         max_iterations=training.max_iterations,
         start=before,
-        scaling_advice=None,
+        standardize=None,
         generator=seeded(settings.seed, _FIT, len(inputs)),
         **points,
     )

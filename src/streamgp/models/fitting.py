@@ -1,5 +1,6 @@
 """Fitting the outputs of a model, with BoTorch's transforms around them."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,11 +12,12 @@ from torch import Tensor
 
 from streamgp.checks import ArrayLike, check_finite, check_float, check_matches, to_tensor
 from streamgp.conditioning import SparseGP
-from streamgp.errors import OptionError, ShapeError, UnsupportedError
+from streamgp.errors import OptionError, ShapeError, StreamGPWarning, UnsupportedError
 from streamgp.likelihoods import AbstractLikelihood, Gaussian
 from streamgp.models.arguments import GP, read_likelihoods
 from streamgp.models.warping import fit_with_transform, learned_names
 from streamgp.training import fit
+from streamgp.training.scaling import describe_unscaled_inputs
 
 if TYPE_CHECKING:
     from streamgp.models.frozen_model import AbstractFrozenModel
@@ -63,7 +65,7 @@ def fit_outputs(
             f"standardize={options['standardize']!r} is an option of streamgp.fit alone: here, transforms give data "
             "other units. Leave it out, and leave input_transform and outcome_transform at 'default'."
         )
-    options = {"scaling_advice": _ADVICE, **options}
+    options = {**options, "standardize": None}
     train_X = to_tensor(train_X, "train_X")
     train_Y = to_tensor(train_Y, "train_Y", like=train_X)
     train_Yvar = None if train_Yvar is None else to_tensor(train_Yvar, "train_Yvar", like=train_X)
@@ -85,6 +87,9 @@ def fit_outputs(
             input_transform, train_X, Y[:, 0], likelihood=how[0], start=starts[0], **options
         )
         return Fitted((gp,), (result.likelihood,), into, out, (result.info,))
+    unscaled = describe_unscaled_inputs(X, advice=_ADVICE)
+    if unscaled is not None:
+        warnings.warn(unscaled, StreamGPWarning, stacklevel=3)
     results = [fit(X, Y[:, j], likelihood=one, start=starts[j], **options) for j, one in enumerate(how)]
     return Fitted(
         tuple(result.gp for result in results),

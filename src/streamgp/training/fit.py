@@ -59,7 +59,7 @@ def fit(  # type: ignore[misc] # the options of both are named here
     objective: str = "elbo",
     beta: float = 1.0,
     priors: str | None = "dim_scaled",
-    standardize: bool | str = False,
+    standardize: bool | str | None = False,
     start: FitResult | SparseGP | None = None,
     carried: SparseGP | None = None,
     num_starts: int = 1,
@@ -72,7 +72,6 @@ def fit(  # type: ignore[misc] # the options of both are named here
     generator: torch.Generator | None = None,
     progress: bool = False,
     callback: Callable[[float], None] | None = None,
-    scaling_advice: str | None = "Pass standardize='inputs', which the result remembers, or scale the inputs.",
 ) -> FitResult | MultiOutputFit:
     r"""Fit a sparse GP: hyperparameters, inducing points and belief.
 
@@ -120,7 +119,8 @@ def fit(  # type: ignore[misc] # the options of both are named here
         priors: Set of priors for hyperparameters that have none of their own: `"dim_scaled"`, `"paper"`,
             `"half_cauchy"` (see `streamgp.training.priors`), or None.
         standardize: Scale inputs and targets to zero mean and unit variance; `"inputs"` or `"targets"` for one of
-            them. The result remembers it and predicts in the user's units.
+            them. The result remembers it and predicts in the user's units. False warns of inputs far from unit scale,
+            None does not.
         start: Result or sparse GP whose hyperparameters and inducing points are the start; few steps are then needed.
             Its points are kept, and others added if more are asked for. A result's scaling is kept, too.
         carried: Belief about earlier observations, none of which may be in `X` and `y`. It enters as a fixed Gaussian
@@ -139,8 +139,6 @@ def fit(  # type: ignore[misc] # the options of both are named here
         generator: Source of randomness; a fixed seed by default.
         progress: Show a progress bar.
         callback: Called with the objective after each step.
-        scaling_advice: What a warning about inputs far from unit scale recommends, for those who call this function for
-            others, whose arguments are not these; None for no such warning.
 
     Returns:
         The fitted GP and likelihood, with diagnostics.
@@ -198,7 +196,6 @@ def fit(  # type: ignore[misc] # the options of both are named here
             is_warm=start is not None,
             on_iteration=reports.on_iteration,
             on_stage=reports.on_stage,
-            scaling_advice=scaling_advice,
             generator=torch.Generator().manual_seed(0) if generator is None else generator,
         )
         given = read_likelihood(likelihood, start)

@@ -66,7 +66,6 @@ class Options:
     is_warm: bool = False
     on_iteration: Callable[[float], None] | None = None
     on_stage: Callable[[int], None] | None = None
-    scaling_advice: str | None = None
     generator: torch.Generator = field(default_factory=lambda: torch.Generator().manual_seed(0))
 
     def __post_init__(self) -> None:

@@ -26,6 +26,8 @@ from streamgp.training.starting import frozen_names, perturbed, starting_hyperpa
 
 __all__ = ["Request", "best_start", "check_carried", "check_several_latents", "make_result", "prepare"]
 
+_ADVICE = "Pass standardize='inputs', which the result remembers, or scale the inputs."
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -37,7 +39,7 @@ class Request:
     mean: Mean | None
     start: FitResult | SparseGP | None
     carried: SparseGP | None
-    standardize: bool | str
+    standardize: bool | str | None
     num_starts: int
 
     @property
@@ -59,7 +61,7 @@ def check_carried(request: Request, options: Options, *, is_in_parts: bool) -> N
             "fewer rows, and absorb the others."
         )
     is_scaled = isinstance(request.start, FitResult) and request.start.scaling is not None
-    if request.standardize is not False and not is_scaled:
+    if request.standardize not in (False, None) and not is_scaled:
         raise UnsupportedError(
             f"A carried belief has units of its own, but standardize={request.standardize!r} would change those of X "
             "and y. Pass them in the units of the belief, or a start whose scaling these are."
@@ -97,8 +99,8 @@ def prepare(
     if overview is not None:
         unit = 1.0 if scaling is None else float(scaling.target_scale)
         data = replace(data, whole_variance=overview.target_variance / unit**2)
-    if request.carried is None and options.scaling_advice is not None:
-        log.warnings += filter(None, [describe_unscaled_inputs(data.all_inputs, advice=options.scaling_advice)])
+    if request.carried is None and request.standardize is not None:
+        log.warnings += filter(None, [describe_unscaled_inputs(data.all_inputs, advice=_ADVICE)])
     if request.carried is not None:  # whose units were chosen before, for inputs that may have spread further
         data = replace(data, carried=read_prior_site(request.carried, like=rows.inputs))
     setting = starting_hyperparameters(

@@ -96,17 +96,17 @@ class RescaledProcess(AbstractProcess):
 
 
 def find_scaling(
-    standardize: bool | str, inputs: Float[Tensor, "k d"], targets: Float[Tensor, " n"], *, is_gaussian: bool
+    standardize: bool | str | None, inputs: Float[Tensor, "k d"], targets: Float[Tensor, " n"], *, is_gaussian: bool
 ) -> Scaling | None:
     """Find the shift and scale that give zero mean and unit variance; constants are only shifted.
 
     Args:
-        standardize: True for inputs and targets, `"inputs"`, `"targets"`, or False for neither.
+        standardize: True for inputs and targets, `"inputs"`, `"targets"`, or False or None for neither.
         inputs: All inputs.
         targets: All targets.
         is_gaussian: Whether targets may be scaled; counts and classes stay as they are.
     """
-    if standardize is False:
+    if standardize is False or standardize is None:
         return None
     if standardize not in (True, "inputs", "targets"):
         raise OptionError(f"standardize must be True, False, 'inputs' or 'targets', but is {standardize!r}.")
