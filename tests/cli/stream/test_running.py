@@ -253,6 +253,8 @@ def test_a_fresh_run_replaces_the_checkpoint(tmp_path, kept):
         ("x,y\na,2\n", ("--target", "y", "--numbers", "x"), "Line 2 .* the feature 'x' is 'a' and not a number"),
         ("x,y\n1,2\n", ("--target", "y", "--exclude", "x"), "There are no features"),
         ("x,y\n1,2\n", ("--target", "y", "--dates", "q"), "There is no column 'q' for the date"),
+        ("x,y\n1,2\n", ("--target", "y", "--numbers", "x", "--dates", "x"), "is said to hold a number and a date"),
+        ("x,y\n1,2\n", ("--target", "y", "--dates", "y"), "The column 'y' is said to be a date, but is no feature"),
         ("x,y\n1,2\n", ("--target", "y", "--drift-detector", "ddm"), "looks at labels only"),
         ("x,y\n1,2\n", ("--target", "y", "--drift-detector", "nose"), "drift-detector must be one of 'adwin'"),
         ("x,y\n1\n", ("--target", "y"), "Line 2 of the stream cannot be used: it has 1 fields, but the header has 2"),
@@ -544,3 +546,14 @@ def test_a_directory_is_no_source(tmp_path, monkeypatch):
         result = run(source, "--target", "y")
         assert result.exit_code == 1
         assert f"{source} is a directory. Name a file in it" in result.output
+
+
+@pytest.mark.parametrize("option", [(), ("--fresh",)])
+def test_a_file_that_is_no_checkpoint_is_not_replaced(tmp_path, option):
+    source = write_csv(tmp_path / "data.csv", make_rows(6))
+    (tmp_path / "notes.txt").write_text("precious", encoding="utf-8")
+    result = run(source, "--target", "y", *SMALL, "--checkpoint", tmp_path / "notes.txt", *option)
+    assert result.exit_code == 1
+    assert "notes.txt is not a checkpoint, and would be replaced by one. Name another --checkpoint" in result.output
+    assert (tmp_path / "notes.txt").read_text(encoding="utf-8") == "precious"
+    assert {each.name for each in tmp_path.iterdir()} == {"data.csv", "notes.txt"}

@@ -23,13 +23,23 @@ from streamgp.streaming.prediction import StreamPrediction
 from streamgp.streaming.preprocessing import to_records
 from streamgp.streaming.report import ScoreReport
 
-__all__ = ["Progress", "check_identity", "has_checkpoint", "load_checkpoint", "remove_checkpoint", "save_checkpoint"]
+__all__ = [
+    "Progress",
+    "check_identity",
+    "check_is_replaceable",
+    "has_checkpoint",
+    "load_checkpoint",
+    "remove_checkpoint",
+    "save_checkpoint",
+]
 
 _START, _NOTHING = Position(), DriftLog()
 # Bad rows that are remembered one by one.
 _MOST_SKIPPED = 20
 # Predictions that a picture shows.
 _MOST_RECENT = 300
+# What archives begin with, those of earlier versions, too; files that are cut short may have less.
+_ARCHIVE = b"PK"
 
 
 register(Position)
@@ -228,6 +238,18 @@ def load_checkpoint(path: Path) -> tuple[Progress, dict[str, Any], str | None] |
 def has_checkpoint(path: Path) -> bool:
     """Whether there is a checkpoint, damaged or not."""
     return path.exists() or _previous(path).exists()
+
+
+def check_is_replaceable(path: Path) -> None:
+    """Refuse a file that never was a checkpoint, damaged or not, before it is replaced as one."""
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        beginning = file.read(len(_ARCHIVE))
+    if not _ARCHIVE.startswith(beginning):
+        raise OptionError(
+            f"{path} is not a checkpoint, and would be replaced by one. Name another --checkpoint, or remove the file."
+        )
 
 
 def remove_checkpoint(path: Path) -> None:

@@ -113,7 +113,14 @@ def stream(
 
 def _kinds(**columns: str | None) -> dict[str, str]:
     """What columns are, by name."""
-    return {name: kind for kind, names in columns.items() for name in words(names) or ()}
+    from streamgp.errors import OptionError
+
+    kinds: dict[str, str] = {}
+    for kind, names in columns.items():
+        for name in words(names) or ():
+            if kinds.setdefault(name, kind) != kind:
+                raise OptionError(f"The column {name!r} is said to hold a {kinds[name]} and a {kind}. Say one of them.")
+    return kinds
 
 
 def _half_life(text: str) -> float | str | None:

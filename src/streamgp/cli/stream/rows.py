@@ -96,6 +96,12 @@ def choose_columns(
     chosen = tuple(name for name in others if name not in exclude)
     if not chosen:
         raise OptionError(f"There are no features: the columns are {known}, and the target is {target!r}.")
+    for name, kind in (kinds or {}).items():
+        if name not in chosen:
+            raise OptionError(
+                f"The column {name!r} is said to be a {kind}, but is no feature. Leave that out, or name it among the "
+                "features; --likelihood says what a target is."
+            )
     used = [*chosen, target] if total_count is None else [*chosen, target, total_count]
     repeated = sorted({name for name in used if used.count(name) > 1})
     if repeated:

@@ -17,6 +17,7 @@ from streamgp.cli.reading.records import AbstractReader, Record, open_reader
 from streamgp.cli.stream.checkpoints import (
     Progress,
     check_identity,
+    check_is_replaceable,
     has_checkpoint,
     load_checkpoint,
     remove_checkpoint,
@@ -133,6 +134,8 @@ def _check_start(options: StreamOptions) -> None:
         if options.is_resumed:
             raise OptionError("--resume needs a checkpoint to go on from. Name it with --checkpoint.")
         return
+    if not options.is_resumed:
+        check_is_replaceable(path)
     if options.is_resumed is None and has_checkpoint(path):
         raise OptionError(
             f"There is a checkpoint {path} of an earlier run. Pass --resume to go on from it, or --fresh to replace it "
