@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import streamgp as sg
-from streamgp.errors import FileFormatError, StreamGPError, StreamGPWarning
+from streamgp.errors import FileFormatError, SaveError, StreamGPError, StreamGPWarning
 from streamgp.loops.state import is_initial
 
 SPACE = {"heat": sg.Real(0, 10), "solvent": sg.Categorical(["water", "ethanol"])}
@@ -122,3 +122,8 @@ def test_rows_that_lack_some_outcomes_are_named_as_they_count_as_failed():
     with pytest.warns(StreamGPWarning, match=r"1 of 2 rows of y have some outcomes and lack others.*row 1.*failed"):
         optimizer.tell(points, [[1.0, 2.0], [3.0, float("nan")]])
     assert optimizer.y[1].isnan().all()
+
+
+def test_a_table_that_cannot_be_written_is_refused_with_a_sentence(tmp_path):
+    with pytest.raises(SaveError, match=r"cannot be written \(No such file or directory\). Choose another place"):
+        sg.Optimizer(HEAT).export(tmp_path / "nowhere" / "runs.csv")

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from streamgp.errors import ArgumentTypeError, FileFormatError, ShapeError, StreamGPError, UnsupportedError
+from streamgp.errors import ArgumentTypeError, FileFormatError, SaveError, ShapeError, StreamGPError, UnsupportedError
 
 __all__ = ["named_rows", "observation_rows", "parse_number", "read_csv", "read_evaluations", "to_frame", "write_csv"]
 
@@ -96,10 +96,13 @@ def parse_number(text: str, what: str, *, is_whole: bool = False) -> float:
 
 def write_csv(rows: Sequence[Mapping[str, Any]], names: Sequence[str], path: str | os.PathLike[str]) -> None:
     """Write rows by name, with a header; empty cells for failures."""
-    with Path(path).open("w", encoding="utf-8", newline="") as file:
-        table = csv.DictWriter(file, names)
-        table.writeheader()
-        table.writerows({name: "" if value != value else value for name, value in row.items()} for row in rows)
+    try:
+        with Path(path).open("w", encoding="utf-8", newline="") as file:
+            table = csv.DictWriter(file, names)
+            table.writeheader()
+            table.writerows({name: "" if value != value else value for name, value in row.items()} for row in rows)
+    except OSError as error:
+        raise SaveError(f"{path} cannot be written ({error.strerror}). Choose another place.") from None
 
 
 def read_csv(path: str | os.PathLike[str], names: Sequence[str]) -> tuple[list[dict[str, str]], list[int]]:
