@@ -3,8 +3,8 @@ import torch
 from torch.testing import assert_close
 
 import streamgp as sg
-from streamgp.errors import OptionError, UnsupportedError, ValueRangeError
-from streamgp.loops.linear_constraints import Polytope
+from streamgp.errors import ArgumentTypeError, OptionError, UnsupportedError, ValueRangeError
+from streamgp.loops.linear_constraints import LinearConstraint, Polytope
 from streamgp.testing.tolerances import tolerance
 
 PARAMETERS = {"kind": sg.Categorical(["a", "b", "c"]), "x": sg.Real(-1.0, 3.0), "z": sg.Real(2.0, 4.0)}
@@ -89,3 +89,8 @@ def test_without_constraints_every_point_is_kept(rng):
 def test_what_makes_no_sense_is_refused(error, sentence, make):
     with pytest.raises(error, match=sentence):
         make()
+
+
+def test_weights_that_are_texts_are_refused():
+    with pytest.raises(ArgumentTypeError, match="weights of a LinearConstraint are numbers by the names"):
+        LinearConstraint({"a": "1"}, upper=1.0)

@@ -171,3 +171,12 @@ def test_a_part_of_a_whole_number_is_refused(value):
 def test_a_range_too_wide_for_a_double_is_refused():
     with pytest.raises(ValueRangeError, match="finite width"):
         Real(-1e308, 1e308)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "message"),
+    [(0, 10**20, r"up to 2 \*\* 53"), (-(10**20), 0, r"up to 2 \*\* 53")],
+)
+def test_ends_of_integers_that_are_too_large_are_refused(low, high, message):
+    with pytest.raises(ValueRangeError, match=message):
+        Integer(low, high)

@@ -1,5 +1,6 @@
 from dataclasses import dataclass
 
+import gpytorch
 import pytest
 import torch
 from gpytorch.kernels import RBFKernel, ScaleKernel
@@ -7,7 +8,7 @@ from gpytorch.kernels import RBFKernel, ScaleKernel
 import streamgp as sg
 from streamgp import acquisition, loops
 from streamgp.acquisition import AbstractRule, Search
-from streamgp.errors import FileFormatError, UnsupportedError
+from streamgp.errors import FileFormatError, StreamGPWarning, UnsupportedError
 from streamgp.likelihoods import Gaussian, from_gpytorch
 from streamgp.loops.exact_surrogate import ExactSurrogate
 from streamgp.loops.normal_scores import NormalScores
@@ -94,10 +95,13 @@ def test_saving_changes_nothing_and_names_and_bounds_come_back(tmp_path):
 
 
 def test_a_likelihood_that_is_not_known_by_name_cannot_be_saved(tmp_path):
-    import gpytorch
+    class OwnLikelihood(gpytorch.likelihoods._OneDimensionalLikelihood):
+        def forward(self, function_samples, *args, **kwargs):
+            return torch.distributions.Laplace(function_samples, 0.2)
 
-    optimizer = sg.Optimizer(BOX, likelihood=from_gpytorch(gpytorch.likelihoods.LaplaceLikelihood()))
-    with pytest.raises(UnsupportedError, match="not known how to save"):
+    with pytest.warns(StreamGPWarning, match="cannot be saved"):
+        optimizer = sg.Optimizer(BOX, likelihood=from_gpytorch(OwnLikelihood()))
+    with pytest.raises(UnsupportedError, match="register_module"):
         optimizer.save(tmp_path / "run.sgo")
     assert not list(tmp_path.iterdir())
 

@@ -1,3 +1,4 @@
+import warnings
 from dataclasses import replace
 
 import pytest
@@ -15,6 +16,7 @@ from streamgp.acquisition import (
     Thompson,
     UpperConfidenceBound,
 )
+from streamgp.errors import StreamGPWarning
 
 SMALL = Search(num_restarts=2, raw_samples=16, max_iterations=4)
 BOX = [(-5.0, 10.0), (0.0, 15.0)]
@@ -232,7 +234,59 @@ def test_a_finite_space_of_which_all_is_known_has_no_point_far_from_others():
     optimizer = sg.Optimizer(space, objectives=objectives, num_initial=3, search=SMALL)
     points = [{"a": a, "b": b} for a in range(3) for b in "xy"] + [{"a": 0, "b": "x"}] * 4
     optimizer.tell(points, torch.tensor([[p["a"], 2.0 - p["a"] + (p["b"] == "x")] for p in points]))
-    assert len(optimizer.ask(1)) == 1
+    with pytest.warns(StreamGPWarning, match="nothing left to ask for"):
+        assert len(optimizer.ask(1)) == 1
+
+
+@pytest.mark.parametrize("num_initial", [None, 1, 5])
+def test_no_category_is_asked_for_again_while_others_were_not_and_then_that_is_said(num_initial):
+    outcomes = {"water": 1.0, "ethanol": 3.0, "acetone": 2.0}
+    space = {"solvent": sg.Categorical(list(outcomes))}
+    optimizer = sg.Optimizer(space, num_initial=num_initial, search=SMALL)
+    asked = []
+
+    def ask_and_tell():
+        (point,) = optimizer.ask()
+        asked.append(point["solvent"])
+        optimizer.tell([point], [outcomes[asked[-1]]])
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", StreamGPWarning)
+        for _ in range(4):  # the last one tells whether outcomes repeat
+            ask_and_tell()
+    assert set(asked[:3]) == set(outcomes)
+    for _ in range(2):
+        optimizer.tell([{"solvent": asked[3]}], [outcomes[asked[3]]])
+    with pytest.warns(StreamGPWarning, match=r"no noise.*nothing left to ask for.*See best\(\)"):
+        ask_and_tell()
+    assert asked[-1] == "ethanol"
+
+
+def test_points_asked_for_together_are_different_while_a_finite_space_has_others():
+    space = {"solvent": sg.Categorical(["water", "ethanol"]), "runs": sg.Integer(1, 3)}
+    optimizer = sg.Optimizer(space, search=SMALL, num_initial=2)
+    first = optimizer.ask(4)
+    optimizer.tell(first[:2], [1.0, 2.0])
+    both = [tuple(point.values()) for point in first + optimizer.ask(2)]
+    assert len(set(both)) == 6
+
+
+def test_noise_may_be_averaged_in_a_finite_space_without_a_warning(rng):
+    optimizer = sg.Optimizer({"solvent": sg.Categorical(["water", "ethanol"])}, search=SMALL)
+    for y in (1.0, 1.4, 0.7, 1.2, 0.9, 1.6):
+        optimizer.tell(optimizer.ask(), [y])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", StreamGPWarning)
+        optimizer.ask()
+
+
+def test_integers_that_are_next_to_each_other_are_not_taken_for_the_same():
+    optimizer = sg.Optimizer({"steps": sg.Integer(0, 400)}, search=SMALL, num_initial=2)
+    optimizer.tell([{"steps": 7}, {"steps": 300}], [0.0, 1.0])
+    space = optimizer._settings.space
+    points = space.read([{"steps": 301}])
+    kept = space.separate(points, space.read([{"steps": 300}, {"steps": 302}]), is_noisy=False, seed=0)
+    assert space.show(kept) == [{"steps": 301}]
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, SupportsFloat, final
 
 import torch
 from botorch.utils.sampling import HitAndRunPolytopeSampler
@@ -41,13 +41,14 @@ class LinearConstraint:
         lower: The least. A sum that is given has both: `lower=1.0, upper=1.0`.
     """
 
-    weights: Mapping[str, float]
+    weights: Mapping[str, Any]
     upper: float | None = None
     lower: float | None = None
 
     def __post_init__(self) -> None:
         """Check the numbers."""
-        if not isinstance(self.weights, Mapping) or not self.weights:
+        is_named = isinstance(self.weights, Mapping) and len(self.weights) > 0
+        if not is_named or not all(isinstance(one, SupportsFloat) for one in self.weights.values()):
             raise ArgumentTypeError(
                 "The weights of a LinearConstraint are numbers by the names of parameters, such as {'a': 1.0, 'b': "
                 f"1.0}}, but are {self.weights!r}."

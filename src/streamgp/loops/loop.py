@@ -4,7 +4,7 @@ import os
 import threading
 import warnings
 from abc import ABC
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -241,15 +241,22 @@ class AbstractLoop(ABC):
     def tell_csv(self, path: str | os.PathLike[str]) -> None:
         """Learn past evaluations from a CSV file with a column for each parameter or input, and for each outcome.
 
-        Columns have the names of parameters and outcomes; those of a box are `x0`, `x1` and so on. Empty outcomes are
-        failures. What is told before the first `ask` takes the place of the initial design as far as it goes.
+        Columns have the names of parameters and outcomes; those of a box are `x0`, `x1` and so on. Cells are separated
+        by commas, semicolons or tabs, and numbers have a decimal point. Empty outcomes are failures. What is told
+        before the first `ask` takes the place of the initial design as far as it goes.
 
         Args:
             path: The file.
         """
         space, outcomes = self._settings.space, self._settings.names
-        X, y = read_evaluations(path, space.column_names, outcomes)
-        self.tell(space.parse(X), y)
+
+        def parse(rows: Sequence[Sequence[str]]) -> Any:
+            points = space.parse(rows)
+            space.read(points)
+            return points
+
+        X, y = read_evaluations(path, space.column_names, outcomes, parse)
+        self.tell(X, y)
 
     def _rows(self) -> list[dict[str, Any]]:
         told = self._state.observations

@@ -1,6 +1,7 @@
 """What was told: points with their outcomes, and pairs of points that were compared."""
 
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from streamgp.acquisition import AbstractSpace
 from streamgp.checks import to_double
-from streamgp.errors import OptionError, ShapeError, SupportError
+from streamgp.errors import OptionError, ShapeError, StreamGPWarning, SupportError
 from streamgp.loops.outcomes import Outcome
 from streamgp.storage import register
 
@@ -154,6 +155,15 @@ def read_observations(
             "is_learned=False), whose noise is that of other outcomes."
         )
     is_good = ~rows.isnan().any(-1)
+    is_partial = ~is_good & ~rows.isnan().all(-1)
+    if bool(is_partial.any()):
+        warnings.warn(
+            f"{int(is_partial.sum())} of {len(rows)} rows of y have some outcomes and lack others, the first of them "
+            f"row {int(is_partial.nonzero()[0])}. They count as failed evaluations, whose points are avoided, and what "
+            "was measured there is not learned. Tell such a row when all its outcomes are known.",
+            StreamGPWarning,
+            stacklevel=3,
+        )
     rows = torch.where(is_good.unsqueeze(-1), rows, torch.nan)
     constants = torch.stack(columns, dim=-1) if columns else rows
     for j, outcome in enumerate(outcomes):

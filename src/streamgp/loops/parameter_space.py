@@ -32,6 +32,8 @@ __all__ = ["ParameterSpace"]
 _MOST_MOVES = 8
 # Finite spaces of so many points are not searched, but listed.
 _MOST_LISTED = 512
+# Listed points that differ by less are the same.
+_ROUNDING = 1e-9
 # Points of a polytope whose mean is well within it.
 _NUM_INNER = 16
 # Candidates near good points change each discrete parameter with this probability.
@@ -48,11 +50,13 @@ class ParameterSpace(AbstractCubeSpace):
         parameters: In the order of the columns.
         constraints: Linear ones between them.
         fixed: Values that stay as they are for now, by name.
+        left_out: Points of a small finite space that are not looked for, as they are known.
     """
 
     parameters: Mapping[str, AbstractParameter]
     constraints: tuple[LinearConstraint, ...] = ()
     fixed: Mapping[str, Any] | None = None
+    left_out: Float[Tensor, "k d"] | None = None
 
     def __post_init__(self) -> None:
         """Check names, parameters and constraints."""
@@ -167,6 +171,25 @@ class ParameterSpace(AbstractCubeSpace):
             rows = torch.cat([rows.repeat_interleave(len(columns), 0), columns.repeat(len(rows), 1)], dim=-1)
         return rows
 
+    @property
+    def is_listed(self) -> bool:
+        """Whether there are so few points that all of them are looked at."""
+        return self.num_points <= _MOST_LISTED
+
+    def num_left(self, taken: Float[Tensor, "k d"]) -> int:
+        """How many points of a listed space, without those that are fixed to others, are not among some."""
+        return len(self._listed(taken))
+
+    def without_taken(self, taken: Float[Tensor, "k d"]) -> "ParameterSpace":
+        """A listed space in which only other points than these are looked for, if there are any."""
+        return replace(self, left_out=taken) if self.is_listed and self.num_left(taken) else self
+
+    def _listed(self, taken: Float[Tensor, "k d"] | None) -> Float[Tensor, "n d"]:
+        """All points of a small finite space but some."""
+        points = self.all_points()
+        points = points[self.is_allowed(points)]
+        return points if taken is None else points[~_is_among(points, taken)]
+
     def encode(self, values: Mapping[str, Any]) -> list[float]:
         """The point of given values."""
         missing = [name for name in self.parameters if name not in values]
@@ -260,8 +283,8 @@ class ParameterSpace(AbstractCubeSpace):
     def _maximize_one(
         self, function: Any, search: Search, *, seed: int, centers: Tensor | None
     ) -> Float[Tensor, "1 d"]:
-        if self.num_points <= _MOST_LISTED:
-            listed = self.all_points()
+        if self.is_listed:
+            listed = self._listed(self.left_out)
             return listed[evaluate_in_parts(function, listed).argmax()].unsqueeze(0)
         raw = self.design(2 * search.raw_samples, num_initial=0, num_before=0, seed=seed)
         best = raw[evaluate_in_parts(function, raw).topk(search.num_restarts - search.num_restarts // 2).indices]
@@ -312,10 +335,22 @@ class ParameterSpace(AbstractCubeSpace):
         return torch.cat(rows)
 
     def separate(self, points: Tensor, taken: Tensor, *, is_noisy: bool, seed: int) -> Float[Tensor, "q d"]:
-        """Points of the design for those that repeat others."""
+        """Points of the design for those that repeat others; of a small finite space, others as long as there are."""
+        if self.is_listed:
+            return points if is_noisy else self._distinct(points, taken)
         separated = super().separate(points, taken, is_noisy=is_noisy, seed=seed)
         is_same = (separated == points).all(-1, keepdim=True)
         return torch.where(is_same, points, self._valid(separated.clone(), seed=seed))
+
+    def _distinct(self, points: Float[Tensor, "q d"], taken: Float[Tensor, "p d"]) -> Float[Tensor, "q d"]:
+        """Points, where those that repeat others are replaced by the points farthest from all, while there are any."""
+        kept = self.inputs(taken)
+        for point in self.inputs(points):
+            others = self._listed(kept)
+            if len(others) and bool(_is_among(point.unsqueeze(0), kept)):
+                point = others[torch.cdist(others, kept).amin(-1).argmax()]
+            kept = torch.cat([kept, point.unsqueeze(0)])
+        return kept[len(taken) :]
 
     def still_pending(self, pending: Tensor, told: Tensor) -> Float[Tensor, "r d"]:
         """Without the nearest one to each told point, if its discrete values are the same and its numbers are near."""
@@ -331,3 +366,8 @@ class ParameterSpace(AbstractCubeSpace):
 
     def _split(self, X: Float[Tensor, "*b d"]) -> tuple[Tensor, ...]:
         return X.split([one.num_columns for one in self.parameters.values()], dim=-1)
+
+
+def _is_among(points: Float[Tensor, "n d"], others: Float[Tensor, "k d"]) -> Bool[Tensor, " n"]:
+    """Which points are the same as one of others, up to rounding."""
+    return ((points.unsqueeze(1) - others).abs() < _ROUNDING).all(-1).any(-1)

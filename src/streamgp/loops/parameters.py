@@ -18,6 +18,8 @@ __all__ = ["Categorical", "Integer", "Ordinal", "Real"]
 
 # How far outside its range a value may be, relative to its width, and still be taken for one of its ends: rounding.
 _ROUNDING = 1e-6
+# Beyond, doubles are more than one apart.
+_LARGEST_INTEGER = 2**53
 # Digits of a value, beside those of its range: two less than a double has, which rounding may change.
 _DIGITS = 13
 
@@ -110,8 +112,13 @@ class Integer(AbstractGridParameter):
     def __post_init__(self) -> None:
         """Check the range."""
         for value in (self.low, self.high, self.step):
-            if int(value) != value:
+            is_finite = not isinstance(value, float) or math.isfinite(value)
+            if is_finite and int(value) != value:
                 raise ValueRangeError(f"Integer takes whole numbers, but has {value!r}. Use Real with a step.")
+            if is_finite and abs(value) > _LARGEST_INTEGER:
+                raise ValueRangeError(
+                    f"Integer takes whole numbers up to 2 ** 53, which are known exactly, but has {value!r}. Use Real."
+                )
         _check_range(self.low, self.high, is_log=self.log, step=self.step)
 
     @property

@@ -1,6 +1,7 @@
 """One suggestion: from the initial design, or from the model and a rule."""
 
 import math
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from streamgp.acquisition.abstract_rule import Design
 from streamgp.acquisition.feasible_objective import FeasibleObjective, Limits
 from streamgp.acquisition.pool import Pool
 from streamgp.conditioning import SparseGP
+from streamgp.errors import StreamGPWarning
 from streamgp.loops.neighbors import untried_neighbor
 from streamgp.loops.noise_free import NOISE_MODE
 from streamgp.loops.observations import Observations
@@ -69,6 +71,8 @@ def suggest(state: LoopState, settings: LoopSettings, q: int) -> tuple[LoopState
         if isinstance(space, PoolSpace):
             space.check_left(q)
         state = refitted(state, settings)
+        if isinstance(space, ParameterSpace) and not _is_noise_seen(state, settings):
+            space = space.without_taken(torch.cat([told.points, state.pending]))
         context = make_context(state, replace(settings, space=space))
         # What a model that is wrong would never ask for; rules choose the others.
         points = _lonely(state, settings, space, q, seed=derived_seed(seed, 2))
@@ -77,15 +81,43 @@ def suggest(state: LoopState, settings: LoopSettings, q: int) -> tuple[LoopState
             points = torch.cat([rule.propose(context, q - len(points), seed=seed), points])
     if not rule.may_repeat:
         # Where there is noise, to ask for a point again can be worth as much as another one.
-        outputs = range(len(settings.objectives))
-        surrogate = state.surrogate
-        is_noisy = surrogate is not None and not all(surrogate.is_noise_free(j) for j in outputs)
+        is_noisy = _is_noisy(state, settings)
         taken = told.failures if is_noisy else torch.cat([state.pending, told.failures])
+        if isinstance(space, ParameterSpace) and space.is_listed and not _is_noise_seen(state, settings):
+            taken = torch.cat([told.points, state.pending])
+            if state.surrogate is not None and not is_noisy and not space.num_left(taken):
+                _warn_of_exhausted()
+            is_noisy = False
         points = space.separate(points, taken, is_noisy=is_noisy, seed=derived_seed(seed, 1))
     if (doubted := _doubted(state, settings)) is not None:
         points = torch.cat([doubted, points[1:]])
     state = replace(state, num_designed=num_designed, num_asks=state.num_asks + 1)
     return add_pending(state, points), points
+
+
+def _is_noisy(state: LoopState, settings: LoopSettings) -> bool:
+    """Whether the model sees noise in an objective."""
+    surrogate, outputs = state.surrogate, range(len(settings.objectives))
+    return surrogate is not None and not all(surrogate.is_noise_free(j) for j in outputs)
+
+
+def _is_noise_seen(state: LoopState, settings: LoopSettings) -> bool:
+    """The same, where that is more than what is expected of outcomes that are few."""
+    data = current(state, settings)
+    known = data.rows(data.is_informative)
+    is_unknown = all(one.outcome.has_unknown_noise for one in settings.objectives)
+    is_expected = is_unknown and known.repeats is None and len(known.y) < _LEAST_KNOWN
+    return not is_expected and _is_noisy(state, settings)
+
+
+def _warn_of_exhausted() -> None:
+    """Say that all points of a finite space are known."""
+    warnings.warn(
+        "All points that are possible here were told or are pending, and their outcomes show no noise, so that "
+        "there is nothing left to ask for: what is suggested now repeats one of them. See best().",
+        StreamGPWarning,
+        stacklevel=4,
+    )
 
 
 def _more_design(state: LoopState, settings: LoopSettings, space: AbstractSpace, q: int) -> Tensor | None:

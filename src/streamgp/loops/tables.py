@@ -1,19 +1,23 @@
 """What was told as a table, in memory and in files."""
 
 import csv
+import difflib
 import math
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from streamgp.errors import ArgumentTypeError, FileFormatError, ShapeError, UnsupportedError
+from streamgp.errors import ArgumentTypeError, FileFormatError, SaveError, ShapeError, StreamGPError, UnsupportedError
 
 __all__ = ["named_rows", "observation_rows", "parse_number", "read_csv", "read_evaluations", "to_frame", "write_csv"]
+
+# What separates cells: where decimals have commas, spreadsheets write semicolons.
+_SEPARATORS = (",", ";", "\t")
 
 
 def to_frame(rows: Any) -> Any:
@@ -92,52 +96,105 @@ def parse_number(text: str, what: str, *, is_whole: bool = False) -> float:
 
 def write_csv(rows: Sequence[Mapping[str, Any]], names: Sequence[str], path: str | os.PathLike[str]) -> None:
     """Write rows by name, with a header; empty cells for failures."""
-    with Path(path).open("w", encoding="utf-8", newline="") as file:
-        table = csv.DictWriter(file, names)
-        table.writeheader()
-        table.writerows({name: "" if value != value else value for name, value in row.items()} for row in rows)
+    try:
+        with Path(path).open("w", encoding="utf-8", newline="") as file:
+            table = csv.DictWriter(file, names)
+            table.writeheader()
+            table.writerows({name: "" if value != value else value for name, value in row.items()} for row in rows)
+    except OSError as error:
+        raise SaveError(f"{path} cannot be written ({error.strerror}). Choose another place.") from None
 
 
-def read_csv(path: str | os.PathLike[str], names: Sequence[str]) -> list[dict[str, Any]]:
-    """Read rows by name; columns beside those that are wanted are left out.
+def read_csv(path: str | os.PathLike[str], names: Sequence[str]) -> tuple[list[dict[str, str]], list[int]]:
+    """Read rows by name; columns beside those that are wanted are left out, and so are rows of empty cells.
+
+    Cells are separated by commas, or by semicolons or tabs where only these give the names.
 
     Args:
         path: A file with a header.
         names: Columns that it must have.
+
+    Returns:
+        The rows, and the line of the file in which each of them ends.
     """
     try:
         with Path(path).open(encoding="utf-8-sig", newline="") as file:  # spreadsheets write a mark in front
-            table = csv.DictReader(file, restval="")
-            missing = [name for name in names if name not in (table.fieldnames or ())]
-            if missing:
-                raise FileFormatError(
-                    f"{path} must have a column {missing[0]!r}, but has {', '.join(table.fieldnames or ['nothing'])}."
-                )
-            return [{name: row[name] for name in names} for row in table]
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileFormatError(f"{path} cannot be read as a table ({error}).") from None
+            header = next((line for line in file if line.strip()), "")
+            separator = max(_SEPARATORS, key=lambda each: len(set(names) & set(_header(header, each))))
+            columns = _header(header, separator)
+            for name in names:
+                if columns.count(name) != 1:
+                    raise FileFormatError(_wrong_columns(path, name, columns))
+            file.seek(0)
+            table = csv.reader(file, delimiter=separator)
+            rows, lines = [], []
+            for cells in table:
+                if any(cell.strip() for cell in cells):
+                    if len(cells) != len(columns):
+                        raise FileFormatError(
+                            f"{path}, line {table.line_num}: a row has {len(cells)} cells, but the header has "
+                            f"{len(columns)}. Write numbers with a decimal point, put texts with a {separator!r} in "
+                            "quotes, and leave cells empty instead of out."
+                        )
+                    rows.append({name: cells[columns.index(name)] for name in names})
+                    lines.append(table.line_num)
+            return rows[1:], lines[1:]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        hint = " Save it in the encoding UTF-8." if isinstance(error, UnicodeDecodeError) else ""
+        raise FileFormatError(f"{path} cannot be read as a table ({error}).{hint}") from None
 
 
 def read_evaluations(
-    path: str | os.PathLike[str], inputs: Sequence[str], outcomes: Sequence[str]
-) -> tuple[list[list[str]], Tensor]:
-    """Read points, as texts, and outcomes `(n, o)`, with NaN for empty cells.
+    path: str | os.PathLike[str],
+    inputs: Sequence[str],
+    outcomes: Sequence[str],
+    parse: Callable[[Sequence[Sequence[str]]], Any],
+) -> tuple[Any, Tensor]:
+    """Read points and outcomes `(n, o)`, with NaN for empty cells.
 
     Args:
         path: A file with a header.
         inputs: Columns of what was set.
         outcomes: Columns of what came of it.
+        parse: Makes points of texts, and refuses those that are none.
     """
-    rows = read_csv(path, [*inputs, *outcomes])
+    rows, lines = read_csv(path, [*inputs, *outcomes])
     X = [[row[name] for name in inputs] for row in rows]
-    y = torch.tensor([[_read_outcome(row[name], name) for name in outcomes] for row in rows], dtype=torch.float64)
-    return X, y.reshape(len(rows), len(outcomes))
+    y = [
+        [_read_outcome(row[name], name, f"{path}, line {k}") for name in outcomes]
+        for row, k in zip(rows, lines, strict=True)
+    ]
+    try:
+        points = parse(X)
+    except StreamGPError:
+        for cells, line in zip(X, lines, strict=True):  # which of them it is
+            try:
+                parse([cells])
+            except StreamGPError as error:
+                raise FileFormatError(f"{path}, line {line}: {error}") from None
+        raise
+    return points, torch.tensor(y, dtype=torch.float64).reshape(len(rows), len(outcomes))
 
 
-def _read_outcome(text: str, name: str) -> float:
+def _header(line: str, separator: str) -> list[str]:
+    """Names of columns, which spreadsheets and people pad."""
+    return [name.strip() for name in next(csv.reader([line], delimiter=separator), [])]
+
+
+def _wrong_columns(path: str | os.PathLike[str], name: str, columns: Sequence[str]) -> str:
+    if name in columns:
+        return f"{path} has several columns {name!r}. Rename all but one."
+    near = difflib.get_close_matches(name, columns, n=1, cutoff=0.7)
+    near = near or [each for each in columns if each.lower() == name.lower()]
+    hint = f" Rename {near[0]!r} if it is meant." if near else ""
+    return f"{path} must have a column {name!r}, but has {', '.join(columns) or 'nothing'}.{hint}"
+
+
+def _read_outcome(text: str, name: str, where: str) -> float:
     try:
         return float(text) if text.strip() else math.nan
     except ValueError:
         raise FileFormatError(
-            f"Outcomes in the column {name!r} must be numbers or empty, but one is {text!r}."
+            f"{where}: outcomes in the column {name!r} must be numbers or empty, but one is {text!r}. Write a decimal "
+            "point, and nothing where an evaluation failed."
         ) from None

@@ -18,6 +18,7 @@ from streamgp.loops import (
     LinearConstraint,
     LoopSettings,
     Objective,
+    ParameterSpace,
     SurrogateSettings,
 )
 from streamgp.loops.abstract_parameter import AbstractParameter
@@ -99,7 +100,7 @@ class Optimizer(AbstractLoop):
                 `"lookahead_thompson"` (Thompson sampling, and with look-ahead), `"random"` (points of the initial
                 design's sequence).
             num_initial: Number of points of the initial design, a scrambled Sobol sequence. By default 2 (d + 1) of up
-                to four parameters, a category being one, 10 of up to eight, d + 2 of more, and at most 30.
+                to four parameters, a category being one, 10 of up to eight, d + 2 of more, at most 30, and at most all.
             num_inducing: Most inducing points of each model.
             kernel: GPyTorch kernel for inputs in the unit cube, or `"interactions"` (effects of single inputs, of
                 pairs and of all, by learned shares), `"matern"`, `"rbf"`, or `"spherical_linear"`, a linear model on a
@@ -127,6 +128,8 @@ class Optimizer(AbstractLoop):
             )
         d = space.num_parameters
         default = min(2 * (d + 1), max(d + 2, _FEW_INITIAL), _MOST_INITIAL)
+        if isinstance(space, ParameterSpace):
+            default = int(min(default, space.num_points))
         self._start(
             LoopSettings(
                 space=space,

@@ -74,6 +74,10 @@ def test_mixtures_outcomes_and_settings_are_read(tmp_path):
         ('acquisition = "thompson"', 'acquisition = "best"', "acquisition must be one of"),
         ("num_initial = 4", "num_initial = 0", r"\[settings\]: num_initial must be a whole number"),
         ("num_initial = 4", "num_initial = ", "is not TOML"),
+        ('"-OH"', '["-OH", "x"]', r"\[parameters.solvent\]: values must be numbers, or texts"),
+        ('"-OH"', '"-OH", " "', r"\[parameters.solvent\]: .* but one is ' '"),
+        ('"-OH"', '"1", 1', "values must look different in a table, but 1 comes more than once"),
+        ("[objectives.yield]", '[objectives.""]', "One of the objectives has no name"),
     ],
 )
 def test_mistakes_are_named_with_their_place(study, old, new, message):

@@ -2,14 +2,23 @@
 
 import difflib
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from streamgp.errors import FileFormatError, OptionError, StreamGPError
 from streamgp.likelihoods import AbstractLikelihood, Gaussian, from_name, names
-from streamgp.loops import Categorical, Constraint, Integer, LinearConstraint, Objective, Ordinal, Real
+from streamgp.loops import (
+    Categorical,
+    Constraint,
+    Integer,
+    LinearConstraint,
+    Objective,
+    Ordinal,
+    ParameterSpace,
+    Real,
+)
 from streamgp.loops.abstract_parameter import AbstractParameter
 from streamgp.optimizers import Optimizer
 
@@ -87,16 +96,16 @@ def read_study(path: Path) -> Optimizer:
         repeated = [name for name in outcomes if name in parameters or outcomes.count(name) > 1]
         if repeated:
             raise OptionError(f"{repeated[0]!r} is the name of several parameters and outcomes. Rename all but one.")
+        unnamed = [where for where in ("parameters", "objectives", "constraints") if "" in content.get(where, {})]
+        if unnamed:
+            raise OptionError(f"One of the {unnamed[0]} has no name, which tables need. Give it one.")
+        sums = _read_sums(content.get("linear_constraints", []))
+        with _about("[[linear_constraints]]"):
+            space = ParameterSpace(parameters, tuple(sums))
         with _about("[settings]"):
             settings = content.get("settings", {})
             _check_keys(settings, optional=("acquisition", "num_initial", "seed"))
-            return Optimizer(
-                parameters,
-                objectives=objectives,
-                constraints=constraints,
-                input_constraints=_read_sums(content.get("linear_constraints", [])),
-                **settings,
-            )
+            return Optimizer(space, objectives=objectives, constraints=constraints, **settings)
 
 
 def _parse(path: Path) -> dict[str, Any]:
@@ -131,10 +140,25 @@ def _read_parameter(table: Mapping[str, Any], where: str) -> AbstractParameter:
         if "values" in required:
             if not isinstance(table["values"], list):
                 raise OptionError(f"values must be a list, such as ['small', 'large'], but is {table['values']!r}.")
+            _check_values(table["values"])
             made = make(table["values"])
         else:
             made = make(**{key: _read_option(table, key, kind) for key in table if key != "type"})
         return made
+
+
+def _check_values(values: Sequence[Any]) -> None:
+    """Refuse values that a table cannot hold, or in which they could not be told apart."""
+    for value in values:
+        if not isinstance(value, str | int | float) or not str(value).strip() or str(value) != str(value).strip():
+            raise OptionError(
+                f"values must be numbers, or texts that neither are empty nor begin or end with a space, but one is "
+                f"{value!r}."
+            )
+    texts = [str(value) for value in values]
+    for text in texts:
+        if texts.count(text) > 1:
+            raise OptionError(f"values must look different in a table, but {text} comes more than once.")
 
 
 def _read_option(table: Mapping[str, Any], key: str, kind: str) -> Any:
