@@ -13,6 +13,7 @@ from torch import Tensor
 
 from streamgp.errors import FileFormatError, UnsupportedError
 from streamgp.gp import Prior, SparseProcess
+from streamgp.gp.coregionalization import CoregionalizationKernel, OutputMean
 from streamgp.gp.interactions import InteractionKernel
 from streamgp.gp.spherical_linear import SphericalLinearKernel
 from streamgp.likelihoods.registry import known_classes
@@ -91,6 +92,8 @@ def _rebuild_process(
     return SparseProcess(prior, inducing_points, whitened_mean, whitened_root, float(jitter), information)
 
 
+register_module(CoregionalizationKernel, sizes=("num_outputs", "num_latents"), parts=("kernels",), batch_shape=None)
+register_module(OutputMean, sizes=("num_outputs",), batch_shape=None)
 register_module(InteractionKernel, sizes=("ard_num_dims",))
 register_module(SphericalLinearKernel, sizes=("ard_num_dims",))
 register(Prior, to_fields=_prior_fields, from_fields=_rebuild_prior)

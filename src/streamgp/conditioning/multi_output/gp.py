@@ -20,15 +20,12 @@ from streamgp.conditioning.multi_output.prior import latent_rows, prior_modules,
 from streamgp.conditioning.sparse_gp import SparseGP
 from streamgp.conditioning.unlearning import LeaveOneOut, UnlearnInfo
 from streamgp.errors import ShapeError
-from streamgp.gp.coregionalization import CoregionalizationKernel, OutputMean, latent_column
+from streamgp.gp.coregionalization import latent_column
 from streamgp.gp.exporting import write_gpytorch
 from streamgp.sites import SiteRule
-from streamgp.storage import register, register_module
+from streamgp.storage import register
 
 __all__ = ["MultiOutputGP"]
-
-register_module(CoregionalizationKernel, sizes=("num_outputs", "num_latents"), parts=("kernels",), batch_shape=None)
-register_module(OutputMean, sizes=("num_outputs",), batch_shape=None)
 
 
 @register
