@@ -21,8 +21,9 @@ extensions = [
     "reference_pages",
     "layers",
     "benchmark_pictures",
+    "paper_verdicts",
 ]
-exclude_patterns = ["_build", "_extensions", "images/README.md"]
+exclude_patterns = ["_build", "_extensions", "images"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "amsmath"]
 myst_heading_anchors = 3
 nitpicky = False
