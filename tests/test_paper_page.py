@@ -4,13 +4,16 @@ import importlib.util
 import re
 from pathlib import Path
 
+import pytest
+
 from streamgp.experiments.report.page import render_page
 
 ROOT = Path(__file__).parents[1]
 NAMES = ("fig8", "fig10b")
 
 
-def load_extension():
+@pytest.fixture(scope="module")
+def extension():
     path = ROOT / "docs" / "_extensions" / "paper_verdicts.py"
     spec = importlib.util.spec_from_file_location("paper_verdicts", path)
     module = importlib.util.module_from_spec(spec)
@@ -18,9 +21,12 @@ def load_extension():
     return module
 
 
-def test_each_claim_has_a_row_that_leads_to_its_part_of_the_report(tmp_path):
-    extension = load_extension()
-    report = extension.read_report(ROOT / "results", tmp_path, NAMES)
+@pytest.fixture(scope="module")
+def report(extension, tmp_path_factory):
+    return extension.read_report(ROOT / "results", tmp_path_factory.mktemp("site"), NAMES)
+
+
+def test_each_claim_has_a_row_that_leads_to_its_part_of_the_report(extension, report):
     rows = [line for line in extension.verdict_table(report).splitlines() if line.startswith("| <a")]
     page = render_page(report)
     for row, name, section in zip(rows, NAMES, report.sections, strict=True):
@@ -31,9 +37,7 @@ def test_each_claim_has_a_row_that_leads_to_its_part_of_the_report(tmp_path):
     assert "jsonl" not in page
 
 
-def test_the_tally_counts_all_sections(tmp_path):
-    extension = load_extension()
-    report = extension.read_report(ROOT / "results", tmp_path, NAMES)
+def test_the_tally_counts_all_sections(extension, report):
     first = extension.verdict_table(report).splitlines()[0]
     counts = [int(number) for number in re.findall(r"(\d+) [a-z]", first.split("**")[1])]
     assert sum(counts) == len(NAMES)
