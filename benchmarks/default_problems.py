@@ -181,5 +181,6 @@ PROBLEMS = {
     "zdt2": Problem(cube(4, 0.0, 1.0), zdt2, num_objectives=2, reference=(1.1, 10.0)),
 }
 
-# Settings are never chosen by these: they are looked at when all choices are made.
-HELD_OUT = ("styblinski-3", "quadratic-3-noisy", "forest", "zdt2")
+# Settings are never chosen by these: they are looked at when all choices are made. Two more were held out at first,
+# quadratic-3-noisy and zdt2, until changes were made because of what they showed.
+HELD_OUT = ("styblinski-3", "forest")
