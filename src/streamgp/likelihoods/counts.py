@@ -48,8 +48,13 @@ class AbstractCountLikelihood(AbstractLikelihood):
             self.conditional_mean,
             mean=mean,
             variance=variance,
+            moments=lambda: self._count_moments(mean.double(), variance.double()),
             probabilities=probabilities,
         )
+
+    def _count_moments(self, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and variance of the counts."""
+        return self.predictive_mean(mean, variance), self.predictive_variance(mean, variance)
 
 
 def check_counts(y: Tensor, name: str) -> Tensor:

@@ -12,20 +12,15 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from streamgp.likelihoods import AbstractLikelihood
+from streamgp.likelihoods.inversion import invert_cumulative
 from streamgp.likelihoods.parameters import to_probabilities
+from streamgp.likelihoods.quantiles import SLACK
 from streamgp.streaming.mixture import Mixture
 from streamgp.streaming.outliers import Outliers, Plausibility
 from streamgp.streaming.probit_rows import is_probit, log_probability, probability
 from streamgp.streaming.students import StudentMixture
 
 __all__ = ["StreamPrediction"]
-
-_NUM_BISECTIONS = 50
-# Into how many parts, less one, the range of a quantile is cut in each round, where there are so few inputs that calls
-# take more time than numbers.
-_NUM_CUTS, _FEW_INPUTS = 4, 16
-# A count whose cumulative probability reaches a level but for this has reached it.
-_ROUNDING = 3e-8
 
 
 @final
@@ -80,6 +75,11 @@ class StreamPrediction:
         Quantiles, densities and samples count with one in 500 where none were found, too; it would be most of the
         variance.
         """
+        return self._output(np.square(self.scale) * self._moments[1])
+
+    @property
+    def _moments(self) -> tuple[Float[np.ndarray, "c n"], Float[np.ndarray, "c n"]]:
+        """Mean and variance of the targets, in the units of the model."""
         means = self._means
         center = self._average(means)
         if self.is_real:
@@ -88,8 +88,7 @@ class StreamPrediction:
             within = (self._squared_scale + self.mixture.outliers.found_variance) * spread
         else:
             within = self.likelihood.predictive_variance(*self._latent_tensors).numpy()
-        variance = self._average(within + np.square(means - center))
-        return self._output(np.square(self.scale) * variance)
+        return center, self._average(within + np.square(means - center))
 
     def quantiles(self, probabilities: Sequence[float]) -> Float[Tensor, "n ... k"]:
         """Quantiles of the targets, noise included.
@@ -257,29 +256,27 @@ class StreamPrediction:
         return torch.from_numpy(values[..., 0, :] if self.is_flat else values.swapaxes(-1, -2))
 
     def _searched_quantiles(self, levels: Float[Tensor, " k"]) -> Float[Tensor, "c n k"]:
-        """Between the least and the largest of the experts' quantiles."""
-        likelihood, counts = self.likelihood, torch.from_numpy(self.weights > 1e-9).any(-1).any(-1)
-        latent_mean, latent_variance = self._latent_tensors
+        """By a search in the distribution function of the mixture, where the likelihood knows its own."""
+        likelihood, is_whole = self.likelihood, self.likelihood.outcome_kind != "real"
         if not likelihood.knows_cumulative:
             mean = self._average(self.latent_mean)
             variance = self._average(self.latent_variance + np.square(self.latent_mean - mean))
             return likelihood.predictive_quantiles(torch.from_numpy(mean), torch.from_numpy(variance), levels)
-        each = likelihood.predictive_quantiles(latent_mean[counts], latent_variance[counts], levels)
-        lower, upper = (bound.movedim(-1, 0) for bound in (each.amin(0), each.amax(0)))
-        wanted, is_real = levels[:, None, None] - _ROUNDING, likelihood.outcome_kind == "real"
-        num_cuts = _NUM_CUTS if self.latent_mean.shape[-1] <= _FEW_INPUTS else 1
-        shares = (torch.arange(1.0, num_cuts + 1.0, dtype=lower.dtype) / (num_cuts + 1))[:, None, None, None]
-        for _ in range(_NUM_BISECTIONS):
-            if bool((lower >= upper).all()):
-                break
-            cuts = lower + shares * (upper - lower)
-            cuts = cuts if is_real else cuts.floor()
-            below = self._cumulative(cuts)
+
+        def cumulative(values: Tensor) -> Tensor:
+            below = self._cumulative(values)
             assert below is not None
-            is_enough = below >= wanted
-            upper = torch.minimum(upper, cuts.where(is_enough, torch.inf).amin(0))
-            lower = torch.maximum(lower, (cuts if is_real else cuts + 1.0).where(~is_enough, -torch.inf).amax(0))
-        return upper.movedim(0, -1)
+            return below
+
+        center, square = self._moments
+        found = invert_cumulative(
+            cumulative,
+            levels[:, None, None] - (SLACK if is_whole else 0.0),
+            center=torch.from_numpy(center),
+            deviation=torch.from_numpy(square).sqrt(),
+            is_whole=is_whole,
+        )
+        return found.movedim(0, -1)
 
     def _cumulative(self, targets: Float[Tensor, "*k c n"]) -> Float[Tensor, "*k c n"] | None:
         """The mixture of the experts' probabilities, for targets that are not real, in the units of the model."""
