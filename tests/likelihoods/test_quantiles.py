@@ -43,6 +43,14 @@ def test_quantiles_of_counts_too_large_for_their_noise_to_matter_are_those_of_th
     assert_close(found.log(), expected, **approximation(1e-5, "model"))
 
 
+@pytest.mark.parametrize("likelihood", [Poisson(), NegativeBinomial(2.0), Binomial(5)])
+def test_cumulative_probabilities_of_the_first_counts_are_those_of_each(likelihood):
+    mean, variance = torch.tensor([[0.3, 1.5], [0.2, 0.0]], dtype=torch.float64)
+    first = likelihood.first_cumulatives(mean, variance)
+    each = likelihood.predictive_cumulative(mean, variance, torch.arange(len(first)).double().unsqueeze(-1))
+    assert_close(first, each, **approximation(1e-7, "quadrature"))
+
+
 def test_continuous_quantiles_invert_a_distribution_function_from_a_poor_start():
     center = torch.tensor([100.0, -3.0], dtype=torch.float64)
     quantiles = continuous_quantiles(torch.special.ndtr, center, torch.full_like(center, 1e-3), [0.01, 0.5])

@@ -12,7 +12,16 @@ from streamgp.likelihoods.marginal import concave_drops
 from streamgp.likelihoods.parameters import Probabilities, to_probabilities
 from streamgp.likelihoods.quadrature import gauss_legendre, nodes_first, standard_deviation
 
-__all__ = ["SLACK", "binary_quantiles", "continuous_quantiles", "count_quantiles", "threshold_cumulative"]
+__all__ = [
+    "SLACK",
+    "are_few",
+    "binary_quantiles",
+    "continuous_quantiles",
+    "count_quantiles",
+    "first_cumulatives",
+    "first_reaching",
+    "threshold_cumulative",
+]
 
 # A cumulative probability this close below the asked one has reached it; it is the error of the integrals,
 # measured for counts up to 1e6, dispersions from 0.02 and variances up to 9.
@@ -107,8 +116,16 @@ def count_quantiles(
     likely = guess + 5.0 * guess.sqrt() + 5.0
     if not likely.numel():
         return likely.movedim(0, -1).to(mean.dtype)
-    if float(likely.amax()) < 2.0 * _NUM_COUNTS:
-        few = _few_counts(log_probability, mean=mean.double(), variance=variance.double(), wanted=wanted)
+    if are_few(likely):
+        num_values = wanted[0].numel() * max(mean.numel(), variance.numel())
+        below = first_cumulatives(
+            log_probability,
+            mean=mean.double(),
+            variance=variance.double(),
+            num_axes=wanted.dim() - 1,
+            num_values=num_values,
+        )
+        few = None if below is None else first_reaching(below, wanted)
         if few is not None:
             return few.movedim(0, -1).to(mean.dtype)
     center, square = moments()
@@ -118,27 +135,49 @@ def count_quantiles(
     return rising[order.argsort()].movedim(0, -1).to(mean.dtype)
 
 
-def _few_counts(
-    log_probability: Callable[[Tensor, Tensor], Tensor], *, mean: Tensor, variance: Tensor, wanted: Tensor
-) -> Float[Tensor, "p ..."] | None:
-    r"""Find quantiles among the first counts, by their probabilities; None if some lie beyond, or it takes too much.
+@torch.no_grad()
+def first_cumulatives(
+    log_probability: Callable[[Tensor, Tensor], Tensor],
+    *,
+    mean: Float[Tensor, "..."],
+    variance: Float[Tensor, "..."],
+    num_axes: int,
+    num_values: int,
+) -> Float[Tensor, "k ..."] | None:
+    r"""Evaluate $P(y \le k)$ of the first counts, by their probabilities; None if it takes too much.
 
     As a function of $f$ the probability of a count $k$ is a bump of width $k^{-1/2}$. The trapezoidal rule with spacing
     $h k^{-1/2}$ is wrong by about $\exp(-2 \pi^2 / h^2)$, which is 1e-9 for $h = 0.95$.
+
+    Args:
+        log_probability: $\log p(y = k \mid f)$ of latent values and counts.
+        mean: Means $m$; float64.
+        variance: Variances $v$; float64.
+        num_axes: Number of axes of the result but for the first.
+        num_values: Number of values of which there is one for each count.
     """
     deviation = standard_deviation(variance)
     num_nodes = 64 + math.ceil(2.0 * _REACH * float(deviation.amax()) * math.sqrt(_NUM_COUNTS) / 0.95)
-    if num_nodes * _NUM_COUNTS * wanted[0].numel() * max(mean.numel(), variance.numel()) > _MOST_NUMBERS:
+    if num_nodes * _NUM_COUNTS * num_values > _MOST_NUMBERS:
         return None
     t = torch.linspace(-_REACH, _REACH, num_nodes, dtype=mean.dtype, device=mean.device)
     weights = torch.softmax(-0.5 * t.square(), 0)
     counts = torch.arange(_NUM_COUNTS).to(mean)
-    num_axes = wanted.dim() - 1
     f = mean + deviation * nodes_first(t, num_axes)
     probability = log_probability(f.unsqueeze(1), nodes_first(counts, num_axes)).exp()
-    cumulative = torch.tensordot(weights, probability, dims=1).cumsum(0)
-    is_short = cumulative.unsqueeze(1) < wanted - SLACK
+    below: Tensor = torch.tensordot(weights, probability, dims=1).cumsum(0)
+    return below
+
+
+def first_reaching(below: Float[Tensor, "k ..."], wanted: Float[Tensor, "p ..."]) -> Float[Tensor, "p ..."] | None:
+    """Find which of the first counts reaches each probability; None if one is reached by none of them."""
+    is_short = below.unsqueeze(1) < wanted - SLACK
     return None if bool(is_short[-1].any()) else is_short.sum(0).double()
+
+
+def are_few(likely: Float[Tensor, "..."]) -> bool:
+    """Whether the largest of likely counts is so small that the first counts are worth a look."""
+    return float(likely.amax()) < 2.0 * _NUM_COUNTS
 
 
 @torch.no_grad()

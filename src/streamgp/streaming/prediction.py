@@ -1,10 +1,10 @@
 """What a mixture of experts expects to observe."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import final
+from typing import TypeVar, final
 
 import numpy as np
 import torch
@@ -14,13 +14,18 @@ from torch import Tensor
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.likelihoods.inversion import invert_cumulative
 from streamgp.likelihoods.parameters import to_probabilities
-from streamgp.likelihoods.quantiles import SLACK
+from streamgp.likelihoods.quantiles import SLACK, are_few, first_reaching
 from streamgp.streaming.mixture import Mixture
 from streamgp.streaming.outliers import Outliers, Plausibility
 from streamgp.streaming.probit_rows import is_probit, log_probability, probability
 from streamgp.streaming.students import StudentMixture
 
 __all__ = ["StreamPrediction"]
+
+Found = TypeVar("Found")
+
+# In standard deviations above their mean, counts that are hardly exceeded.
+_FAR = 3.0
 
 
 @final
@@ -121,6 +126,10 @@ class StreamPrediction:
             return np.asarray(np.add.reduce(each - np.log(self.scale), -2))
         if is_probit(self.likelihood):
             return np.asarray(np.add.reduce(log_probability(self.latent_mean, self.latent_variance, targets), -2))
+        return self._asked("_last_densities", targets, self._other_log_densities)
+
+    def _other_log_densities(self, targets: Float[np.ndarray, "c n"]) -> Float[np.ndarray, "e n"]:
+        """Those of targets that are neither real nor of two classes by a probit."""
         scaled = torch.from_numpy((targets - self.shift) / self.scale)
         density = self.likelihood.log_predictive_density(*self._latent_tensors, scaled).numpy()
         return np.asarray(np.add.reduce(density - np.log(self.scale), -2))
@@ -231,18 +240,22 @@ class StreamPrediction:
         return StudentMixture(weights, means, squared_scales, self.mixture.degrees)
 
     def _log_parts(self, targets: Float[np.ndarray, "c n"]) -> tuple[np.ndarray, np.ndarray | None]:
-        """Log densities of real targets by each expert: jointly with being no outliers, and with being some.
+        """Log densities of real targets by each expert: jointly with being no outliers, and with being some."""
+        return self._asked("_last_parts", targets, self._found_parts)
 
-        Those asked for last are kept: a target that was compared with its prediction is likely learned next.
-        """
-        last, key = self.__dict__.get("_last_parts"), targets.tobytes()
-        if last is not None and last[0] == key:
-            return last[1]
+    def _found_parts(self, targets: Float[np.ndarray, "c n"]) -> tuple[np.ndarray, np.ndarray | None]:
         each = self._students.log_densities((targets - self.shift) / self.scale)
         e, share = len(self.latent_mean), self.mixture.outliers.share
-        parts = (each[:e] + math.log1p(-share), each[e:] + math.log(share)) if share > 0.0 else (each, None)
-        self.__dict__["_last_parts"] = key, parts
-        return parts
+        return (each[:e] + math.log1p(-share), each[e:] + math.log(share)) if share > 0.0 else (each, None)
+
+    def _asked(self, name: str, targets: np.ndarray, function: Callable[[np.ndarray], Found]) -> Found:
+        """What a function says of targets, kept: those compared with their prediction are likely learned next."""
+        last: tuple[bytes, Found] | None = self.__dict__.get(name)
+        key = targets.tobytes()
+        if last is None or last[0] != key:
+            last = key, function(targets)
+            self.__dict__[name] = last
+        return last[1]
 
     def _average(self, values: np.ndarray) -> np.ndarray:
         """The mixture's mean `(c, n)` of values `(e, c, n)`."""
@@ -269,6 +282,8 @@ class StreamPrediction:
             return below
 
         center, square = self._moments
+        if (few := self._few_quantiles(center, square, levels)) is not None:
+            return few
         found = invert_cumulative(
             cumulative,
             levels[:, None, None] - (SLACK if is_whole else 0.0),
@@ -277,6 +292,19 @@ class StreamPrediction:
             is_whole=is_whole,
         )
         return found.movedim(0, -1)
+
+    def _few_quantiles(
+        self, center: np.ndarray, square: np.ndarray, levels: Float[Tensor, " k"]
+    ) -> Float[Tensor, "c n k"] | None:
+        """Those of counts that are so small that the first ones can all be looked at; None for others."""
+        likely = torch.from_numpy(center + _FAR * np.sqrt(square))
+        if not likely.numel() or not are_few(likely):
+            return None
+        each = self.likelihood.first_cumulatives(*self._latent_tensors)
+        if each is None:
+            return None
+        found = first_reaching((torch.from_numpy(self.weights) * each).sum(-3), levels[:, None, None])
+        return None if found is None else found.movedim(0, -1)
 
     def _cumulative(self, targets: Float[Tensor, "*k c n"]) -> Float[Tensor, "*k c n"] | None:
         """The mixture of the experts' probabilities, for targets that are not real, in the units of the model."""
