@@ -50,7 +50,7 @@ def invert_cumulative(
     References:
         Abbott (2014), Quadratic interval refinement for real roots.
     """
-    search = _Search.around(wanted, center, deviation, is_whole=is_whole)
+    search = _Intervals.around(wanted, center, deviation, is_whole=is_whole)
     for _ in range(_MOST_ROUNDS):
         if bool(search.is_done.all()):
             break
@@ -62,7 +62,7 @@ def invert_cumulative(
 
 @final
 @dataclass(frozen=True, eq=False)
-class _Search:
+class _Intervals:
     """Intervals that hold quantiles, open at one side or both at first.
 
     Attributes:
@@ -88,7 +88,7 @@ class _Search:
     is_whole: bool
 
     @classmethod
-    def around(cls, wanted: Tensor, center: Tensor, deviation: Tensor, *, is_whole: bool) -> "_Search":
+    def around(cls, wanted: Tensor, center: Tensor, deviation: Tensor, *, is_whole: bool) -> "_Intervals":
         """Before the first look."""
         score = _score(wanted)
         if is_whole:
@@ -144,7 +144,7 @@ class _Search:
         left, right = torch.where(self.is_closed, left, near), torch.where(self.is_closed, right, far)
         return torch.maximum(left, self.low).clamp_min(-_LARGEST), torch.minimum(right, self.high).clamp_max(_LARGEST)
 
-    def narrowed(self, left: Tensor, right: Tensor, below_left: Tensor, below_right: Tensor) -> "_Search":
+    def narrowed(self, left: Tensor, right: Tensor, below_left: Tensor, below_right: Tensor) -> "_Intervals":
         """After a look at two values; those that are done stay."""
         low, high, low_score, high_score = self.low, self.high, self.low_score, self.high_score
         was_closed, is_done, goal = self.is_closed, self.is_done, _score(self.wanted)
@@ -157,7 +157,7 @@ class _Search:
             low = torch.where(high <= 0.0, -1.0, low)
         is_hit = (low >= left) & (high <= right)
         parts = torch.where(is_hit, self.parts.square(), self.parts.sqrt()).clamp(_FEWEST_PARTS, _MOST_PARTS)
-        return _Search(
+        return _Intervals(
             self.wanted,
             self.guess,
             torch.where(was_closed, self.step, _FARTHER * self.step),
