@@ -35,6 +35,22 @@ def test_threshold_probability_of_many_counts_is_that_of_the_latent_value():
     assert_close(poisson_cumulative(1e8, 17.0, 4.0), float(expected), **approximation(1e-6, "model"))
 
 
+@pytest.mark.parametrize("mean", [50.0, 200.0, 500.0])
+def test_quantiles_of_counts_too_large_for_their_noise_to_matter_are_those_of_the_rate(mean):
+    m, p = torch.tensor([mean], dtype=torch.float64), [0.01, 0.5, 0.99]
+    found = Poisson().predictive_quantiles(m, m, p)[0]
+    expected = mean + math.sqrt(mean) * torch.special.ndtri(torch.tensor(p, dtype=torch.float64))
+    assert_close(found.log(), expected, **approximation(1e-5, "model"))
+
+
+@pytest.mark.parametrize("likelihood", [Poisson(), NegativeBinomial(2.0), Binomial(5)])
+def test_cumulative_probabilities_of_the_first_counts_are_those_of_each(likelihood):
+    mean, variance = torch.tensor([[0.3, 1.5], [0.2, 0.0]], dtype=torch.float64)
+    first = likelihood.first_cumulatives(mean, variance)
+    each = likelihood.predictive_cumulative(mean, variance, torch.arange(len(first)).double().unsqueeze(-1))
+    assert_close(first, each, **approximation(1e-7, "quadrature"))
+
+
 def test_continuous_quantiles_invert_a_distribution_function_from_a_poor_start():
     center = torch.tensor([100.0, -3.0], dtype=torch.float64)
     quantiles = continuous_quantiles(torch.special.ndtr, center, torch.full_like(center, 1e-3), [0.01, 0.5])

@@ -77,3 +77,11 @@ def test_trends_of_counts_have_the_same_variance_for_many_columns():
     for one, other in zip(few, many, strict=True):
         assert math.isclose(40 * other.slope**2, 4 * one.slope**2)
         assert replace(other, slope=one.slope) == one
+
+
+def test_experts_that_forget_nothing_are_trusted_unless_others_were_clearly_better():
+    experts = Experts((Expert(), Expert(100.0)))
+    assert experts.is_trusted(np.array([-19.0, 0.0]))
+    assert not experts.is_trusted(np.array([-21.0, 0.0]))
+    assert Experts((Expert(),)).is_trusted(np.array([0.0]))
+    assert not Experts((Expert(100.0),)).is_trusted(np.array([0.0]))

@@ -51,6 +51,24 @@ def test_quantiles_of_real_targets_are_where_the_cumulative_probability_is_their
         assert_close(reached, torch.full_like(reached, level), **approximation(1e-7, "iteration"))
 
 
+@pytest.mark.parametrize("likelihood", [Poisson(), NegativeBinomial(3.0), Binomial(10**7)])
+def test_quantiles_of_many_counts_are_the_first_to_reach_their_level(likelihood):
+    mean = np.array([[[12.0, 14.0]], [[12.5, 13.0]], [[11.0, 19.0]]]) - (15.0 if likelihood.link != "log" else 0.0)
+    mixture, unit = Mixture.even(3, 1, is_scaled=False), np.ones((1, 1))
+    prediction = StreamPrediction(mean, np.full_like(mean, 0.01), mixture, likelihood, 0.0 * unit, unit)
+    quantiles = prediction.quantiles(LEVELS)
+    for column, level in enumerate(LEVELS):
+        assert bool((prediction.cumulative(quantiles[:, column]) >= level - 1e-7).all())
+        assert bool((prediction.cumulative(quantiles[:, column] - 1.0) < level).all())
+
+
+def test_a_density_is_found_once_for_the_same_targets():
+    prediction, y = predicted(Poisson()), np.array([[1.0, 4.0]])
+    found = prediction.log_densities(y)
+    assert prediction.log_densities(y.copy()) is found
+    assert not np.array_equal(prediction.log_densities(y + 1.0), found)
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("is_scaled", [False, True])
 @pytest.mark.parametrize("gap", [0.0, 0.5, 400.0])

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 from torch.testing import assert_close
@@ -35,3 +37,23 @@ def test_units_are_those_of_the_first_rows_of_warm_up_or_buffer(rng, n, num_firs
     # All rows count alike, though the half-life is short: the first are known as well as the last.
     early = (learner.predict(X[:5]).mean - torch.sin(6 * X[:5, 0])).abs().mean()
     assert early < 0.15
+
+
+def test_refits_of_a_data_set_are_those_of_doubling_and_those_of_the_stream_after_it_are_by_policy(rng):
+    X, y = waves(rng, 170)
+    settings = StreamSettings(num_inducing=8, warmup=10, buffer_size=20)
+    learner, info = learn_unordered(StreamLearner(settings), X, y)
+    assert [report.num_seen for report in info.refits] == [40, 80, 160]
+    assert learner.next_refit == 320
+    every, info = learn_unordered(
+        StreamLearner(StreamSettings(num_inducing=8, warmup=10, buffer_size=20, refit=60)), X, y
+    )
+    assert [report.num_seen for report in info.refits] == [80, 140]
+    assert every.next_refit == 200
+
+
+def test_there_are_inducing_points_for_all_rows_of_a_data_set_from_the_start():
+    settings = StreamSettings(max_inducing=500)
+    assert settings.room(4000).most == 200
+    assert replace(settings, num_expected=8000).room(4000).most == 400
+    assert replace(settings, num_expected=8000).room(9000).most == 450

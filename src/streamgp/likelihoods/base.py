@@ -298,6 +298,12 @@ class AbstractLikelihood(Expectations, Learnable, ABC):
         r"""Evaluate $P(Y \le y)$ when $f \sim \mathcal{N}(m, v)$; None for likelihoods that do not know it."""
         return None
 
+    def first_cumulatives(
+        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]
+    ) -> Float[Tensor, "k ..."] | None:
+        r"""Evaluate $P(Y \le k)$ of the first counts at once, on a new first axis; None if that takes too much."""
+        return None
+
     @in_given_form
     def sample(self, f: Float[Tensor, "..."], *, generator: torch.Generator | None = None) -> Float[Tensor, "..."]:
         """Draw one $y$ for each latent value; the same generator state gives the same draw."""

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from streamgp.likelihoods.base import AbstractLikelihood
 from streamgp.likelihoods.parameters import Probabilities, check_support
-from streamgp.likelihoods.quantiles import count_quantiles
+from streamgp.likelihoods.quantiles import count_quantiles, first_cumulatives
 
 __all__ = ["AbstractCountLikelihood", "check_counts", "sample_counts"]
 
@@ -48,8 +48,26 @@ class AbstractCountLikelihood(AbstractLikelihood):
             self.conditional_mean,
             mean=mean,
             variance=variance,
+            moments=lambda: self._count_moments(mean.double(), variance.double()),
             probabilities=probabilities,
         )
+
+    def first_cumulatives(
+        self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]
+    ) -> Float[Tensor, "k ..."] | None:
+        """By their probabilities."""
+        like = self.conditional_mean(mean + variance)
+        return first_cumulatives(
+            self._log_probability,
+            mean=mean.double(),
+            variance=variance.double(),
+            num_axes=like.dim(),
+            num_values=like.numel(),
+        )
+
+    def _count_moments(self, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and variance of the counts."""
+        return self.predictive_mean(mean, variance), self.predictive_variance(mean, variance)
 
 
 def check_counts(y: Tensor, name: str) -> Tensor:

@@ -74,8 +74,9 @@ def concave_drops(
         num_halvings: How often that distance is halved, at most.
     """
     halves = torch.exp2(-torch.arange(num_halvings + 1, dtype=peak.dtype, device=peak.device))
-    distances = widest * nodes_first(torch.cat([-halves, halves]), peak.dim())
-    has_fallen = curve(peak + distances) <= curve(peak) - DROP
+    distances = widest * nodes_first(torch.cat([-halves, halves, halves.new_zeros(1)]), peak.dim())
+    values = curve(peak + distances)
+    has_fallen = values[:-1] <= values[-1] - DROP
     # On each side the curve is seen from afar to near: the last distance that has fallen.
     count = has_fallen.unflatten(0, (2, -1)).to(peak.dtype).sum(1) - 1.0
     left, right = widest * torch.exp2(-count.clamp(min=0.0))

@@ -130,12 +130,14 @@ class Poisson(AbstractLogLink, AbstractCountLikelihood):
     ) -> Float[Tensor, "..."]:
         r"""Integrate; the threshold of $y \le k$ has the density $(k + 1) \, p(y = k + 1 \mid f)$ in $f$."""
         above = y.double().floor().clamp_min(0.0) + 1.0
+        mode = above.log() - self.exposure.to(mean.device).double().log()
+        constant = _log_peak(above) + above.log()
+
+        def log_density(g: Tensor) -> Tensor:
+            return above * (g - mode - self._growth(g - mode, above)) + constant
+
         below = threshold_cumulative(
-            lambda g: self.log_density(g, above) + above.log(),
-            mode=above.log() - self.exposure.to(mean.device).double().log(),
-            curvature=above,
-            mean=mean.double(),
-            variance=variance.double(),
+            log_density, mode=mode, curvature=above, mean=mean.double(), variance=variance.double()
         )
         return torch.where(y < 0, 0.0, below)
 

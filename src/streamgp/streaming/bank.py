@@ -216,7 +216,9 @@ class Bank:
         L, _ = cholesky(A, name="the covariance of the observations")
         G = solve_lower(L, W.mT)
         mean = self.mean + (G.mT @ solve_vector(L, error).unsqueeze(-1)).squeeze(-1)
-        return self.with_belief(mean, self.covariance - G.mT @ G)
+        each = G.flatten(0, 1)
+        covariance = torch.baddbmm(self.covariance.flatten(0, 1), each.mT, each, alpha=-1.0)  # in one pass over memory
+        return self.with_belief(mean, covariance.view_as(self.covariance))
 
     def _absorb_one(
         self, seen: Seen, targets: Float[np.ndarray, "... c 1"], noise: Float[np.ndarray, "... 1"]

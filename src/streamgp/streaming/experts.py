@@ -7,7 +7,7 @@ from typing import final
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from scipy.special import softmax
 from torch import Tensor
 
@@ -153,9 +153,16 @@ class Experts:
 
     def is_trusted(self, log_weights: Float[np.ndarray, " e"]) -> bool:
         """Whether those that forget nothing hold in the long run: what others gain on some rows may be of one place."""
-        if self.is_lasting.all() or not self.is_lasting.any():
-            return bool(self.is_lasting.all())
-        return float(log_weights[self.is_lasting].max() - log_weights[~self.is_lasting].max()) > -_CLEARLY
+        lasting, others = self._lasting_and_others
+        if not len(lasting) or not len(others):
+            return not len(others)
+        best = np.maximum.reduce(log_weights[lasting])
+        return float(best - np.maximum.reduce(log_weights[others])) > -_CLEARLY
+
+    @cached_property
+    def _lasting_and_others(self) -> tuple[Int[np.ndarray, " l"], Int[np.ndarray, " o"]]:
+        """Which expect a function that does not change, and which do not."""
+        return np.flatnonzero(self.is_lasting), np.flatnonzero(~self.is_lasting)
 
     @cached_property
     def is_lasting(self) -> Bool[np.ndarray, " e"]:

@@ -117,8 +117,15 @@ class StreamModel:
         return replace(prediction, input_weights=weights)
 
     def is_near(self, X: Float[np.ndarray, "n d"], latest: Rows) -> Bool[np.ndarray, " n"]:
-        """Whether inputs in the user's units are where the latest rows were."""
-        return is_near(X, latest.inputs, self.units.input_lengths.numpy())
+        """Whether inputs in the user's units are where the latest rows were; kept, as more than one part asks."""
+        if len(X) > 1:
+            return is_near(X, latest.inputs, self.units.input_lengths.numpy())
+        last, key = self.__dict__.get("_last_near"), (X.tobytes(), latest.inputs.tobytes())
+        if last is None or last[0] != key:
+            last = key, is_near(X, latest.inputs, self.units.input_lengths.numpy())
+            self.__dict__["_last_near"] = last
+        near: np.ndarray = last[1]
+        return near
 
     def _weights_in_hindsight(self, latest: Rows) -> Float[np.ndarray, " e"]:
         """Weights by what experts say now of rows that they have learned.

@@ -1,10 +1,10 @@
 """What a mixture of experts expects to observe."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import final
+from typing import TypeVar, final
 
 import numpy as np
 import torch
@@ -12,7 +12,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from streamgp.likelihoods import AbstractLikelihood
+from streamgp.likelihoods.inversion import invert_cumulative
 from streamgp.likelihoods.parameters import to_probabilities
+from streamgp.likelihoods.quantiles import SLACK, are_few, first_reaching
 from streamgp.streaming.mixture import Mixture
 from streamgp.streaming.outliers import Outliers, Plausibility
 from streamgp.streaming.probit_rows import is_probit, log_probability, probability
@@ -20,12 +22,10 @@ from streamgp.streaming.students import StudentMixture
 
 __all__ = ["StreamPrediction"]
 
-_NUM_BISECTIONS = 50
-# Into how many parts, less one, the range of a quantile is cut in each round, where there are so few inputs that calls
-# take more time than numbers.
-_NUM_CUTS, _FEW_INPUTS = 4, 16
-# A count whose cumulative probability reaches a level but for this has reached it.
-_ROUNDING = 3e-8
+Found = TypeVar("Found")
+
+# In standard deviations above their mean, counts that are hardly exceeded.
+_FAR = 3.0
 
 
 @final
@@ -80,6 +80,11 @@ class StreamPrediction:
         Quantiles, densities and samples count with one in 500 where none were found, too; it would be most of the
         variance.
         """
+        return self._output(np.square(self.scale) * self._moments[1])
+
+    @property
+    def _moments(self) -> tuple[Float[np.ndarray, "c n"], Float[np.ndarray, "c n"]]:
+        """Mean and variance of the targets, in the units of the model."""
         means = self._means
         center = self._average(means)
         if self.is_real:
@@ -88,8 +93,7 @@ class StreamPrediction:
             within = (self._squared_scale + self.mixture.outliers.found_variance) * spread
         else:
             within = self.likelihood.predictive_variance(*self._latent_tensors).numpy()
-        variance = self._average(within + np.square(means - center))
-        return self._output(np.square(self.scale) * variance)
+        return center, self._average(within + np.square(means - center))
 
     def quantiles(self, probabilities: Sequence[float]) -> Float[Tensor, "n ... k"]:
         """Quantiles of the targets, noise included.
@@ -122,6 +126,10 @@ class StreamPrediction:
             return np.asarray(np.add.reduce(each - np.log(self.scale), -2))
         if is_probit(self.likelihood):
             return np.asarray(np.add.reduce(log_probability(self.latent_mean, self.latent_variance, targets), -2))
+        return self._asked("_last_densities", targets, self._other_log_densities)
+
+    def _other_log_densities(self, targets: Float[np.ndarray, "c n"]) -> Float[np.ndarray, "e n"]:
+        """Those of targets that are neither real nor of two classes by a probit."""
         scaled = torch.from_numpy((targets - self.shift) / self.scale)
         density = self.likelihood.log_predictive_density(*self._latent_tensors, scaled).numpy()
         return np.asarray(np.add.reduce(density - np.log(self.scale), -2))
@@ -232,18 +240,22 @@ class StreamPrediction:
         return StudentMixture(weights, means, squared_scales, self.mixture.degrees)
 
     def _log_parts(self, targets: Float[np.ndarray, "c n"]) -> tuple[np.ndarray, np.ndarray | None]:
-        """Log densities of real targets by each expert: jointly with being no outliers, and with being some.
+        """Log densities of real targets by each expert: jointly with being no outliers, and with being some."""
+        return self._asked("_last_parts", targets, self._found_parts)
 
-        Those asked for last are kept: a target that was compared with its prediction is likely learned next.
-        """
-        last, key = self.__dict__.get("_last_parts"), targets.tobytes()
-        if last is not None and last[0] == key:
-            return last[1]
+    def _found_parts(self, targets: Float[np.ndarray, "c n"]) -> tuple[np.ndarray, np.ndarray | None]:
         each = self._students.log_densities((targets - self.shift) / self.scale)
         e, share = len(self.latent_mean), self.mixture.outliers.share
-        parts = (each[:e] + math.log1p(-share), each[e:] + math.log(share)) if share > 0.0 else (each, None)
-        self.__dict__["_last_parts"] = key, parts
-        return parts
+        return (each[:e] + math.log1p(-share), each[e:] + math.log(share)) if share > 0.0 else (each, None)
+
+    def _asked(self, name: str, targets: np.ndarray, function: Callable[[np.ndarray], Found]) -> Found:
+        """What a function says of targets, kept: those compared with their prediction are likely learned next."""
+        last: tuple[bytes, Found] | None = self.__dict__.get(name)
+        key = targets.tobytes()
+        if last is None or last[0] != key:
+            last = key, function(targets)
+            self.__dict__[name] = last
+        return last[1]
 
     def _average(self, values: np.ndarray) -> np.ndarray:
         """The mixture's mean `(c, n)` of values `(e, c, n)`."""
@@ -257,29 +269,42 @@ class StreamPrediction:
         return torch.from_numpy(values[..., 0, :] if self.is_flat else values.swapaxes(-1, -2))
 
     def _searched_quantiles(self, levels: Float[Tensor, " k"]) -> Float[Tensor, "c n k"]:
-        """Between the least and the largest of the experts' quantiles."""
-        likelihood, counts = self.likelihood, torch.from_numpy(self.weights > 1e-9).any(-1).any(-1)
-        latent_mean, latent_variance = self._latent_tensors
+        """By a search in the distribution function of the mixture, where the likelihood knows its own."""
+        likelihood, is_whole = self.likelihood, self.likelihood.outcome_kind != "real"
         if not likelihood.knows_cumulative:
             mean = self._average(self.latent_mean)
             variance = self._average(self.latent_variance + np.square(self.latent_mean - mean))
             return likelihood.predictive_quantiles(torch.from_numpy(mean), torch.from_numpy(variance), levels)
-        each = likelihood.predictive_quantiles(latent_mean[counts], latent_variance[counts], levels)
-        lower, upper = (bound.movedim(-1, 0) for bound in (each.amin(0), each.amax(0)))
-        wanted, is_real = levels[:, None, None] - _ROUNDING, likelihood.outcome_kind == "real"
-        num_cuts = _NUM_CUTS if self.latent_mean.shape[-1] <= _FEW_INPUTS else 1
-        shares = (torch.arange(1.0, num_cuts + 1.0, dtype=lower.dtype) / (num_cuts + 1))[:, None, None, None]
-        for _ in range(_NUM_BISECTIONS):
-            if bool((lower >= upper).all()):
-                break
-            cuts = lower + shares * (upper - lower)
-            cuts = cuts if is_real else cuts.floor()
-            below = self._cumulative(cuts)
+
+        def cumulative(values: Tensor) -> Tensor:
+            below = self._cumulative(values)
             assert below is not None
-            is_enough = below >= wanted
-            upper = torch.minimum(upper, cuts.where(is_enough, torch.inf).amin(0))
-            lower = torch.maximum(lower, (cuts if is_real else cuts + 1.0).where(~is_enough, -torch.inf).amax(0))
-        return upper.movedim(0, -1)
+            return below
+
+        center, square = self._moments
+        if (few := self._few_quantiles(center, square, levels)) is not None:
+            return few
+        found = invert_cumulative(
+            cumulative,
+            levels[:, None, None] - (SLACK if is_whole else 0.0),
+            center=torch.from_numpy(center),
+            deviation=torch.from_numpy(square).sqrt(),
+            is_whole=is_whole,
+        )
+        return found.movedim(0, -1)
+
+    def _few_quantiles(
+        self, center: np.ndarray, square: np.ndarray, levels: Float[Tensor, " k"]
+    ) -> Float[Tensor, "c n k"] | None:
+        """Those of counts that are so small that the first ones can all be looked at; None for others."""
+        likely = torch.from_numpy(center + _FAR * np.sqrt(square))
+        if not likely.numel() or not are_few(likely):
+            return None
+        each = self.likelihood.first_cumulatives(*self._latent_tensors)
+        if each is None:
+            return None
+        found = first_reaching((torch.from_numpy(self.weights) * each).sum(-3), levels[:, None, None])
+        return None if found is None else found.movedim(0, -1)
 
     def _cumulative(self, targets: Float[Tensor, "*k c n"]) -> Float[Tensor, "*k c n"] | None:
         """The mixture of the experts' probabilities, for targets that are not real, in the units of the model."""

@@ -117,7 +117,8 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
         """Forget everything, and learn from a data set whose order means nothing.
 
         Hyperparameters are learned on a random part of as many rows as `warmup` or `buffer_size` says, whichever is
-        larger; the others are absorbed in blocks, with refits by policy. `partial_fit` goes on from there.
+        larger; the others are absorbed in blocks, with refits by policy, where `"auto"` means each time the number of
+        rows has doubled. `partial_fit` goes on from there.
 
         Args:
             X: Inputs `(n, d)`.

@@ -84,6 +84,7 @@ class StreamSettings:
             known is lost, None to forget nothing: then there is one belief, without level and trend.
         seed: Seed of the choices of training.
         sites: How observations that are not Gaussian become Gaussian ones.
+        num_expected: Rows that are known to come: for `"auto"` there are inducing points for so many from the start.
     """
 
     likelihood: str | AbstractLikelihood = "gaussian"
@@ -96,6 +97,7 @@ class StreamSettings:
     half_life: float | str | None = "auto"
     seed: int = 0
     sites: SiteRule = field(default_factory=lambda: SiteRule(tolerance=SITE_TOLERANCE))
+    num_expected: int = 0
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -123,7 +125,7 @@ class StreamSettings:
             if isinstance(self.num_inducing, str):
                 raise OptionError(f"num_inducing must be a whole number or 'auto', but is {self.num_inducing!r}.")
             keep_count(self, "num_inducing")
-        for name, least in (("max_inducing", 1), ("warmup", 1), ("buffer_size", 10)):
+        for name, least in (("max_inducing", 1), ("warmup", 1), ("buffer_size", 10), ("num_expected", 0)):
             keep_count(self, name, minimum=least)
         if isinstance(self.half_life, str):
             check_choice(self.half_life, ("auto",), "half_life")
@@ -160,7 +162,8 @@ class StreamSettings:
         """How many inducing points there may be after so many rows, of which so many are there."""
         if isinstance(self.num_inducing, int):
             return Room(self.num_inducing, self.num_inducing, self.num_inducing)
-        most, limit = max(_FIRST_POINTS, num_rows // _ROWS_OF_POINT, num_points), self.max_inducing
+        most = max(_FIRST_POINTS, max(num_rows, self.num_expected) // _ROWS_OF_POINT, num_points)
+        limit = self.max_inducing
         return Room(min(_FIRST_POINTS, limit), min(most, limit), limit)
 
     def experts(self, num_outputs: int, num_dims: int) -> Experts:

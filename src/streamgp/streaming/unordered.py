@@ -13,8 +13,8 @@ def learn_unordered(
     """Learn from a data set as a whole, and be ready for a stream after it.
 
     Units, hyperparameters and inducing points are learned once, from as many of the first rows as the warm-up or the
-    buffer holds, so the caller shuffles them. The others are absorbed, with refits by policy. All rows have the same
-    age: a half-life that is given counts from their end.
+    buffer holds, so the caller shuffles them. The others are absorbed, with refits by policy, where `"auto"` means
+    `"doubling"`. All rows have the same age: a half-life that is given counts from their end.
 
     Args:
         learner: A learner before its first row.
@@ -28,9 +28,15 @@ def learn_unordered(
     n, settings = len(y), learner.settings
     warmup = max(settings.warmup, min(n, settings.buffer_size))
     half_life = settings.half_life if settings.half_life == "auto" else None
-    as_a_whole = replace(settings, warmup=warmup, half_life=half_life)
+    # Later rows are like the first, so that more of them tell more only when there are many more.
+    refit = "doubling" if settings.refit == "auto" else settings.refit
+    as_a_whole = replace(settings, warmup=warmup, half_life=half_life, refit=refit, num_expected=n)
     learner = replace(learner, settings=as_a_whole, next_refit=min(n, warmup))
     learner, info = learner.learn(X, y, total_count)
+    following = settings.next_refit(n)
+    if learner.next_refit is not None and following is not None and n >= warmup:
+        following = min(learner.next_refit, following)  # in a stream there may be a change
+        learner = replace(learner, next_refit=following)
     learner = replace(learner, settings=settings)
     if learner.model is None:
         return learner, info
