@@ -234,3 +234,20 @@ def test_true_and_false_are_classes_whatever_the_units(data):
         assert_close(result.condition(X, labels).predict(X).mean, expected)
         density = result.log_predictive_density(X, labels)
         assert_close(torch.from_numpy(density), result.log_predictive_density(X, torch.from_numpy(labels).double()))
+
+
+@pytest.mark.parametrize("shape", [(1, 60), (2, 60), (60, 1)])
+def test_constants_of_a_likelihood_have_the_axes_of_targets(data, shape):
+    X, y = (data[0] - 40.0) / 300.0, (data[1] > 900).double()
+    likelihood = sg.likelihoods.Poisson(exposure=torch.ones(shape).double())
+    sentence = r"exposure must have shape \(60,\), one number for each observation"
+    with pytest.raises(ShapeError, match=sentence):
+        sg.fit(X, y, likelihood=likelihood, num_inducing=8, max_iterations=3)
+    gp = sg.fit(X, y, likelihood="poisson", num_inducing=8, max_iterations=3).gp
+    with pytest.raises(ShapeError, match=sentence):
+        gp.condition(X, y, likelihood=likelihood)
+    with pytest.raises(ShapeError, match=sentence):
+        gp.absorb(X, y, likelihood=likelihood)
+    if 2 not in shape:
+        flat = sg.likelihoods.Poisson(exposure=likelihood.exposure.reshape(-1))
+        assert gp.condition(X, y, likelihood=flat).predict(X).mean.shape == (60,)

@@ -114,6 +114,7 @@ def check_observed(
         rows = X[..., 0, :]
     y = check_targets(_support(likelihood, y, like), rows)
     check_batch(y.shape[:-1], batch_shape, "y", num_own_axes=1)
+    likelihood.check_rows(broadcast_shapes(y.shape, rows.shape[:-1], (*batch_shape, y.shape[-1])))
     return X, y
 
 
