@@ -118,8 +118,9 @@ def check_float(value: object, name: str, *, like: Tensor | None = None) -> Tens
     """Return `value` as a float32 or float64 tensor; see `to_tensor`."""
     value = to_tensor(value, name, like=like)
     if value.dtype not in (torch.float32, torch.float64):
+        remedy = f"{name}.to({like.dtype})" if like is not None and like.is_floating_point() else f"{name}.double()"
         raise DTypeError(
-            f"{name} must be float32 or float64, but is {_dtype_name(value.dtype)}. Convert it with {name}.double()."
+            f"{name} must be float32 or float64, but is {_dtype_name(value.dtype)}. Convert it with {remedy}."
         )
     return value
 
