@@ -141,3 +141,11 @@ def test_frozen_values_keep_whole_numbers_as_pythons_own():
     assert type(Settings(np.int64(20)).size) is int
     with pytest.raises(ValueRangeError, match="size must be a whole number of at least 2, but is 1"):
         Settings(1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_whole_numbers_are_converted_as_the_error_says(dtype):
+    like, X = torch.zeros(2, dtype=dtype), torch.ones(3, 2, dtype=torch.int64)
+    with pytest.raises(DTypeError, match=rf"Convert it with X.to\({dtype}\)"):
+        check_inputs(X, num_dims=2, like=like)
+    assert check_inputs(X.to(dtype), num_dims=2, like=like).dtype == dtype

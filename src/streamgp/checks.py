@@ -118,8 +118,9 @@ def check_float(value: object, name: str, *, like: Tensor | None = None) -> Tens
     """Return `value` as a float32 or float64 tensor; see `to_tensor`."""
     value = to_tensor(value, name, like=like)
     if value.dtype not in (torch.float32, torch.float64):
+        remedy = f"{name}.to({like.dtype})" if like is not None and like.is_floating_point() else f"{name}.double()"
         raise DTypeError(
-            f"{name} must be float32 or float64, but is {_dtype_name(value.dtype)}. Convert it with {name}.double()."
+            f"{name} must be float32 or float64, but is {_dtype_name(value.dtype)}. Convert it with {remedy}."
         )
     return value
 
@@ -152,17 +153,21 @@ def check_inputs(X: object, *, num_dims: int, like: Tensor, name: str = "X", bat
             f"{name} must have {num_dims} columns, as the model's inputs have, but has shape {tuple(X.shape)}. "
             "Pass one column for each input dimension."
         )
-    check_batch(X.shape[:-2], batch_shape, name)
+    check_batch(X.shape[:-2], batch_shape, name, num_own_axes=2)
     check_matches(X, like, name)
     return check_finite(X, name)
 
 
-def check_batch(shape: Sequence[int], batch_shape: Sequence[int], name: str) -> None:
-    """Check that leading axes broadcast with those of a model."""
+def check_batch(shape: Sequence[int], batch_shape: Sequence[int], name: str, *, num_own_axes: int) -> None:
+    """Check that leading axes of data, before its own, broadcast with those of a model."""
     if not is_broadcastable(shape, batch_shape):
+        place = -1 - num_own_axes
+        remedy = f"an axis for the model's behind them with {name}.unsqueeze({place})"
+        if len(batch_shape) > 1:
+            remedy = f"{len(batch_shape)} axes for the model's behind them, each with {name}.unsqueeze({place})"
         raise ShapeError(
             f"The leading axes {tuple(shape)} of {name} do not broadcast with the leading axes {tuple(batch_shape)} "
-            f"of the model. Make them equal, or add an axis in front with {name}.unsqueeze(0)."
+            f"of the model. Make them equal, or add {remedy}."
         )
 
 

@@ -37,7 +37,7 @@ BAD = {
     "a tensor without values": (X.to("meta"), Y, 0.1, DTypeError, "on the meta device, which holds no values"),
     "complex numbers": (X, Y.to(torch.complex128), 0.1, DTypeError, "y must be a dense tensor of real numbers"),
     "truth values": (X > 0.5, Y, 0.1, DTypeError, "must be float32 or float64, but is bool"),
-    "strings": ([["a", "b"]] * 3, Y, 0.1, DTypeError, "X must be numbers, but holds <U1"),
+    "strings": ([["a", "b"]] * 3, Y, 0.1, DTypeError, "X must be numbers, but holds text"),
     "objects": (np.array([[object(), 1.0]] * 3), Y, 0.1, DTypeError, "X is a ndarray that cannot be read"),
     "ragged lists": ([[1.0], [1.0, 2.0], [1.0]], Y, 0.1, DTypeError, "X is a list that cannot be read"),
     "masked values": (

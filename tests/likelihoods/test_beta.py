@@ -10,7 +10,7 @@ class TestBeta(LikelihoodLaws):
     covers = "Beta"
     is_discrete = False
     support = (0.0, 1.0)
-    refused = ((0.0, "between 0 and 1"), (1.5, "between 0 and 1"))
+    refused = ((0.0, "above 0 and below 1"), (1.5, "above 0 and below 1"))
 
     def likelihood(self):
         return Beta(80.0)  # with less, mass hides within rounding of the ends

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from streamgp.errors import ValueRangeError
+from streamgp.likelihoods import Bernoulli
 from streamgp.likelihoods.parameters import finite_exp, to_parameter
 
 
@@ -27,3 +28,9 @@ def test_exponentials_are_exact_until_near_overflow_and_finite_beyond(dtype, lar
     assert torch.equal(value[:3], x[:3].exp())
     assert math.isfinite(20_000 * value[3].item())
     assert bool(torch.isfinite(value.expand(20_000, 4).sum(0)).all())
+
+
+def test_the_advice_on_targets_that_are_not_numbers_is_to_drop_them():
+    for value, advice in ((math.nan, "Drop those observations"), (-1.0, "Labels -1 and 1 become 0 and 1")):
+        with pytest.raises(ValueRangeError, match=advice):
+            Bernoulli().check_targets(torch.tensor([0.0, value]))

@@ -58,6 +58,8 @@ def test_a_point_that_rounding_moved_past_the_edge_is_put_on_it():
         ("unit", ArgumentTypeError, "but is a str"),
         ([(0.0, 1.0), (2.0,)], DTypeError, "bounds is a list that cannot be read"),
         ([(0.0, 1.0), (2.0, 2.0)], ValueRangeError, "but dimension 1 goes from 2 to 2"),
+        ([(0.0, 1.0), (-1e308, 1e308)], ValueRangeError, "distance of the bounds of dimension 1, .* overflows"),
+        ({"heat": (0.0, 1.0)}, ArgumentTypeError, "parameters with names are searched by streamgp.Optimizer"),
         ([(0.0, float("inf"))], ValueRangeError, "bounds must be finite"),
     ],
 )

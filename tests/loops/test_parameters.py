@@ -1,6 +1,7 @@
 """Each kind of parameter has its columns in the unit cube, and every value its own place."""
 
 import math
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -180,3 +181,9 @@ def test_a_range_too_wide_for_a_double_is_refused():
 def test_ends_of_integers_that_are_too_large_are_refused(low, high, message):
     with pytest.raises(ValueRangeError, match=message):
         Integer(low, high)
+
+
+def test_a_range_of_an_integer_must_be_numbers():
+    given = SimpleNamespace(low="layers", high=0, log=False, step=1)  # annotations, which tests enforce, say so earlier
+    with pytest.raises(ArgumentTypeError, match="must be finite numbers, but goes from 'layers' to 0"):
+        Integer.__post_init__(given)

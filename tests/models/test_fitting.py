@@ -6,7 +6,7 @@ from botorch.models.transforms import Log, Normalize, Standardize
 from torch.testing import assert_close
 
 import streamgp as sg
-from streamgp.errors import OptionError, ShapeError, StreamGPWarning
+from streamgp.errors import OptionError, ShapeError, StreamGPWarning, ValueRangeError
 from streamgp.likelihoods import Bernoulli, Gaussian, Poisson
 from streamgp.testing.model_laws import uniform
 
@@ -79,8 +79,10 @@ def test_a_fit_may_start_from_another(rng):
 
 def test_bad_data_is_refused_with_a_sentence(rng):
     X, Y = data(rng)
-    with pytest.raises(ShapeError, match=r"Add the output axis with train_Y.unsqueeze\(-1\)"):
+    with pytest.raises(ShapeError, match=r"Add the output axis with train_Y.reshape\(-1, 1\)"):
         sg.OnlineGP.fit(X, Y.squeeze(-1))
+    with pytest.raises(ValueRangeError, match=r"train_Y has values up to .*e.2.., whose squares overflow in float64"):
+        sg.OnlineGP.fit(X, 1e200 * Y)
     with pytest.raises(ShapeError, match="Give one row for each input"):
         sg.OnlineGP.fit(X, Y[:5])
     with pytest.raises(ShapeError, match=r"train_Yvar must have the shape \(30, 1\) of train_Y"):

@@ -5,7 +5,7 @@ import torch
 
 import streamgp as sg
 from streamgp import LaMCTSOptimizer
-from streamgp.errors import ArgumentTypeError, OptionError, ShapeError, StreamGPError
+from streamgp.errors import ArgumentTypeError, OptionError, ShapeError, StreamGPError, ValueRangeError
 from streamgp.optimizers import PartitionSettings, RegionRules
 
 BOUNDS = torch.tensor([[-2.0, 0.0, 10.0], [2.0, 1.0, 30.0]], dtype=torch.float64)
@@ -101,3 +101,5 @@ def test_bad_input_is_refused_and_changes_nothing():
     with pytest.raises((OptionError, StreamGPError)):
         optimizer.ask(0)
     assert len(optimizer.y) == 0
+    with pytest.raises(ValueRangeError, match="no outcome yet by which to cut the box"):
+        optimizer.tree()

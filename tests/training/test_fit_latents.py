@@ -7,7 +7,7 @@ from gpytorch.kernels import RBFKernel, ScaleKernel
 from torch.testing import assert_close
 
 import streamgp as sg
-from streamgp.errors import ArgumentTypeError, UnsupportedError
+from streamgp.errors import ArgumentTypeError, ShapeError, UnsupportedError
 from streamgp.likelihoods import HeteroskedasticGaussian, Softmax
 from streamgp.testing.conditioning_laws import DTYPES
 from streamgp.testing.tolerances import judgement, tolerance
@@ -133,3 +133,26 @@ def test_models_of_one_latent_function_for_each_output_refuse_several(rng):
         sg.fit(X, y.unsqueeze(-1), outputs="lmc", likelihood=Softmax(3))
     with pytest.raises(ArgumentTypeError, match="one latent function"):
         sg.StreamingGPRegressor(likelihood=HeteroskedasticGaussian()).fit(X.numpy(), y.numpy())
+
+
+def test_functions_with_points_of_their_own_are_no_start_but_their_kernel_is(rng):
+    X, y, _ = three_classes(rng)
+    options = {"num_inducing": 8, "max_iterations": 3}
+    absorbed, _ = sg.fit(X[:80], y[:80], likelihood=Softmax(3), **options).absorb(X[80:], y[80:])
+    with pytest.raises(ShapeError, match=r"points of their own.*pass kernel=result.gp.kernel and mean=result.gp.mean"):
+        sg.fit(X, y, start=absorbed, **options)
+    start = {"kernel": absorbed.gp.kernel, "mean": absorbed.gp.mean}
+    assert sg.fit(X, y, likelihood=absorbed.likelihood, **start, **options).gp.process.batch_shape == (3,)
+
+
+def test_fantasies_of_several_functions_get_the_axis_that_the_error_names(rng):
+    X, y, _ = three_classes(rng, 40)
+    result = sg.fit(X, y, likelihood=Softmax(3), num_inducing=8, max_iterations=3)
+    fantasies = y[:5].expand(4, 5)
+    with pytest.raises(ShapeError, match=r"add an axis for the model's behind them with y.unsqueeze\(-2\)"):
+        result.condition(X[:5], fantasies)
+    assert result.condition(X[:5], fantasies.unsqueeze(-2)).predict(X).mean.shape == (4, 3, 40)
+    inputs = X[:5].expand(4, 5, 2)
+    with pytest.raises(ShapeError, match=r"X.unsqueeze\(-3\)"):
+        result.condition(inputs, fantasies)
+    assert result.condition(inputs.unsqueeze(-3), fantasies.unsqueeze(-2)).predict(X).mean.shape == (4, 3, 40)

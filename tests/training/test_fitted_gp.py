@@ -152,3 +152,102 @@ def test_bad_observations_are_named(result, data):
         result.condition(X, y, noise_variance=1.0, likelihood="gaussian")
     with pytest.raises(UnsupportedError, match="cannot be scaled"):
         result.condition(X, y.round(), likelihood="poisson")
+
+
+def test_densities_are_those_of_targets_as_they_are_conditioned_on(result, data):
+    X, y = data
+    latent, variances = result.predict(X), torch.linspace(4.0, 40.0, 60, dtype=torch.float64)
+    expected = torch.distributions.Normal(latent.mean, (latent.variance + variances).sqrt()).log_prob(y)
+    for given in ({"noise_variance": variances}, {"likelihood": sg.likelihoods.Gaussian(variances)}):
+        assert_close(result.log_predictive_density(X, y, **given), expected, **DENSE)
+    fitted = result.log_predictive_density(X, y)
+    assert_close(result.log_predictive_density(X, y, likelihood=result.likelihood), fitted)
+    with pytest.raises(OptionError, match="Both noise_variance and likelihood"):
+        result.log_predictive_density(X, y, noise_variance=1.0, likelihood="gaussian")
+    with pytest.raises(UnsupportedError, match="Pass its diagonal"):
+        result.log_predictive_density(X, y, noise_variance=torch.diag(variances))
+
+
+def test_densities_of_targets_that_do_not_fit_are_refused(result, data):
+    X, y = data
+    for bad in (y.unsqueeze(-1), y[:5], y[:1]):
+        with pytest.raises(ShapeError, match=r"y must have shape \(60,\)"):
+            result.log_predictive_density(X, bad)
+    with pytest.raises(ValueRangeError, match="1 of 60 are not"):
+        result.log_predictive_density(X, torch.where(torch.arange(60) == 3, float("nan"), y))
+    classes = sg.fit(X, (y > 900).double(), likelihood="bernoulli", standardize=True, num_inducing=8, max_iterations=5)
+    with pytest.raises(ValueRangeError, match="must be 0 or 1"):
+        classes.log_predictive_density(X, 0.5 * (y > 900))
+    trials = sg.likelihoods.Binomial(torch.full((60,), 4.0).double())
+    shares = sg.fit(X, y.round() % 4, likelihood=trials, standardize=True, num_inducing=8, max_iterations=5)
+    with pytest.raises(OptionError, match="numbers of its own for each row"):
+        shares.log_predictive_density(X[:3], y[:3].round() % 4)
+    of_these = shares.likelihood.with_row_data(torch.tensor([4.0, 5.0, 6.0]).double())
+    assert shares.log_predictive_density(X[:3], y[:3].round() % 4, likelihood=of_these).shape == (3,)
+
+
+@pytest.mark.parametrize("standardize", [False, "inputs"])
+def test_densities_of_comparisons_are_those_of_differences(data, rng, standardize):
+    X = (data[0] - 40.0) / 300.0
+    pairs = torch.stack([X, X[torch.randperm(60, generator=rng)]], dim=-2)
+    y = (pairs[:, 0, 0] > pairs[:, 1, 0]).double()
+    options = {"num_inducing": 8, "max_iterations": 5, "standardize": standardize}
+    result = sg.fit(pairs[:50], y[:50], likelihood="preference", **options)
+    fantasies = torch.stack([y[50:], 1.0 - y[50:]])
+    for model in (result, result.condition(pairs[50:], fantasies)):
+        joint = model.predict(pairs[:7].flatten(0, 1), covariance=True)
+        signs = torch.kron(torch.eye(7), torch.tensor([[1.0, -1.0]])).double()
+        mean, covariance = joint.mean @ signs.mT, signs @ joint.covariance @ signs.mT
+        variance = covariance.diagonal(dim1=-2, dim2=-1)
+        expected = result.likelihood.log_predictive_density(mean, variance.expand_as(mean), y[:7].expand_as(mean))
+        assert_close(model.log_predictive_density(pairs[:7], y[:7]), expected, **DENSE)
+    with pytest.raises(ShapeError, match="one pair of inputs for each comparison"):
+        result.log_predictive_density(X, y)
+
+
+def test_the_fitted_likelihood_may_be_named(result, data):
+    X, y = data
+    expected = result.condition(X[40:], y[40:]).predict(X).mean
+    assert_close(result.condition(X[40:], y[40:], likelihood=result.likelihood).predict(X).mean, expected)
+
+
+def test_noise_is_named_in_the_users_units(result, data):
+    with pytest.raises(ValueRangeError, match="smallest value is -7"):
+        result.condition(*data, noise_variance=torch.full((60,), -7.0).double())
+
+
+def test_counts_are_not_moved_with_targets_that_were_only_shifted(data):
+    X, _ = data
+    result = sg.fit(X, torch.full((60,), 5.0).double(), standardize=True, num_inducing=8, max_iterations=5)
+    assert float(result.scaling.target_scale) == 1.0
+    with pytest.raises(UnsupportedError, match="cannot be scaled"):
+        result.condition(X, torch.full((60,), 7.0).double(), likelihood="poisson")
+
+
+def test_true_and_false_are_classes_whatever_the_units(data):
+    X, y = data
+    labels = (y > y.mean()).numpy()
+    for standardize in (None, True):
+        options = {"num_inducing": 8, "max_iterations": 5, "standardize": standardize}
+        result = sg.fit(X, labels, likelihood="bernoulli", **options)
+        expected = result.condition(X, torch.from_numpy(labels).double()).predict(X).mean
+        assert_close(result.condition(X, labels).predict(X).mean, expected)
+        density = result.log_predictive_density(X, labels)
+        assert_close(torch.from_numpy(density), result.log_predictive_density(X, torch.from_numpy(labels).double()))
+
+
+@pytest.mark.parametrize("shape", [(1, 60), (2, 60), (60, 1)])
+def test_constants_of_a_likelihood_have_the_axes_of_targets(data, shape):
+    X, y = (data[0] - 40.0) / 300.0, (data[1] > 900).double()
+    likelihood = sg.likelihoods.Poisson(exposure=torch.ones(shape).double())
+    sentence = r"exposure must have shape \(60,\), one number for each observation"
+    with pytest.raises(ShapeError, match=sentence):
+        sg.fit(X, y, likelihood=likelihood, num_inducing=8, max_iterations=3)
+    gp = sg.fit(X, y, likelihood="poisson", num_inducing=8, max_iterations=3).gp
+    with pytest.raises(ShapeError, match=sentence):
+        gp.condition(X, y, likelihood=likelihood)
+    with pytest.raises(ShapeError, match=sentence):
+        gp.absorb(X, y, likelihood=likelihood)
+    if 2 not in shape:
+        flat = sg.likelihoods.Poisson(exposure=likelihood.exposure.reshape(-1))
+        assert gp.condition(X, y, likelihood=flat).predict(X).mean.shape == (60,)

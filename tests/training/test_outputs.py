@@ -143,6 +143,15 @@ def test_a_fit_is_conditioned_with_its_likelihoods(rng):
     assert after.info == result.info
 
 
+def test_a_fit_is_sampled_as_its_gp(rng):
+    X = torch.rand(30, 1, generator=rng, dtype=torch.float64)
+    result = sg.fit(X, torch.cat([X, -X], -1), outputs="icm", num_inducing=5, max_iterations=2)
+    draw = {"num_samples": 3, "output": [1, 0]}
+    samples = [each.sample(X, generator=torch.Generator().manual_seed(0), **draw) for each in (result, result.gp)]
+    assert samples[0].shape == (3, 30, 2)
+    assert torch.equal(*samples)
+
+
 def test_outputs_that_are_never_observed_together_are_found_to_be_correlated(rng):
     X, Y = data(rng)
     assert torch.equal(

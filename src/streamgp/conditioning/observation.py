@@ -17,7 +17,7 @@ from streamgp.linalg import apply
 from streamgp.shapes import broadcast_shapes
 from streamgp.sites import AbstractBelief, DenseBelief, SiteInfo, SiteRule, find_sites
 
-__all__ = ["Observation", "prior_belief"]
+__all__ = ["Observation", "check_observed", "prior_belief"]
 
 
 @final
@@ -58,30 +58,17 @@ class Observation:
         if likelihood is None:
             X = check_inputs(X, num_dims=like.shape[-1], like=like, batch_shape=batch_shape)
             y = check_targets(y, X)
-            check_batch(y.shape[:-1], batch_shape, "y")
+            check_batch(y.shape[:-1], batch_shape, "y", num_own_axes=1)
             return cls(X, _broadcast(y, X), None, Noise.read(noise_variance, X), None, rule)
         if noise_variance is not None:
             raise OptionError(
                 "Both noise_variance and likelihood were given, but a likelihood brings its own noise. Pass one."
             )
         likelihood = read_likelihood(likelihood)
-        if likelihood.num_latents > 1 and batch_shape[-1:] != (likelihood.num_latents,):
-            raise OptionError(
-                f"A {type(likelihood).__name__} likelihood looks at {likelihood.num_latents} latent functions, so that "
-                f"the GP must be a batch of as many, but its leading axes are {tuple(batch_shape)}. Give the kernel or "
-                f"the mean batch_shape=torch.Size([{likelihood.num_latents}])."
-            )
-        projection = None
-        if likelihood.num_inputs == 1:
-            X = check_inputs(X, num_dims=like.shape[-1], like=like, batch_shape=batch_shape)
-            rows = X
-        else:
-            rows = _check_pairs(X, like)
-            check_batch(rows.shape[:-3], batch_shape, "X")
-            X, projection = rows.flatten(-3, -2), _differences(rows)
-            rows = rows[..., 0, :]
-        y = check_targets(_support(likelihood, y, like), rows)
-        check_batch(y.shape[:-1], batch_shape, "y")
+        rows, y = check_observed(X, y, likelihood, like=like, batch_shape=batch_shape)
+        X, projection = rows, None
+        if likelihood.num_inputs == 2:
+            X, projection, rows = rows.flatten(-3, -2), _differences(rows), rows[..., 0, :]
         noise = likelihood.gaussian_noise_variance
         if noise is not None:  # exact, whatever the rule
             return cls(X, _broadcast(y, rows), projection, Noise.read(noise.to(X), X), None, rule)
@@ -106,6 +93,29 @@ class Observation:
         before = prior_belief() if self.rule.rule == "paper" else belief()
         sites, info = find_sites(before, self.likelihood, self.targets, self.rule)
         return sites.targets, Noise(sites.variance), info
+
+
+def check_observed(
+    X: object, y: object, likelihood: AbstractLikelihood, *, like: Tensor, batch_shape: torch.Size
+) -> tuple[Tensor, Tensor]:
+    """Check inputs `(*b, n, d)`, or pairs of them `(*b, n, 2, d)`, and targets against a likelihood and a model."""
+    num_latents = likelihood.num_latents
+    if num_latents > 1 and batch_shape[-1:] != (num_latents,):
+        raise OptionError(
+            f"A {type(likelihood).__name__} likelihood looks at {num_latents} latent functions, so that the GP must be "
+            f"a batch of as many, but its leading axes are {tuple(batch_shape)}. Give the kernel or the mean "
+            f"batch_shape=torch.Size([{num_latents}])."
+        )
+    if likelihood.num_inputs == 1:
+        X = rows = check_inputs(X, num_dims=like.shape[-1], like=like, batch_shape=batch_shape)
+    else:
+        X = _check_pairs(X, like)
+        check_batch(X.shape[:-3], batch_shape, "X", num_own_axes=3)
+        rows = X[..., 0, :]
+    y = check_targets(_support(likelihood, y, like), rows)
+    check_batch(y.shape[:-1], batch_shape, "y", num_own_axes=1)
+    likelihood.check_rows(broadcast_shapes(y.shape, rows.shape[:-1], (*batch_shape, y.shape[-1])))
+    return X, y
 
 
 def prior_belief(prior: Prior, X: Float[Tensor, "*b n d"], projection: Float[Tensor, "k n"] | None) -> DenseBelief:

@@ -325,5 +325,5 @@ def _describe_support(y: Tensor, kind: str, support: tuple[float, float]) -> tup
         return what, torch.isfinite(y) & (y == y.round()) & (y >= low) & (y <= high)
     if low == -math.inf:
         return "finite numbers", torch.isfinite(y)
-    what = f"numbers above {low:g}" if high == math.inf else f"numbers between {low:g} and {high:g}"
+    what = f"numbers above {low:g}" if high == math.inf else f"numbers above {low:g} and below {high:g}"
     return what, torch.isfinite(y) & (y > low) & (y < high)

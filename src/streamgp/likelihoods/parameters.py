@@ -84,6 +84,8 @@ def check_support(y: Tensor, is_inside: Tensor, *, expected: str, advice: str) -
     if not bool(is_inside.all()):
         where = tuple((~is_inside).nonzero()[0].tolist())
         first = y.expand_as(is_inside)[where].item()
+        if not math.isfinite(first):
+            advice = "Drop those observations, or correct them."
         raise SupportError(
             f"{expected}, but {int((~is_inside).sum())} of {is_inside.numel()} are not: "
             f"the first is {first:g}, at index {where}. {advice}"

@@ -1,5 +1,6 @@
 """Constants of a likelihood that may differ between observations: numbers of trials, exposures, noise variances."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar, TypeVar, final
@@ -8,7 +9,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from streamgp.errors import OptionError
+from streamgp.errors import OptionError, ShapeError
+from streamgp.shapes import broadcast_shapes
 
 __all__ = ["RowConstants"]
 
@@ -37,6 +39,17 @@ class RowConstants:
     def has_row_constants(self) -> bool:
         """Whether some constant has more than one value, so that observations differ in their likelihood."""
         return any(value.numel() > 1 for value in self.constants().values())
+
+    @final
+    def check_rows(self, shape: Sequence[int]) -> None:
+        """Check that no constant has axes that observations of a shape lack."""
+        for name, constant in self.constants().items():
+            if broadcast_shapes(constant.shape, shape) != torch.Size(shape):
+                raise ShapeError(
+                    f"{name} must have shape {tuple(shape)}, one number for each observation, or be a single number "
+                    f"for all, but has shape {tuple(constant.shape)}. Drop the other axes of {name}, for example with "
+                    f"{name}.reshape(-1)."
+                )
 
     def _broadcast_fields(self) -> tuple[str, ...]:
         """Names of fields that broadcast with observations: all tensors."""

@@ -53,7 +53,8 @@ class Box(AbstractCubeSpace):
         else:
             raise ArgumentTypeError(
                 f"bounds must be a torch.Tensor (2, d) or a list of pairs (lower, upper), but is a "
-                f"{type(bounds).__name__}. Write [(0.0, 1.0), (10.0, 20.0)] for two dimensions."
+                f"{type(bounds).__name__}. Write [(0.0, 1.0), (10.0, 20.0)] for two dimensions; "
+                "spaces of parameters with names are searched by streamgp.Optimizer."
             )
         if not is_right:
             raise ShapeError(f"bounds must have shape {wanted}, but has shape {tuple(ends.shape)}.")
@@ -64,6 +65,13 @@ class Box(AbstractCubeSpace):
             raise ValueRangeError(
                 f"Every lower bound must be below its upper bound, but dimension {j} goes from {ends[0, j].item():g} "
                 f"to {ends[1, j].item():g}."
+            )
+        is_wide = torch.isinf(ends[1] - ends[0])
+        if is_wide.any():
+            j = int(is_wide.nonzero()[0])
+            raise ValueRangeError(
+                f"The distance of the bounds of dimension {j}, {ends[0, j].item():g} and {ends[1, j].item():g}, "
+                "overflows. Use closer ones, or search over the logarithm."
             )
         return cls(ends[0].clone(), ends[1].clone())
 

@@ -111,15 +111,14 @@ class Integer(AbstractGridParameter):
 
     def __post_init__(self) -> None:
         """Check the range."""
+        _check_range(self.low, self.high, is_log=self.log, step=self.step)
         for value in (self.low, self.high, self.step):
-            is_finite = not isinstance(value, float) or math.isfinite(value)
-            if is_finite and int(value) != value:
+            if int(value) != value:
                 raise ValueRangeError(f"Integer takes whole numbers, but has {value!r}. Use Real with a step.")
-            if is_finite and abs(value) > _LARGEST_INTEGER:
+            if abs(value) > _LARGEST_INTEGER:
                 raise ValueRangeError(
                     f"Integer takes whole numbers up to 2 ** 53, which are known exactly, but has {value!r}. Use Real."
                 )
-        _check_range(self.low, self.high, is_log=self.log, step=self.step)
 
     @property
     def _grid(self) -> NumberGrid:

@@ -17,6 +17,7 @@ from streamgp.likelihoods import AbstractLikelihood, Gaussian
 from streamgp.models.arguments import GP, read_likelihoods
 from streamgp.models.warping import fit_with_transform, learned_names
 from streamgp.training import fit
+from streamgp.training.data import check_squares
 from streamgp.training.scaling import describe_unscaled_inputs
 
 if TYPE_CHECKING:
@@ -105,11 +106,12 @@ def check_training_data(train_X: Tensor, train_Y: Tensor) -> None:
     X, Y = check_finite(check_float(train_X, "train_X"), "train_X"), check_float(train_Y, "train_Y")
     check_matches(Y, X, "train_Y")
     if X.dim() != 2 or Y.dim() != 2 or len(X) != len(Y) or not Y.numel():
-        hint = "Add the output axis with train_Y.unsqueeze(-1)." if Y.dim() == 1 else "Give one row for each input."
+        hint = "Add the output axis with train_Y.reshape(-1, 1)." if Y.dim() == 1 else "Give one row for each input."
         raise ShapeError(
             f"train_X must have shape (n, d) and train_Y (n, o), but they have shapes {tuple(X.shape)} and "
             f"{tuple(Y.shape)}. {hint}"
         )
+    check_squares(Y, "train_Y")
 
 
 def _check_noise(Yvar: Tensor | None, Y: Tensor, is_gaussian: Sequence[bool]) -> None:

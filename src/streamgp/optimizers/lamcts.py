@@ -9,7 +9,7 @@ from streamgp.acquisition import AbstractRule, PartitionSettings, RegionRules, T
 from streamgp.acquisition.rules.tree_search_rule import TreeMemory
 from streamgp.acquisition.space_partition import PartitionNode
 from streamgp.acquisition.trust_region import Region
-from streamgp.errors import ArgumentTypeError
+from streamgp.errors import ArgumentTypeError, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.loops import AbstractLoop
 from streamgp.loops.running import BatchRuns
@@ -114,6 +114,8 @@ class LaMCTSOptimizer(BatchRuns, AbstractLoop):
         """The tree of all outcomes so far, which is cut as that of the next run would be."""
         rule: Any = self._settings.rule
         told = self._state.observations.rows(self._state.observations.is_informative)
+        if not len(told.points):
+            raise ValueRangeError("There is no outcome yet by which to cut the box. Tell some, and look again.")
         values = told.y[:, 0] if self._settings.objectives[0].maximize else -told.y[:, 0]
         root: PartitionNode = rule.tree(told.points.numpy(), values.numpy(), seed=self._settings.seed)
         return root

@@ -11,7 +11,7 @@ from streamgp.errors import DTypeError, ShapeError, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.training.features import Observed, relative_jitter
 
-__all__ = ["CheckedRows", "check_points", "has_constants", "read_rows", "to_observed"]
+__all__ = ["CheckedRows", "check_points", "check_squares", "has_constants", "read_rows", "to_observed"]
 
 
 class CheckedRows(NamedTuple):
@@ -58,13 +58,21 @@ def read_rows(X: object, y: object, likelihood: AbstractLikelihood | None) -> Ch
             f"y must have shape ({len(X)},), one value for each row of X, but has shape {tuple(y.shape)}. {remedy}"
         )
     y = check_targets(y, X[..., 0, :] if is_paired else X).reshape(len(X))
+    if likelihood is not None:
+        likelihood.check_rows(y.shape)
+    check_squares(y, "y")
+    return CheckedRows(X, y)
+
+
+def check_squares(y: Tensor, name: str) -> None:
+    """Refuse targets whose variances would overflow."""
     largest, most = float(y.detach().abs().max()), math.sqrt(torch.finfo(y.dtype).max)
     if largest > most:
         raise ValueRangeError(
-            f"y has values up to {largest:.3g}, whose squares overflow in {str(y.dtype).removeprefix('torch.')}, and "
-            f"so would variances. Divide the targets by a constant, so that all are below {most:.3g}."
+            f"{name} has values up to {largest:.3g}, whose squares overflow in "
+            f"{str(y.dtype).removeprefix('torch.')}, and so would variances. Divide the targets by a constant, so that "
+            f"all are below {most:.3g}."
         )
-    return CheckedRows(X, y)
 
 
 def check_points(points: Tensor, *, like: Tensor) -> None:

@@ -9,11 +9,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from streamgp.checks import ArrayLike, check_count, check_generator, check_inputs, to_form, to_tensor
+from streamgp.checks import (
+    ArrayLike,
+    check_count,
+    check_generator,
+    check_inputs,
+    check_noise_variance,
+    to_form,
+    to_tensor,
+)
 from streamgp.conditioning import ConditionedGP
-from streamgp.errors import OptionError
+from streamgp.conditioning.observation import check_observed
+from streamgp.errors import OptionError, UnsupportedError
 from streamgp.gp import AbstractProcess, Prediction
-from streamgp.likelihoods import AbstractLikelihood, read_likelihood
+from streamgp.likelihoods import AbstractLikelihood, Gaussian, read_likelihood
 from streamgp.sites import SiteRule
 from streamgp.storage import register, save
 from streamgp.training.scaling import RescaledProcess, Scaling
@@ -65,20 +74,47 @@ class AbstractFit(ABC):
         samples = self._process.sample(self._inputs(X), count, source)
         return to_form(samples, is_numpy=isinstance(X, np.ndarray))
 
-    def log_predictive_density(self, X: ArrayLike, y: ArrayLike) -> Any:
+    def log_predictive_density(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        noise_variance: ArrayLike | None = None,
+        likelihood: str | AbstractLikelihood | None = None,
+    ) -> Any:
         """Log predictive density of targets, one for each, in the user's units.
 
         Args:
-            X: Inputs `(n, d)`.
+            X: Inputs `(n, d)`; pairs of inputs `(n, 2, d)` for comparisons.
             y: Targets `(n,)`; the densities are an array of NumPy if they are one.
+            noise_variance: Variance of Gaussian noise, a number or one for each target; as it was fitted by default.
+            likelihood: The likelihood, instead of the noise; as it was fitted by default.
         """
-        inputs, targets, likelihood = self._inside(X), self._targets(y), self.likelihood
-        latent = self.gp.predict(inputs)
-        density = likelihood.log_predictive_density(latent.mean, latent.variance, targets)
-        density = density if likelihood.num_latents == 1 else density.squeeze(-2)
+        inside, noise = self._inside(X), self._noise(X, noise_variance, likelihood)
+        seen = _likelihood_of(noise, inside)
+        targets = self._targets(to_tensor(y, "y", like=self._like, kinds="fiub").to(self._like))
+        inputs, targets = check_observed(
+            inside, targets, seen, like=self._like, batch_shape=self.gp.process.batch_shape
+        )
+        density = seen.log_predictive_density(*self._latent(inputs, seen), targets)
+        density = density if seen.num_latents == 1 else density.squeeze(-2)
         if self.scaling is not None:
             density = density - self.scaling.target_scale.to(density).log()
         return to_form(density, is_numpy=isinstance(y, np.ndarray))
+
+    def _latent(self, inputs: Tensor, likelihood: AbstractLikelihood) -> tuple[Tensor, Tensor]:
+        """Moments of what each target looks at: latent values, or differences of those of pairs."""
+        if likelihood.num_inputs == 1:
+            latent = self.gp.predict(inputs)
+            return latent.mean, latent.variance
+        # Each pair is predicted by itself: its leading axes come before those of the model.
+        place = inputs.dim() - 3
+        alone = inputs.reshape(*inputs.shape[:-2], *[1] * len(self.gp.process.batch_shape), *inputs.shape[-2:])
+        joint = self.gp.predict(alone, covariance=True)
+        covariance = joint.covariance
+        own, across = covariance.diagonal(dim1=-2, dim2=-1).sum(-1), covariance[..., 0, 1] + covariance[..., 1, 0]
+        mean = joint.mean[..., 0] - joint.mean[..., 1]
+        return mean.movedim(place, -1), (own - across).clamp_min(0.0).movedim(place, -1)
 
     def condition(
         self,
@@ -114,12 +150,13 @@ class AbstractFit(ABC):
         self, X: ArrayLike, y: ArrayLike, noise_variance: ArrayLike | None, likelihood: str | AbstractLikelihood | None
     ) -> tuple[ArrayLike, ArrayLike, dict[str, Any]]:
         """Observations in the units of the GP, with their noise or likelihood by name."""
-        noise = self._noise(noise_variance, likelihood)
+        noise = self._noise(X, noise_variance, likelihood)
         return (X, y, noise) if self.scaling is None else (self._inside(X), self._targets(y), noise)
 
-    def _noise(self, noise_variance: ArrayLike | None, likelihood: str | AbstractLikelihood | None) -> dict[str, Any]:
+    def _noise(
+        self, X: ArrayLike, noise_variance: ArrayLike | None, likelihood: str | AbstractLikelihood | None
+    ) -> dict[str, Any]:
         """What is passed on of the noise; the fitted likelihood where nothing is given."""
-        scale = torch.ones(()) if self.scaling is None else self.scaling.target_scale
         if noise_variance is None and likelihood is None:
             if self.likelihood.has_row_constants:
                 raise OptionError(
@@ -128,15 +165,19 @@ class AbstractFit(ABC):
                     "likelihood=result.likelihood.with_row_data(...) for others."
                 )
             return {"likelihood": self.likelihood}
-        noise: dict[str, Any] = {"noise_variance": noise_variance, "likelihood": likelihood}
-        if float(scale) == 1.0:
-            return noise
+        if noise_variance is not None and likelihood is not None:
+            raise OptionError(
+                "Both noise_variance and likelihood were given, but a likelihood brings its own noise. Pass one."
+            )
+        if self.scaling is None or likelihood is self.likelihood:  # the fitted one has the units of the GP
+            return {"noise_variance": noise_variance, "likelihood": likelihood}
+        scale = self.scaling.target_scale
         if noise_variance is not None:
-            variance = to_tensor(noise_variance, "noise_variance", like=self._like)
-            noise["noise_variance"] = variance / scale.to(variance) ** 2
-        if likelihood is not None:
-            noise["likelihood"] = read_likelihood(likelihood).rescaled(scale)
-        return noise
+            variance, _ = check_noise_variance(noise_variance, self._inputs(X))
+            return {"noise_variance": variance / scale.to(variance) / scale.to(variance)}
+        given = read_likelihood(likelihood)
+        is_moved = float(scale) != 1.0 or float(self.scaling.target_shift) != 0.0
+        return {"likelihood": given.rescaled(scale) if is_moved else given}
 
     @property
     def _process(self) -> AbstractProcess:
@@ -153,13 +194,25 @@ class AbstractFit(ABC):
 
     def _targets(self, y: ArrayLike) -> Tensor:
         """Targets in the units of the GP."""
-        targets = to_tensor(y, "y", like=self._like)
+        targets = to_tensor(y, "y", like=self._like, kinds="fiub")
         if self.scaling is None:
             return targets
         return self.scaling.targets(targets if targets.is_floating_point() else targets.to(self._like))
 
     def _inputs(self, X: ArrayLike) -> Tensor:
         return check_inputs(X, num_dims=self._like.shape[-1], like=self._like)
+
+
+def _likelihood_of(noise: dict[str, Any], X: Tensor) -> AbstractLikelihood:
+    """The likelihood of observations, that of Gaussian noise where its variance was given."""
+    if noise.get("noise_variance") is None:
+        return read_likelihood(noise["likelihood"])
+    variance, is_matrix = check_noise_variance(noise["noise_variance"], X)
+    if is_matrix:
+        raise UnsupportedError(
+            "noise_variance is a covariance matrix, but densities are of one target each. Pass its diagonal."
+        )
+    return Gaussian(variance)
 
 
 @register

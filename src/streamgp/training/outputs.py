@@ -79,6 +79,17 @@ class MultiOutputFit:
         """Predict the latent functions, in the user's units; see `MultiOutputGP.predict`."""
         return self.gp.predict(X, output=output)
 
+    def sample(
+        self,
+        X: ArrayLike,
+        num_samples: int = 1,
+        *,
+        output: int | Sequence[int] | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Any:
+        """Draw joint samples of the latent functions, in the user's units; see `MultiOutputGP.sample`."""
+        return self.gp.sample(X, num_samples, output=output, generator=generator)
+
     def condition(
         self, X: ArrayLike, Y: ArrayLike, *, noise_variance: ArrayLike | None = None, likelihood: Likelihoods = None
     ) -> ConditionedMultiOutputGP:

@@ -80,6 +80,12 @@ def starting_hyperparameters(
         Z = gp.inducing_points.detach().to(X)
         if Z.dim() == 3 and bool((Z[0] == Z).all()):
             Z = Z[0]  # shared by several latent functions
+        if Z.dim() == 3 and Z.shape[-1] == X.shape[-1]:
+            raise ShapeError(
+                f"start has inducing points of shape {tuple(Z.shape)}: its models have points of their own, as they "
+                "have after absorbing, but fit starts from points that are shared. Start from the result before, or "
+                "pass kernel=result.gp.kernel and mean=result.gp.mean, and leave out start."
+            )
         if Z.dim() != 2 or Z.shape[-1] != X.shape[-1]:
             raise ShapeError(
                 f"start has inducing points of shape {tuple(Z.shape)}, but must have one model of inputs with "

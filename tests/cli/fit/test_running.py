@@ -106,6 +106,15 @@ def test_a_bad_file_is_named(tmp_path, lines, message):
     assert not (tmp_path / "model").exists()
 
 
+def test_labels_that_are_one_number_are_refused(tmp_path):
+    paths = [tmp_path / "whole.csv", tmp_path / "decimal.csv"]
+    for path, labels in zip(paths, (("0", "1"), ("0.0", "1.0")), strict=True):
+        path.write_text("x,y\n" + "".join(f"{i},{labels[i % 2]}\n" for i in range(6)))
+    done = run("fit", *paths, "--target", "y", "--classes", "--output", tmp_path / "model")
+    assert done.exit_code == 1
+    assert "The labels '0', '0.0' are one number, written in different ways" in done.output
+
+
 def test_a_scheduler_that_does_not_answer_is_an_error(files, tmp_path, monkeypatch):
     distributed = pytest.importorskip("distributed")
 

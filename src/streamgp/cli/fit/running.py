@@ -13,8 +13,10 @@ import numpy as np
 import torch
 import typer
 
-from streamgp.cli.fit.tables import TableShard, column_names, read_columns
+from streamgp.cli.fit.tables import TableShard, input_names, read_columns
 from streamgp.cli.outputs import check_output_paths, write_together
+from streamgp.cli.reading.values import to_number
+from streamgp.cli.stream.rows import written_differently
 from streamgp.errors import ClusterError, OptionError, ShapeError, UnsupportedError
 from streamgp.likelihoods import from_name
 from streamgp.streaming.classifier import StreamingGPClassifier
@@ -62,7 +64,7 @@ def run_fit(
     is_gaussian = from_name(likelihood).is_gaussian
     if is_classes and not is_gaussian:
         raise OptionError(f"--classes says what the target is, so that --likelihood {likelihood} must be left out.")
-    names = features or tuple(name for name in column_names(files[0]) if name != target)
+    names = input_names(files[0], target, features)
     tables = [TableShard(path, names, target, is_classes) for path in files]
     began = time.perf_counter()
     options: dict[str, Any] = {
@@ -76,6 +78,7 @@ def run_fit(
         shards = _on_dask(dask_address, tables, stack) if dask_address else MappedShards(tables, map)
         if is_classes:
             classes = classes_of(shards)
+            _check_writing(classes)
             results = fit_classes(shards, classes, **options)
             estimator = classifier_from_fit(results, shards, classes=classes)
         else:
@@ -93,6 +96,17 @@ def run_fit(
         )
         held_out = [replace(table, is_held_out=True)() for table in tables]
         typer.echo(_score(_without_names(estimator), *(np.concatenate(each) for each in zip(*held_out, strict=True))))
+
+
+def _check_writing(labels: Sequence[str]) -> None:
+    """Refuse labels that are the same number, as files of different types write them; say which differ in capitals."""
+    for group in written_differently(labels):
+        if to_number(group[0]) is not None:
+            raise OptionError(
+                f"The labels {', '.join(map(repr, group))} are one number, written in different ways. Write it in the "
+                "same way in all rows and files."
+            )
+        typer.echo(f"These are different classes, although only their writing differs: {', '.join(group)}.", err=True)
 
 
 def _on_dask(address: str, shards: Sequence[TableShard], stack: ExitStack) -> AbstractShards:

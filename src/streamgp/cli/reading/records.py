@@ -11,10 +11,11 @@ from streamgp.checks import check_choice
 from streamgp.cli.reading.lines import Lines, Position
 from streamgp.errors import FileFormatError
 
-__all__ = ["FORMATS", "AbstractReader", "Record", "open_reader"]
+__all__ = ["FORMATS", "AbstractReader", "Record", "open_reader", "read_header"]
 
 FORMATS = ("auto", "csv", "jsonl")
 _DELIMITERS = ",;\t"
+_WANTED = {"auto": "CSV with a header, or JSON lines", "csv": "CSV with a header", "jsonl": "JSON lines"}
 # Lines that a quoted field may span. Where one is not closed, as many are read again, line by line.
 _MOST_LINES = 100
 
@@ -67,6 +68,20 @@ class AbstractReader(ABC):
         """All further records; blank lines are passed over."""
 
 
+def read_header(lines: Lines) -> tuple[tuple[str, ...], str]:
+    """Names of the columns of a CSV file, and what separates its cells.
+
+    Args:
+        lines: The source, whose first lines are read.
+
+    Raises:
+        FileFormatError: If there is nothing to read, or no names.
+    """
+    reader = open_reader(lines, "csv")
+    assert isinstance(reader, _CSVReader)
+    return reader.names, reader.delimiter
+
+
 def open_reader(lines: Lines, format: str = "auto") -> AbstractReader:
     """Read the beginning of a source.
 
@@ -83,10 +98,10 @@ def open_reader(lines: Lines, format: str = "auto") -> AbstractReader:
         try:
             first = next(lines)
         except StopIteration:
-            raise FileFormatError(f"{lines.name} has no rows. Pass CSV with a header, or JSON lines.") from None
+            raise FileFormatError(f"{lines.name} has no rows. Pass {_WANTED[format]}.") from None
         except UnicodeDecodeError:
             raise FileFormatError(
-                f"{lines.name} is not text in UTF-8. Pass CSV or JSON lines, as they are or compressed by gzip."
+                f"{lines.name} is not text in UTF-8. Pass {_WANTED[format]} in UTF-8, as it is or compressed by gzip."
             ) from None
     is_json = first.lstrip().startswith("{") if format == "auto" else format == "jsonl"
     return _JSONReader(lines, first) if is_json else _CSVReader(lines, first)
@@ -96,9 +111,9 @@ def open_reader(lines: Lines, format: str = "auto") -> AbstractReader:
 class _CSVReader(AbstractReader):
     def __init__(self, lines: Lines, header: str) -> None:
         self.lines = lines
-        self._delimiter = max(_DELIMITERS, key=header.count)
+        self.delimiter = max(_DELIMITERS, key=header.count)
         try:
-            names = [name.strip() for name in next(csv.reader([header], delimiter=self._delimiter))]
+            names = [name.strip() for name in next(csv.reader([header], delimiter=self.delimiter))]
         except csv.Error as error:
             raise FileFormatError(
                 f"The first line of {lines.name} must name the columns, but cannot be read as CSV ({error}). Pass CSV "
@@ -179,11 +194,11 @@ class _CSVReader(AbstractReader):
         texts = [line.text for line in taken]
         if any('"' in text for text in texts):
             try:
-                next(csv.reader(texts, delimiter=self._delimiter, strict=True))
+                next(csv.reader(texts, delimiter=self.delimiter, strict=True))
             except csv.Error as error:
                 if "unexpected end" in str(error):
                     raise _OpenQuoteError from None
-        return next(csv.reader(texts, delimiter=self._delimiter))
+        return next(csv.reader(texts, delimiter=self.delimiter))
 
 
 class _OpenQuoteError(Exception):
