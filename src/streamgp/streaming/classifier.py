@@ -15,12 +15,12 @@ from streamgp.errors import DTypeError, ValueRangeError
 from streamgp.likelihoods import Bernoulli
 from streamgp.streaming.batches import Batch
 from streamgp.streaming.estimator import AbstractStreamingEstimator, EstimatorState, generator_of
-from streamgp.streaming.labels import check_kinds, plain_dates, to_array, to_labels
 from streamgp.streaming.merging import merge_classes
 from streamgp.streaming.model import StreamModel
 from streamgp.streaming.one_vs_rest import OneVsRest, PredictedLabels, unseen_probability
 from streamgp.streaming.scoring import ClassScore
 from streamgp.streaming.settings import StreamSettings
+from streamgp.training.labels import check_kinds, plain_dates, to_array, to_labels
 
 __all__ = ["StreamingGPClassifier"]
 

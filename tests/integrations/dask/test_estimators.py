@@ -114,6 +114,27 @@ def test_classes_are_told_apart(client, data):
     assert local.partial_fit(X[:2], labels[:2]).num_seen_ == 32
 
 
+@pytest.mark.slow
+def test_nanosecond_dates_are_labels_like_any_others(client, data, tmp_path):
+    X, y = (dask_array.from_array(each, chunks=(50, 2)[: each.ndim]) for each in data)
+    days = np.array(["2024-01-01", "2024-02-01"], "M8[ns]")
+    labels = (y > 5.0).map_blocks(lambda part: days[part.astype(int)], dtype=days.dtype)
+    options = {"num_inducing": 4, "max_iterations": 1}
+    model, plain = DaskGPClassifier(**options).fit(X, labels), DaskGPClassifier(**options).fit(X, y > 5.0)
+    assert model.classes_.tolist() == days.astype("M8[us]").tolist()
+    np.testing.assert_array_equal(model.predict(X).compute() == days[1], plain.predict(X).compute())
+    score = plain.score(X, y > 5.0)
+    of_objects = dask_array.from_array(labels.compute().astype("M8[D]").astype(object), chunks=50)
+    assert model.score(X, labels) == score
+    assert model.score(X, of_objects) == score
+    local, inputs = model.to_local(), data[0]
+    assert local.score(inputs, labels.compute()) == score
+    local.save(tmp_path / "local.sgp")
+    np.testing.assert_array_equal(sg.load(tmp_path / "local.sgp").predict(inputs), local.predict(inputs))
+    local.partial_fit(inputs[:1], labels[:1].compute())
+    assert len(local.classes_) == 2
+
+
 def test_one_class_is_refused_with_a_sentence(client, data):
     labels = np.full(60, 7)
     model = DaskGPClassifier()

@@ -17,6 +17,7 @@ from streamgp.streaming.classifier import StreamingGPClassifier
 from streamgp.streaming.from_fit import classifier_from_fit, regressor_from_fit
 from streamgp.streaming.regressor import StreamingGPRegressor
 from streamgp.training import FitResult, fit
+from streamgp.training.labels import read_labels, to_array
 from streamgp.training.sharded_fit import classes_of, fit_classes
 
 __all__ = ["DaskGPClassifier", "DaskGPRegressor"]
@@ -247,7 +248,7 @@ class DaskGPClassifier(ClassifierMixin, _AbstractDaskEstimator):
         classes = classes_of(shards)
         results = fit_classes(shards, classes, **self._options())
         self._remember(X, classifier_from_fit(results, shards, classes=classes), results)
-        self.classes_ = np.array(classes)
+        self.classes_ = to_array(classes)
         return self
 
     def predict_proba(self, X: Any) -> Any:
@@ -262,8 +263,9 @@ class DaskGPClassifier(ClassifierMixin, _AbstractDaskEstimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of labels that are predicted rightly."""
-        y = _read_scored(y, sample_weight)
-        return float((self.predict(X) == y).mean().compute())
+        y, predicted = _read_scored(y, sample_weight), self.predict(X)
+        labels = y.map_blocks(read_labels, meta=self.classes_[:0])  # dates of any kind are those that are predicted
+        return float((predicted == labels).mean().compute())
 
     def to_local(self) -> StreamingGPClassifier:
         return super().to_local()
