@@ -156,9 +156,33 @@ def test_what_cannot_be_fitted_is_refused_and_changes_nothing(client, regressor,
         regressor.fit(X, y)
     table = pd.DataFrame({"place": ["a", "b"] * 60, "x": X[:, 0]})
     frame = dask_dataframe.from_pandas(table, npartitions=2)
-    with pytest.raises(DTypeError, match="'place' hold texts or categories"):
+    with pytest.raises(DTypeError, match=r"columns of numbers, but has 'place' \("):
         regressor.fit(frame, frame["x"])
+    with pytest.raises(ShapeError, match=r"one column, but is a table.*y\['x'\]"):
+        regressor.fit(frame[["x"]], frame[["x"]])
     assert regressor.local_ is before
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (np.array(["2024-01-01"] * 120, "M8[ns]"), r"real numbers, but holds datetime64\[ns\]"),
+        (np.array(["a"] * 120), "real numbers, but holds <U1"),
+        (np.array([1.0 + 1.0j] * 120), "real numbers, but holds complex128"),
+        (np.array([pd.Timestamp("2024-01-01")] * 120, object), "Chunk 0: X must hold numbers, but float"),
+    ],
+)
+def test_inputs_that_are_no_numbers_are_refused(client, data, column, message):
+    X, y = (dask_array.from_array(each, chunks=120) for each in (column[:, None], data[1]))
+    with pytest.raises(DTypeError, match=message):
+        DaskGPRegressor().fit(X, y)
+
+
+@pytest.mark.slow
+def test_one_column_need_not_be_a_table(client, data):
+    x, y = (dask_array.from_array(each, chunks=120) for each in (data[0][:, 0], data[1]))
+    model = DaskGPRegressor(num_inducing=3, max_iterations=1).fit(x, y)
+    np.testing.assert_array_equal(model.predict(x).compute(), model.predict(x[:, None]).compute())
 
 
 def test_a_client_is_asked_for_where_there_is_none(data):

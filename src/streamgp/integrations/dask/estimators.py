@@ -94,7 +94,7 @@ class _AbstractDaskEstimator(BaseEstimator):
                 f"X must be a dask.array or a dask.dataframe, but is a {type(X).__name__}. Predict in memory with "
                 "to_local().predict(X)."
             )
-        whole = X.rechunk({1: -1})
+        whole = (X[:, None] if X.ndim == 1 else X).rechunk({1: -1})  # one column, as in a fit
         return dask.array.map_blocks(
             _apply,
             whole,
