@@ -177,6 +177,7 @@ def test_what_it_holds_can_be_looked_at(fitted):
         ([["a", "b"]], ["near"], ValueRangeError, "could not convert string to float"),
         ([[1.0, 2.0]], [b"near"], DTypeError, "bytes is not supported"),
         ([[1.0, 2.0]], [7], ArgumentTypeError, "Labels must all be text or all be numbers"),
+        ([[1.0, 2.0]], pd.Series([pd.NA]), ValueRangeError, "Labels must not be missing, but one is. Leave out rows"),
     ],
 )
 def test_a_bad_row_is_refused_with_a_sentence_and_changes_nothing(fitted, X, y, error, message):

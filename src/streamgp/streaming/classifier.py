@@ -20,7 +20,7 @@ from streamgp.streaming.model import StreamModel
 from streamgp.streaming.one_vs_rest import OneVsRest, PredictedLabels, unseen_probability
 from streamgp.streaming.scoring import ClassScore
 from streamgp.streaming.settings import StreamSettings
-from streamgp.training.labels import check_kinds, plain_dates, to_array, to_labels
+from streamgp.training.labels import check_kinds, is_missing, plain_dates, to_array, to_labels
 
 __all__ = ["StreamingGPClassifier"]
 
@@ -200,7 +200,14 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
         return learner.model
 
     def _read(self, X: Any, y: Any, *, reset: bool) -> Batch:
-        batch = self._read_rows(X, y, reset=reset, is_numeric=False)
+        try:
+            batch = self._read_rows(X, y, reset=reset, is_numeric=False)
+        except DTypeError as error:
+            if any(is_missing(label) for label in np.asarray(y, dtype=object).flat):
+                raise ValueRangeError(
+                    "Labels must not be missing, but one is. Leave out rows without a label."
+                ) from error
+            raise
         if batch.targets.dtype == object:  # which may hold several kinds
             check_kinds(batch.targets.tolist())
         batch = batch._replace(targets=plain_dates(batch.targets))
