@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from streamgp.errors import DTypeError, ValueRangeError
 from streamgp.likelihoods import Bernoulli
 from streamgp.streaming.batches import Batch
-from streamgp.streaming.estimator import AbstractStreamingEstimator, EstimatorState, generator_of
+from streamgp.streaming.estimator import AbstractStreamingEstimator, EstimatorState, generator_of, refuse_options
 from streamgp.streaming.merging import merge_classes
 from streamgp.streaming.model import StreamModel
 from streamgp.streaming.one_vs_rest import OneVsRest, PredictedLabels, unseen_probability
@@ -111,7 +111,7 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
         """Labels so far, sorted: the columns of `predict_proba`."""
         return np.unique(to_array(self._learner.classes))
 
-    def fit(self, X: Any, y: Any) -> "StreamingGPClassifier":
+    def fit(self, X: Any, y: Any, **options: Any) -> "StreamingGPClassifier":
         """Forget everything, and learn from a data set whose order means nothing.
 
         Hyperparameters are learned on a random part of as many rows as `warmup` or `buffer_size` says, whichever is
@@ -120,12 +120,14 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
         Args:
             X: Inputs `(n, d)`.
             y: Labels `(n,)`.
+            options: None: weights of rows are refused.
         """
+        refuse_options(options)
         with self._all_or_nothing():
             self._fit_rows(self._read(X, y, reset=True))
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> "StreamingGPClassifier":
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, **options: Any) -> "StreamingGPClassifier":
         """Learn the next rows of a stream, in their order.
 
         A row that is refused changes nothing. Options that are changed after the first rows count from the next `fit`.
@@ -134,7 +136,9 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
             X: Inputs `(n, d)`.
             y: Labels `(n,)`.
             classes: Labels that are known to come. Others may come later all the same.
+            options: None: weights of rows are refused.
         """
+        refuse_options(options)
         with self._all_or_nothing():
             batch = self._read(X, y, reset=not self._is_started)
             state = self._state_so_far()
