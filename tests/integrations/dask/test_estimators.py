@@ -3,6 +3,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 dask_array = pytest.importorskip("dask.array", reason="needs the extra streamgp[dask]")
 dask_dataframe = pytest.importorskip("dask.dataframe")
@@ -183,6 +184,15 @@ def test_one_column_need_not_be_a_table(client, data):
     x, y = (dask_array.from_array(each, chunks=120) for each in (data[0][:, 0], data[1]))
     model = DaskGPRegressor(num_inducing=3, max_iterations=1).fit(x, y)
     np.testing.assert_array_equal(model.predict(x).compute(), model.predict(x[:, None]).compute())
+
+
+@pytest.mark.parametrize("make", [DaskGPRegressor, DaskGPClassifier])
+def test_clones_have_the_same_options_and_client(client, make):
+    model = make(client=client, num_inducing=7)
+    copied = clone(model)
+    assert copied is not model
+    assert copied.get_params() == model.get_params()
+    assert copied.client is client
 
 
 def test_a_client_is_asked_for_where_there_is_none(data):

@@ -8,7 +8,7 @@ import dask.array
 import dask.dataframe
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from streamgp.errors import ArgumentTypeError
@@ -78,6 +78,12 @@ class _AbstractDaskEstimator(BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         """What is pickled: all but the connection to the cluster."""
         return {**super().__getstate__(), "client": None}
+
+    def __sklearn_clone__(self) -> Any:
+        """What scikit-learn's clone makes: the same options, and the same connection, which cannot be copied."""
+        options = {name: value for name, value in self.get_params(deep=False).items() if name != "client"}
+        copied = {name: clone(value, safe=False) for name, value in options.items()}
+        return type(self)(**copied, client=self.client)
 
     def _blockwise(self, X: Any, method: str, num_columns: int, **options: Any) -> Any:
         """A lazy array of what a method of the local estimator says of each chunk."""

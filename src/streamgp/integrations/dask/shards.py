@@ -269,7 +269,9 @@ def _pair(X: Any, y: Any, index: int) -> tuple[np.ndarray, np.ndarray]:
     try:
         X = X.astype(np.float32 if X.dtype == np.float32 else np.float64)
     except (TypeError, ValueError) as error:
-        raise DTypeError(f"Chunk {index}: X must hold numbers, but {error}. Encode it as numbers first.") from error
+        raise DTypeError(
+            f"Chunk {index}: X must hold numbers, but {error}. Drop missing values, and encode others."
+        ) from error
     if len(X) != len(y):
         raise ShapeError(f"Chunk {index}: X has {len(X)} rows, but y {len(y)}. Divide both alike.")
     is_bad = ~np.isfinite(X).all(axis=1)
