@@ -12,10 +12,10 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch.testing import assert_close
 
 import streamgp as sg
-from streamgp.errors import OptionError, ShapeError, UnsupportedError
+from streamgp.errors import OptionError, ShapeError, SupportError, UnsupportedError
 from streamgp.likelihoods import Poisson
 from streamgp.testing.model_laws import uniform
-from streamgp.testing.tolerances import tolerance
+from streamgp.testing.tolerances import judgement, tolerance
 
 pytest.importorskip("ax", reason="needs the extra streamgp[ax]")
 
@@ -223,6 +223,20 @@ def test_it_can_be_conditioned_and_fantasized_as_the_model_behind_it(rng):
     assert model.subset_output([0]).num_outputs == model.num_outputs == 1
     assert_close(model(X).mean, model.posterior(X).mean.squeeze(-1))
     assert torch.equal(model.transform_inputs(X), X)
+
+
+def test_standard_errors_of_zero_are_outcomes_without_noise(rng):
+    X, Y = smooth(rng)
+    model = fitted(X, Y, train_Yvar=torch.zeros_like(Y))
+    assert_close(model.posterior(X).mean, Y, **judgement(absolute=0.02))
+    constant = fitted(X[:3], torch.ones_like(Y[:3]), train_Yvar=torch.tensor([[0.0], [0.1], [0.0]], dtype=Y.dtype))
+    assert constant.posterior(X[:3]).variance.isfinite().all()
+
+
+def test_counts_that_were_standardized_are_refused_with_what_to_do(rng):
+    X, Y = smooth(rng)
+    with pytest.raises(SupportError, match=r"whole numbers.*Ax standardizes outcomes.*MBM_X_trans, Derelativize"):
+        fitted(X, Y, likelihood="poisson")
 
 
 def test_it_says_when_it_was_not_fitted(rng):

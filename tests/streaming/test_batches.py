@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator
 
-from streamgp.errors import ShapeError, ValueRangeError
+from streamgp.errors import DTypeError, ShapeError, ValueRangeError
 from streamgp.streaming import batches
-from streamgp.streaming.batches import Batch, read_batch, read_matrix, read_total_count
+from streamgp.streaming.batches import Batch, read_batch, read_matrix, read_numbers, read_total_count
 
 
 class AnyEstimator(BaseEstimator):
@@ -83,3 +83,39 @@ def test_one_number_of_trials_is_that_of_all_rows(total_count):
 def test_numbers_of_trials_that_do_not_fit_are_refused():
     with pytest.raises(ShapeError, match=r"\(3,\)"):
         read_total_count([4, 4], 3)
+
+
+DAYS = pd.date_range("2024-01-01", periods=2)
+
+
+@pytest.mark.parametrize(
+    ("X", "column"),
+    [
+        (pd.DataFrame({"when": DAYS}), r"column 'when' \(datetime64"),
+        (pd.DataFrame({"load": [1.0, 2.0], "took": DAYS - DAYS[0]}), r"column 'took' \(timedelta64"),
+        (pd.DataFrame({"when": DAYS.tz_localize("UTC")}), r"column 'when' \(datetime64"),
+        (DAYS.to_numpy()[:, None], r"X \(datetime64"),
+    ],
+)
+def test_dates_are_no_inputs_whatever_their_unit(X, column):
+    with pytest.raises(DTypeError, match=f"X must hold numbers. These hold no numbers: {column}.*StreamPreprocessor"):
+        read_batch(AnyEstimator(), X, [1.0, 2.0], reset=True, is_numeric=True)
+    with pytest.raises(DTypeError, match=column):
+        read_matrix(AnyEstimator(), X)
+
+
+def test_columns_of_text_are_named_with_what_to_do():
+    X = pd.DataFrame({"load": [1.0, 2.0], "city": ["Oslo", "Molde"]})
+    with pytest.raises(ValueRangeError, match=r"'Oslo' These hold no numbers: column 'city' .*StreamPreprocessor go"):
+        read_batch(AnyEstimator(), X, [1.0, 2.0], reset=True, is_numeric=True)
+
+
+@pytest.mark.parametrize("y", [pd.Series(DAYS), DAYS.to_numpy(), DAYS - DAYS[0]])
+def test_dates_are_no_targets(y):
+    with pytest.raises(DTypeError, match=r"y must hold numbers, but holds (datetime|timedelta)64.*Turn dates"):
+        read_numbers(y, "y")
+
+
+@pytest.mark.parametrize("y", [[1.0], (1,), pd.Series([1.0]), np.array([1]), [True]])
+def test_numbers_are_read_from_lists_and_arrays(y):
+    assert read_numbers(y, "y").tolist() == [1.0]

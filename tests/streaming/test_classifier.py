@@ -9,6 +9,7 @@ from gpytorch.kernels import RBFKernel, ScaleKernel
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.validation import has_fit_parameter
 
 import streamgp as sg
 from streamgp.errors import ArgumentTypeError, DTypeError, OptionError, ValueRangeError
@@ -177,6 +178,7 @@ def test_what_it_holds_can_be_looked_at(fitted):
         ([["a", "b"]], ["near"], ValueRangeError, "could not convert string to float"),
         ([[1.0, 2.0]], [b"near"], DTypeError, "bytes is not supported"),
         ([[1.0, 2.0]], [7], ArgumentTypeError, "Labels must all be text or all be numbers"),
+        ([[1.0, 2.0]], pd.Series([pd.NA]), ValueRangeError, "Labels must not be missing, but one is. Leave out rows"),
     ],
 )
 def test_a_bad_row_is_refused_with_a_sentence_and_changes_nothing(fitted, X, y, error, message):
@@ -253,3 +255,13 @@ def test_dates_are_labels_as_text_is_and_are_saved(tmp_path, kind, learn):
     np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
     with pytest.raises(ArgumentTypeError, match="all be dates"):
         model.partial_fit(X[:1], ["a"])
+
+
+@pytest.mark.parametrize("make", [sg.StreamingGPRegressor, sg.StreamingGPClassifier])
+@pytest.mark.parametrize("learn", ["fit", "partial_fit"])
+def test_weights_of_rows_are_refused_and_do_not_seem_supported(make, learn):
+    model = make(num_inducing=5)
+    with pytest.raises(ArgumentTypeError, match=r"takes no sample_weight: all rows count alike. Leave it out; a row"):
+        getattr(model, learn)([[0.0], [1.0]], [0, 1], sample_weight=[1.0, 2.0])
+    assert not hasattr(model, "state_")
+    assert not has_fit_parameter(model, "sample_weight")

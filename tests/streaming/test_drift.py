@@ -138,3 +138,21 @@ def test_options_are_checked(numbers):
         small(sg.StreamingGPRegressor, drift_detector=3).fit([[1.0]], [1.0])
     with pytest.raises(OptionError, match="on_drift must be one of 'rewarm', 'reset'"):
         small(sg.StreamingGPRegressor, drift_detector=Threshold(), on_drift="stop").fit([[1.0]], [1.0])
+
+
+class OfShares:
+    """A detector that takes errors between zero and one, as river's for classes do."""
+
+    drift_detected = False
+
+    def update(self, x):
+        if x > 1.0:
+            raise ValueError("math domain error")
+
+
+def test_a_detector_that_does_not_take_an_error_is_named():
+    watch = DriftWatch.start(OfShares(), "reset")
+    with pytest.raises(
+        OptionError, match=r"a OfShares, does not take the error 1.5 \(math domain error\). Detectors of"
+    ):
+        watch.inspect([0.5, 1.5])

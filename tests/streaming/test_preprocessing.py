@@ -2,6 +2,7 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.compose import ColumnTransformer
 
 import streamgp as sg
 from streamgp.errors import ArgumentTypeError, OptionError, ShapeError, StreamGPWarning
@@ -125,3 +126,52 @@ def test_whole_numbers_are_the_same_categories_among_missing_ones():
 def test_an_array_of_dates_is_not_one_of_numbers():
     days = np.array([["2024-03-01"], ["2024-03-02"]], "datetime64[ns]")
     assert StreamPreprocessor().fit(days).columns_[0].kind == "date"
+
+
+NAMELESS = np.array([[1.0, 2.0, 3.0], [3.0, 4.0, 5.0]])
+
+
+@pytest.mark.parametrize("method", ["transform", "partial_fit"])
+@pytest.mark.parametrize(
+    ("first", "rows", "error", "sentence"),
+    [
+        (ROWS, NAMELESS, OptionError, r"none of the columns \['when'.*but \['x0', 'x1', 'x2'\]. Pass a table"),
+        (NAMELESS, [{"a": 1.0}], OptionError, r"none of the columns \['x0', 'x1', 'x2'\], but \['a'\]"),
+        (
+            NAMELESS,
+            NAMELESS[:, :2],
+            ShapeError,
+            r"as many values as the first ones, .*\['x0', 'x1', 'x2'\], but have 2",
+        ),
+        (NAMELESS[:, :2], NAMELESS.tolist(), ShapeError, "as many values as the first ones, .*but have 3"),
+        (NAMELESS, [[1.0, 2.0, 3.0], [4.0, 5.0]], ShapeError, "equally many values, but have from 2 to 3"),
+    ],
+)
+def test_rows_of_another_table_are_refused_and_change_nothing(method, first, rows, error, sentence):
+    preprocessor = StreamPreprocessor().fit(first)
+    before = preprocessor.state_
+    with pytest.raises(error, match=sentence):
+        getattr(preprocessor, method)(rows)
+    assert preprocessor.state_ is before
+
+
+def test_columns_that_are_left_out_may_be_there_or_not():
+    preprocessor = StreamPreprocessor(exclude=("x1",)).fit(NAMELESS)
+    assert preprocessor.transform(NAMELESS).tolist() == NAMELESS[:, [0, 2]].tolist()
+    assert preprocessor.transform([{"x0": 1.0, "x2": 3.0}]).tolist() == [[1.0, 3.0]]
+
+
+def test_columns_that_may_have_been_renamed_are_told():
+    preprocessor = StreamPreprocessor().fit([{"a": 1.0, "b": 2.0}])
+    with pytest.warns(StreamGPWarning, match=r"no columns \['a'\], which are taken as missing, but \['A'\]"):
+        preprocessor.transform([{"A": 1.0, "b": 2.0}])
+
+
+def test_a_series_is_no_table_and_columns_have_names_of_their_own():
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame({"b": ["u", "v"]}, index=["one", "two"])
+    with pytest.raises(ArgumentTypeError, match=r"are a Series. Pass X.to_frame\(\) for a column"):
+        ColumnTransformer([("b", StreamPreprocessor(), "b")]).fit(table)
+    with pytest.raises(OptionError, match="different names, but 'b' comes twice"):
+        StreamPreprocessor().fit(table[["b", "b"]])
+    assert StreamPreprocessor().fit(table).transform(table.iloc[0]).tolist() == [[1.0, 0.0, 0.0]]

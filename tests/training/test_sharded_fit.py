@@ -1,11 +1,13 @@
 """Classes over shards: one question as any fit, several with hyperparameters in common."""
 
+from datetime import date, datetime
+
 import numpy as np
 import pytest
 import torch
 
 import streamgp as sg
-from streamgp.errors import ValueRangeError
+from streamgp.errors import ArgumentTypeError, DTypeError, ValueRangeError
 from streamgp.testing.tolerances import approximation, within
 from streamgp.training.sharded_fit import Against, classes_of, fit_classes
 from streamgp.training.sharding import MappedShards
@@ -57,3 +59,32 @@ def test_one_class_is_refused(data):
     with pytest.raises(ValueRangeError, match="two classes or more"):
         fit_classes(shards(data[0], np.zeros(24)), (0.0,))
     assert Against("a")("not a pair") == "not a pair"
+
+
+@pytest.mark.parametrize("unit", ["D", "s", "us", "ns", "object"])
+def test_dates_of_every_unit_are_the_same_classes(unit):
+    days = [date(2024, 2, 1), date(2024, 1, 1), date(2024, 2, 1)]
+    labels = np.array(days, object if unit == "object" else f"M8[{unit}]")
+    classes = classes_of(shards(np.zeros((3, 1)), labels, cut=1))
+    assert classes == (datetime(2024, 1, 1), datetime(2024, 2, 1))
+    assert all(type(label) is datetime for label in classes)
+    _, is_second = Against(classes[1])((np.zeros((3, 1)), labels))
+    assert is_second.tolist() == [1.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("labels", "error", "message"),
+    [
+        (np.array([0.0, 1.0, np.nan]), ValueRangeError, "Shard 1: .*must be whole, but one is nan. Leave out rows"),
+        (np.array([0.0, 1.0, 0.5]), ValueRangeError, "Shard 1: .*must be whole, but one is 0.5.*for a regressor"),
+        (np.array(["a", "b", None], object), ValueRangeError, "Shard 1: Labels must not be missing"),
+        (np.array(["a", "b", np.nan], object), ValueRangeError, "Shard 1: Labels must not be missing"),
+        (np.array(["2024-01-01", "2024-02-01", "NaT"], "M8[ns]"), ValueRangeError, "Shard 1: .*one is NaT"),
+        (np.array([1, 2, 3], "m8[s]"), DTypeError, "Shard 0: .*durations"),
+        (np.array(["a", 2, "b"], object), ArgumentTypeError, "Shard 0: Labels must all be text or all be numbers"),
+        (np.array(["a", "b", 2], object), ArgumentTypeError, "all be text or all be numbers"),
+    ],
+)
+def test_labels_that_are_none_are_refused(labels, error, message):
+    with pytest.raises(error, match=message):
+        classes_of(shards(np.zeros((3, 1)), labels, cut=2))

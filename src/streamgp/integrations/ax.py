@@ -19,7 +19,7 @@ from gpytorch.kernels import Kernel
 from torch import Tensor
 
 from streamgp.conditioning import SparseGP
-from streamgp.errors import OptionError, UnsupportedError
+from streamgp.errors import OptionError, SupportError, UnsupportedError
 from streamgp.gp import SparseProcess
 from streamgp.integrations.extras import missing_package
 from streamgp.likelihoods import AbstractLikelihood
@@ -35,6 +35,9 @@ except ModuleNotFoundError as error:
     raise missing_package(error, "ax") from error
 
 __all__ = ["AxOnlineGP"]
+
+# Noise of evaluations that are said to have none, relative to the variance of the outcomes.
+_NO_NOISE = 1e-6
 
 
 @final
@@ -53,17 +56,23 @@ class _AxData:
 
     def fit(self, start: OnlineGP | None) -> OnlineGP:
         """Learn hyperparameters, inducing points and belief."""
-        return OnlineGP.fit(
-            self.inputs,
-            self.outcomes,
-            likelihood=self.likelihood,
-            train_Yvar=self.noise_variance,
-            num_inducing=self.num_inducing,
-            input_transform=self.input_transform,
-            outcome_transform=self.outcome_transform,
-            start=start,
-            kernel=self.kernel if start is None else None,
-        )
+        try:
+            return OnlineGP.fit(
+                self.inputs,
+                self.outcomes,
+                likelihood=self.likelihood,
+                train_Yvar=self.noise_variance,
+                num_inducing=self.num_inducing,
+                input_transform=self.input_transform,
+                outcome_transform=self.outcome_transform,
+                start=start,
+                kernel=self.kernel if start is None else None,
+            )
+        except SupportError as error:
+            raise SupportError(
+                f"{error} Ax standardizes outcomes unless it is told not to: add 'transforms': [*MBM_X_trans, "
+                "Derelativize], of ax.adapter, to generator_kwargs."
+            ) from error
 
     def believe(self, fitted: OnlineGP) -> OnlineGP:
         """Learn the belief alone, with the hyperparameters, inducing points and transforms of an earlier fit."""
@@ -116,7 +125,8 @@ class AxOnlineGP(GPyTorchModel, FantasizeMixin):
         Args:
             train_X: Inputs `(n, d)`.
             train_Y: Outcomes `(n, o)`.
-            train_Yvar: Known noise variances `(n, o)`; learned if None.
+            train_Yvar: Known noise variances `(n, o)`, as the squares of Ax's standard errors; of zero for evaluations
+                without noise; learned if None.
             likelihood: One of `streamgp.likelihoods`, or a name as in `streamgp.Optimizer`, which Ax can also load from
                 a file; Gaussian by default.
             covar_module: Kernel; that of `streamgp.fit` by default.
@@ -132,7 +142,7 @@ class AxOnlineGP(GPyTorchModel, FantasizeMixin):
         task = _AxData(
             inputs=train_X,
             outcomes=train_Y,
-            noise_variance=train_Yvar,
+            noise_variance=None if train_Yvar is None else _positive(train_Yvar, train_Y),
             likelihood=likelihood,
             kernel=covar_module,
             num_inducing=num_inducing,
@@ -265,6 +275,13 @@ def _fit(model: AxOnlineGP, mll_class: object, mll_options: Mapping[str, Any] | 
             "Leave them out of ModelConfig."
         )
     model.fit()
+
+
+def _positive(noise_variance: Tensor, outcomes: Tensor) -> Tensor:
+    """Noise variances, with the least of noise where Ax was told that there is none."""
+    scale = outcomes.var(0, correction=0)
+    least = _NO_NOISE * torch.where(scale > 0, scale, torch.ones_like(scale))
+    return torch.where(noise_variance == 0, least, noise_variance)
 
 
 def _prior(gp: SparseGP) -> SparseGP:

@@ -12,6 +12,9 @@ from streamgp.errors import DTypeError, ShapeError, ValueRangeError
 
 __all__ = ["Batch", "read_batch", "read_matrix", "read_numbers", "read_total_count"]
 
+# Kinds of NumPy's types of durations and dates.
+_TIMES = ("m", "M")
+
 
 class Batch(NamedTuple):
     """Rows that a user gave, checked.
@@ -35,7 +38,7 @@ class Batch(NamedTuple):
 def read_matrix(estimator: BaseEstimator, X: Any) -> np.ndarray:
     """Inputs to predict at, for an estimator that knows its columns."""
     if not _is_plain_matrix(estimator, X):
-        with _our_errors():
+        with _our_errors(X):
             X = validate_data(estimator, X, reset=False, dtype=np.float64)
     return np.require(X, requirements=["C", "W"])
 
@@ -51,7 +54,7 @@ def read_batch(estimator: BaseEstimator, X: Any, y: Any, *, reset: bool, is_nume
         is_numeric: Whether targets are numbers.
     """
     if reset or not (_is_plain_matrix(estimator, X) and _is_plain_column(y, len(X))):
-        with _our_errors():
+        with _our_errors(X):
             X, y = validate_data(
                 estimator, X, y, reset=reset, dtype=np.float64, y_numeric=is_numeric, multi_output=is_numeric
             )
@@ -60,6 +63,12 @@ def read_batch(estimator: BaseEstimator, X: Any, y: Any, *, reset: bool, is_nume
 
 def read_numbers(values: Any, name: str) -> np.ndarray:
     """Values as an array of double precision with memory of its own."""
+    dtype = getattr(values, "dtype", None)
+    if getattr(dtype, "kind", "") in _TIMES:
+        raise DTypeError(
+            f"{name} must hold numbers, but holds {dtype}. Turn dates and durations into numbers first: a duration "
+            "divided by numpy.timedelta64(1, 'D') is one of days."
+        )
     try:
         return np.array(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
@@ -105,11 +114,34 @@ def read_total_count(total_count: Any, num_rows: int) -> np.ndarray | None:
 
 
 @contextmanager
-def _our_errors() -> Iterator[None]:
-    """Turn what scikit-learn raises about data into the errors of this library, which are of the same kinds."""
+def _our_errors(X: Any) -> Iterator[None]:
+    """Turn what scikit-learn raises about data into the errors of this library, which are of the same kinds.
+
+    Dates are refused before, as they would become counts of their unit, which another table may not have.
+    """
+    others = _other_columns(X)
+    advice = (
+        f" These hold no numbers: {', '.join(others)}. Let a streamgp.streaming.preprocessing.StreamPreprocessor go "
+        "before the estimator in a pipeline: it turns texts and dates into numbers."
+        if others
+        else ""
+    )
+    if any(kind in _TIMES for kind in others.values()):
+        raise DTypeError("X must hold numbers." + advice)
     try:
         yield
     except ValueError as error:
-        raise ValueRangeError(str(error)) from error
+        raise ValueRangeError(str(error) + advice) from error
     except TypeError as error:
-        raise DTypeError(str(error)) from error
+        raise DTypeError(str(error) + advice) from error
+
+
+def _other_columns(X: Any) -> dict[str, str]:
+    """Columns of a DataFrame, or an array as a whole, that may not be numbers, with the kinds of their types."""
+    dtypes: Any = getattr(X, "dtypes", None)
+    if hasattr(dtypes, "items"):
+        named = [(f"column {name!r} ({dtype})", dtype) for name, dtype in dtypes.items()]
+    else:
+        named = [(f"X ({X.dtype})", X.dtype)] if isinstance(X, np.ndarray) else []
+    kinds = {name: getattr(dtype, "kind", "O") for name, dtype in named}
+    return {name: kind for name, kind in kinds.items() if kind not in "fiub"}

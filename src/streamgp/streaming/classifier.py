@@ -14,13 +14,13 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from streamgp.errors import DTypeError, ValueRangeError
 from streamgp.likelihoods import Bernoulli
 from streamgp.streaming.batches import Batch
-from streamgp.streaming.estimator import AbstractStreamingEstimator, EstimatorState, generator_of
-from streamgp.streaming.labels import check_kinds, plain_dates, to_array, to_labels
+from streamgp.streaming.estimator import AbstractStreamingEstimator, EstimatorState, generator_of, refuse_options
 from streamgp.streaming.merging import merge_classes
 from streamgp.streaming.model import StreamModel
 from streamgp.streaming.one_vs_rest import OneVsRest, PredictedLabels, unseen_probability
 from streamgp.streaming.scoring import ClassScore
 from streamgp.streaming.settings import StreamSettings
+from streamgp.training.labels import check_kinds, is_missing, plain_dates, to_array, to_labels
 
 __all__ = ["StreamingGPClassifier"]
 
@@ -111,7 +111,7 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
         """Labels so far, sorted: the columns of `predict_proba`."""
         return np.unique(to_array(self._learner.classes))
 
-    def fit(self, X: Any, y: Any) -> "StreamingGPClassifier":
+    def fit(self, X: Any, y: Any, **options: Any) -> "StreamingGPClassifier":
         """Forget everything, and learn from a data set whose order means nothing.
 
         Hyperparameters are learned on a random part of as many rows as `warmup` or `buffer_size` says, whichever is
@@ -121,12 +121,14 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
         Args:
             X: Inputs `(n, d)`.
             y: Labels `(n,)`.
+            options: None: weights of rows are refused.
         """
+        refuse_options(options)
         with self._all_or_nothing():
             self._fit_rows(self._read(X, y, reset=True))
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> "StreamingGPClassifier":
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, **options: Any) -> "StreamingGPClassifier":
         """Learn the next rows of a stream, in their order.
 
         A row that is refused changes nothing. Options that are changed after the first rows count from the next `fit`.
@@ -135,7 +137,9 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
             X: Inputs `(n, d)`.
             y: Labels `(n,)`.
             classes: Labels that are known to come. Others may come later all the same.
+            options: None: weights of rows are refused.
         """
+        refuse_options(options)
         with self._all_or_nothing():
             batch = self._read(X, y, reset=not self._is_started)
             state = self._state_so_far()
@@ -201,7 +205,14 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
         return learner.model
 
     def _read(self, X: Any, y: Any, *, reset: bool) -> Batch:
-        batch = self._read_rows(X, y, reset=reset, is_numeric=False)
+        try:
+            batch = self._read_rows(X, y, reset=reset, is_numeric=False)
+        except DTypeError as error:
+            if any(is_missing(label) for label in np.asarray(y, dtype=object).flat):
+                raise ValueRangeError(
+                    "Labels must not be missing, but one is. Leave out rows without a label."
+                ) from error
+            raise
         if batch.targets.dtype == object:  # which may hold several kinds
             check_kinds(batch.targets.tolist())
         batch = batch._replace(targets=plain_dates(batch.targets))

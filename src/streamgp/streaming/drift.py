@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol, final, runtime_checkable
 
 from streamgp.checks import check_choice
-from streamgp.errors import ArgumentTypeError
+from streamgp.errors import ArgumentTypeError, OptionError
 
 __all__ = ["DriftDetector", "DriftWatch"]
 
@@ -78,7 +78,14 @@ class DriftWatch:
             num += 1
             mean += (error - mean) / num
             late += (error - late) / min(num, _LATELY)
-            detector.update(error)
+            try:
+                detector.update(error)
+            except (ArithmeticError, TypeError, ValueError) as problem:
+                raise OptionError(
+                    f"drift_detector, a {type(detector).__name__}, does not take the error {error:.3g} ({problem}). "
+                    "Detectors of river.drift.binary are for classes; for real targets take one such as "
+                    "river.drift.ADWIN()."
+                ) from problem
             if not detector.drift_detected:
                 continue
             if late >= mean:

@@ -3,7 +3,7 @@
 import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -33,7 +33,7 @@ from streamgp.streaming.report import ScoreReport
 from streamgp.streaming.scoring import ClassScore, ValueScore
 from streamgp.streaming.settings import SITE_TOLERANCE, StreamSettings
 
-__all__ = ["AbstractStreamingEstimator", "EstimatorState", "Learner", "generator_of"]
+__all__ = ["AbstractStreamingEstimator", "EstimatorState", "Learner", "generator_of", "refuse_options"]
 
 # With a drift detector, rows that are predicted, tested and learned together.
 _MOST_ROWS_TESTED = 64
@@ -333,6 +333,18 @@ class AbstractStreamingEstimator(BaseEstimator, ABC, Generic[Learner]):
     def _read_rows(self, X: Any, y: Any, *, reset: bool, is_numeric: bool) -> Batch:
         """Check inputs and targets to learn from, or to compare with."""
         return read_batch(self, X, y, reset=reset, is_numeric=is_numeric)
+
+
+def refuse_options(options: Mapping[str, Any]) -> None:
+    """Refuse what scikit-learn passes on to a fit by name, weights of rows above all.
+
+    They are no arguments of their own, by which scikit-learn's ensembles would find that weights are supported.
+    """
+    if options:
+        raise ArgumentTypeError(
+            f"A fit takes no {', '.join(sorted(options))}: all rows count alike. Leave it out; a row that is to count "
+            "twice can be there twice."
+        )
 
 
 def generator_of(random_state: Any) -> torch.Generator:

@@ -28,6 +28,7 @@ from streamgp.streaming.settings import StreamSettings
 from streamgp.streaming.units import Units
 from streamgp.training import FitResult
 from streamgp.training.finishing import cast_process
+from streamgp.training.labels import read_labels
 from streamgp.training.scaling import Scaling
 from streamgp.training.sharding import AbstractShards
 
@@ -161,5 +162,5 @@ def _look_at_values(index: int, shard: Any, kept: Any) -> tuple[int, float, floa
 
 def _look_at_labels(index: int, shard: Any, kept: Any) -> tuple[dict[Any, int], Any]:
     """How often each label came, and the last."""
-    labels = np.asarray(shard[1]).tolist()
+    labels = read_labels(shard[1]).tolist()
     return dict(Counter(labels)), labels[-1]

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from streamgp.checks import keep_count
-from streamgp.errors import ArgumentTypeError, StreamGPWarning
+from streamgp.errors import ArgumentTypeError, OptionError, ShapeError, StreamGPWarning
 from streamgp.storage import register
 from streamgp.streaming.columns import Column, Preprocessing
 
@@ -56,7 +56,7 @@ class StreamPreprocessor(TransformerMixin, BaseEstimator):
             y: Not used.
         """
         records = to_records(X)
-        self.state_: Preprocessing = self._start(records).learned(records)
+        self.state_: Preprocessing = self._start(records, X).learned(records)
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> "StreamPreprocessor":
@@ -67,17 +67,26 @@ class StreamPreprocessor(TransformerMixin, BaseEstimator):
             y: Not used.
         """
         records = to_records(X)
-        self.state_ = (self.state_ if "state_" in vars(self) else self._start(records)).learned(records)
+        if "state_" in vars(self):
+            self._check_names(records, X)
+            self.state_ = self.state_.learned(records)
+        else:
+            self.state_ = self._start(records, X).learned(records)
         return self
 
     def transform(self, X: Any) -> np.ndarray:
         """The numbers of rows, of double precision.
 
         Args:
-            X: Rows, as in `fit`. A column that is absent is missing in all rows.
+            X: Rows, as in `fit`. A column of mappings or of a DataFrame that is absent is missing in all rows.
+
+        Raises:
+            ShapeError: If rows without names of columns are longer or shorter than the first ones.
+            OptionError: If the rows have none of the columns.
         """
         check_is_fitted(self, "state_")
         records = to_records(X)
+        self._check_names(records, X)
         issues = self.state_.issues(records)
         if issues:
             row, issue = issues[0]
@@ -100,7 +109,36 @@ class StreamPreprocessor(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "state_")
         return self.state_.columns
 
-    def _start(self, records: Sequence[Mapping[str, Any]]) -> Preprocessing:
+    def _check_names(self, records: Sequence[Mapping[str, Any]], X: Any) -> None:
+        """Refuse rows of another table, of which all would be missing or out of place."""
+        names = dict.fromkeys(name for each in records for name in each)
+        known = [column.name for column in self.state_.columns]
+        absent = [column.name for column in self.state_.columns if column.kind != "text" and column.name not in names]
+        others = [name for name in names if name not in known and name not in self.exclude]
+        if names and not any(name in names for name in known):
+            raise OptionError(
+                f"The rows have none of the columns {known}, but {list(names)}. Pass a table with the columns of the "
+                "first rows."
+            )
+        if _is_nameless(X) and (others or any(name not in names for name in known)):
+            raise ShapeError(
+                "Rows without names must have as many values as the first ones, whose columns are "
+                f"{known}, but have {len(names)}. Pass values for all columns, with None for what is missing."
+            )
+        if absent and others:
+            warnings.warn(
+                f"The rows have no columns {absent}, which are taken as missing, but {others}, which are not used. "
+                "Rename them if they are the same.",
+                StreamGPWarning,
+                stacklevel=3,
+            )
+
+    def _start(self, records: Sequence[Mapping[str, Any]], X: Any) -> Preprocessing:
+        if type(X).__module__.startswith("pandas") and X.ndim == 1:  # whose index may be names of columns, or of rows
+            raise ArgumentTypeError(
+                "The first rows must be a DataFrame, but are a Series. Pass X.to_frame() for a column, X.to_frame().T "
+                "for a row; in a ColumnTransformer, name a single column in a list."
+            )
         keep_count(self, "max_categories")
         kept = [{name: value for name, value in each.items() if name not in self.exclude} for each in records]
         return Preprocessing.from_records(kept, kinds=self.kinds, max_categories=self.max_categories)
@@ -109,7 +147,12 @@ class StreamPreprocessor(TransformerMixin, BaseEstimator):
 def to_records(X: Any) -> list[Mapping[str, Any]]:
     """Rows as mappings."""
     if type(X).__module__.startswith("pandas"):
-        return X.to_dict("records") if X.ndim == 2 else [X.to_dict()]
+        if X.ndim == 1:
+            return [X.to_dict()]
+        if not X.columns.is_unique:
+            twice = X.columns[X.columns.duplicated()][0]
+            raise OptionError(f"Columns must have different names, but {twice!r} comes twice. Rename one.")
+        return X.to_dict("records")
     if isinstance(X, Mapping):
         return [X]
     if isinstance(X, np.ndarray) and X.dtype.kind == "M":
@@ -124,7 +167,18 @@ def to_records(X: Any) -> list[Mapping[str, Any]]:
         return list(rows)
     if not all(isinstance(row, Sequence) and not isinstance(row, str) for row in rows):
         raise ArgumentTypeError("Each row must be a mapping or a list of values. Pass one for each row.")
+    sizes = sorted({len(row) for row in rows})
+    if len(sizes) > 1:
+        raise ShapeError(
+            f"Rows without names must have equally many values, but have from {sizes[0]} to {sizes[-1]}. Fill up with "
+            "None what is missing."
+        )
     return [{f"x{i}": value for i, value in enumerate(row)} for row in rows]
+
+
+def _is_nameless(X: Any) -> bool:
+    """Whether rows have values by place instead of by name."""
+    return isinstance(X, np.ndarray | Sequence) and len(X) > 0 and not isinstance(X[0], Mapping)
 
 
 def _fields(transformer: StreamPreprocessor) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from streamgp.streaming.batches import Batch, read_total_count
-from streamgp.streaming.estimator import AbstractStreamingEstimator, EstimatorState, generator_of
+from streamgp.streaming.estimator import AbstractStreamingEstimator, EstimatorState, generator_of, refuse_options
 from streamgp.streaming.learner import Predicted, StreamLearner
 from streamgp.streaming.merging import merge_learners
 from streamgp.streaming.model import StreamModel
@@ -113,7 +113,7 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
         tags.target_tags.multi_output = isinstance(self.likelihood, str) and self.likelihood == "gaussian"
         return tags
 
-    def fit(self, X: Any, y: Any, total_count: Any = None) -> "StreamingGPRegressor":
+    def fit(self, X: Any, y: Any, total_count: Any = None, **options: Any) -> "StreamingGPRegressor":
         """Forget everything, and learn from a data set whose order means nothing.
 
         Hyperparameters are learned on a random part of as many rows as `warmup` or `buffer_size` says, whichever is
@@ -124,12 +124,14 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
             X: Inputs `(n, d)`.
             y: Targets `(n,)`, or `(n, o)` for several outputs, which share kernel and inducing points.
             total_count: Numbers of trials, one or `(n,)`, for `likelihood="binomial"`.
+            options: None: weights of rows are refused.
         """
+        refuse_options(options)
         with self._all_or_nothing():
             self._fit_rows(self._read(X, y, total_count, reset=True))
         return self
 
-    def partial_fit(self, X: Any, y: Any, total_count: Any = None) -> "StreamingGPRegressor":
+    def partial_fit(self, X: Any, y: Any, total_count: Any = None, **options: Any) -> "StreamingGPRegressor":
         """Learn the next rows of a stream, in their order.
 
         A row that is refused changes nothing. Options that are changed after the first rows count from the next `fit`.
@@ -138,7 +140,9 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
             X: Inputs `(n, d)`.
             y: Targets `(n,)`, or `(n, o)` for several outputs, which share kernel and inducing points.
             total_count: Numbers of trials, one or `(n,)`, for `likelihood="binomial"`.
+            options: None: weights of rows are refused.
         """
+        refuse_options(options)
         with self._all_or_nothing():
             batch = self._read(X, y, total_count, reset=not self._is_started)
             self._learn_rows(self._state_so_far(), batch)

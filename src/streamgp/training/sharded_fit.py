@@ -10,12 +10,13 @@ import numpy as np
 import torch
 from gpytorch.kernels import Kernel
 
-from streamgp.errors import ValueRangeError
+from streamgp.errors import StreamGPError, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood, Bernoulli
 from streamgp.threads import few_threads
 from streamgp.training.finishing import rounded_points
 from streamgp.training.full_batch import Task
 from streamgp.training.inducing import kernel_units, kmeans_points
+from streamgp.training.labels import check_kinds, read_labels
 from streamgp.training.options import Options
 from streamgp.training.parameters import Hyperparameters
 from streamgp.training.progress import progress_bar
@@ -146,12 +147,17 @@ def fit_classes(
 
 
 def classes_of(shards: AbstractShards) -> tuple[Any, ...]:
-    """The labels of all rows, sorted, as Python's own numbers and texts."""
-    return tuple(np.unique(np.concatenate(shards.ask(_labels))).tolist())
+    """The labels of all rows, sorted, as Python's own numbers, texts and dates."""
+    parts = shards.ask(_labels)
+    check_kinds([label for part in parts for label in part.tolist()])
+    return tuple(np.unique(np.concatenate(parts)).tolist())
 
 
 def _labels(index: int, shard: Any, kept: Any) -> np.ndarray:
-    return np.unique(np.asarray(shard[1]))
+    try:
+        return np.unique(read_labels(shard[1]))
+    except StreamGPError as error:
+        raise type(error)(f"Shard {index}: {error}") from error
 
 
 def _most_even_first(shards: AbstractShards, classes: Sequence[Any]) -> list[int]:
@@ -166,7 +172,7 @@ class _Count:
     classes: tuple[Any, ...]
 
     def __call__(self, index: int, shard: Any, kept: Any) -> np.ndarray:
-        y = np.asarray(shard[1])
+        y = read_labels(shard[1])
         return np.array([int((y == label).sum()) for label in self.classes])
 
 
@@ -185,4 +191,4 @@ class Against:
         """The pair with other targets; what is not a pair is left for others to refuse."""
         if not isinstance(shard, tuple | list) or len(shard) != 2:
             return shard
-        return shard[0], (np.asarray(shard[1]) == self.label).astype(np.float64)
+        return shard[0], (read_labels(shard[1]) == self.label).astype(np.float64)

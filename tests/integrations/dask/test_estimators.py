@@ -3,6 +3,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 dask_array = pytest.importorskip("dask.array", reason="needs the extra streamgp[dask]")
 dask_dataframe = pytest.importorskip("dask.dataframe")
@@ -114,6 +115,27 @@ def test_classes_are_told_apart(client, data):
     assert local.partial_fit(X[:2], labels[:2]).num_seen_ == 32
 
 
+@pytest.mark.slow
+def test_nanosecond_dates_are_labels_like_any_others(client, data, tmp_path):
+    X, y = (dask_array.from_array(each, chunks=(50, 2)[: each.ndim]) for each in data)
+    days = np.array(["2024-01-01", "2024-02-01"], "M8[ns]")
+    labels = (y > 5.0).map_blocks(lambda part: days[part.astype(int)], dtype=days.dtype)
+    options = {"num_inducing": 4, "max_iterations": 1}
+    model, plain = DaskGPClassifier(**options).fit(X, labels), DaskGPClassifier(**options).fit(X, y > 5.0)
+    assert model.classes_.tolist() == days.astype("M8[us]").tolist()
+    np.testing.assert_array_equal(model.predict(X).compute() == days[1], plain.predict(X).compute())
+    score = plain.score(X, y > 5.0)
+    of_objects = dask_array.from_array(labels.compute().astype("M8[D]").astype(object), chunks=50)
+    assert model.score(X, labels) == score
+    assert model.score(X, of_objects) == score
+    local, inputs = model.to_local(), data[0]
+    assert local.score(inputs, labels.compute()) == score
+    local.save(tmp_path / "local.sgp")
+    np.testing.assert_array_equal(sg.load(tmp_path / "local.sgp").predict(inputs), local.predict(inputs))
+    local.partial_fit(inputs[:1], labels[:1].compute())
+    assert len(local.classes_) == 2
+
+
 def test_one_class_is_refused_with_a_sentence(client, data):
     labels = np.full(60, 7)
     model = DaskGPClassifier()
@@ -135,9 +157,42 @@ def test_what_cannot_be_fitted_is_refused_and_changes_nothing(client, regressor,
         regressor.fit(X, y)
     table = pd.DataFrame({"place": ["a", "b"] * 60, "x": X[:, 0]})
     frame = dask_dataframe.from_pandas(table, npartitions=2)
-    with pytest.raises(DTypeError, match="'place' hold texts or categories"):
+    with pytest.raises(DTypeError, match=r"columns of numbers, but has 'place' \("):
         regressor.fit(frame, frame["x"])
+    with pytest.raises(ShapeError, match=r"one column, but is a table.*y\['x'\]"):
+        regressor.fit(frame[["x"]], frame[["x"]])
     assert regressor.local_ is before
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (np.array(["2024-01-01"] * 120, "M8[ns]"), r"real numbers, but holds datetime64\[ns\]"),
+        (np.array(["a"] * 120), "real numbers, but holds <U1"),
+        (np.array([1.0 + 1.0j] * 120), "real numbers, but holds complex128"),
+        (np.array([pd.Timestamp("2024-01-01")] * 120, object), "Chunk 0: X must hold numbers, but float"),
+    ],
+)
+def test_inputs_that_are_no_numbers_are_refused(client, data, column, message):
+    X, y = (dask_array.from_array(each, chunks=120) for each in (column[:, None], data[1]))
+    with pytest.raises(DTypeError, match=message):
+        DaskGPRegressor().fit(X, y)
+
+
+@pytest.mark.slow
+def test_one_column_need_not_be_a_table(client, data):
+    x, y = (dask_array.from_array(each, chunks=120) for each in (data[0][:, 0], data[1]))
+    model = DaskGPRegressor(num_inducing=3, max_iterations=1).fit(x, y)
+    np.testing.assert_array_equal(model.predict(x).compute(), model.predict(x[:, None]).compute())
+
+
+@pytest.mark.parametrize("make", [DaskGPRegressor, DaskGPClassifier])
+def test_clones_have_the_same_options_and_client(client, make):
+    model = make(client=client, num_inducing=7)
+    copied = clone(model)
+    assert copied is not model
+    assert copied.get_params() == model.get_params()
+    assert copied.client is client
 
 
 def test_a_client_is_asked_for_where_there_is_none(data):

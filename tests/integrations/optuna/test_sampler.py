@@ -350,6 +350,7 @@ def test_wrong_options_are_refused_at_once(options, error, message):
     ("value", "error", "message"),
     [
         (0.5, ArgumentTypeError, "must return a sequence of numbers, but returned a float"),
+        (["high", None], ArgumentTypeError, r"a sequence of numbers, but returned \['high', None\]. Return a value"),
         ([1.0, math.nan], ValueRangeError, r"must return numbers, but returned \[1.0, nan\]"),
     ],
 )

@@ -19,6 +19,7 @@ from streamgp.integrations.river import (  # noqa: E402
     StreamingGPMultiTargetRegressor,
     StreamingGPRegressor,
 )
+from streamgp.storage import load, save  # noqa: E402
 from streamgp.testing.tolerances import judgement, rounding, within  # noqa: E402
 
 
@@ -228,6 +229,31 @@ def test_many_rows_of_three_classes_are_predicted_as_one_by_one():
     assert model.predict_many(X).tolist() == [model.predict_one(x) for x in X.to_dict("records")]
 
 
+def test_timestamps_are_the_same_labels_in_blocks_and_one_by_one(tmp_path):
+    X, y = rows_of(8)
+    days = pd.Series(pd.to_datetime(np.where(y > y.median(), "2024-01-01", "2024-02-01")).astype("M8[ns]"), y.index)
+    model = classifier()
+    model.learn_many(X, days)
+    model.learn_one(X.iloc[0].to_dict(), days.iloc[0])
+    model.learn_one(X.iloc[1].to_dict(), days.to_numpy()[1])
+    assert set(model.predict_proba_one({"a": 0.5})) == set(days)
+    assert model.predict_many(X).isin(days).all()
+    save(model._stream.learner, tmp_path / "learner.sgp")
+    assert load(tmp_path / "learner.sgp").classes == model._stream.learner.classes
+
+
+def test_a_missing_label_is_refused_and_changes_nothing():
+    X, y = rows_of(8)
+    model = classifier()
+    before = model._stream
+    for label in (None, float("nan"), pd.NA):
+        with pytest.raises(ValueRangeError, match="must not be missing"):
+            model.learn_one({"a": 1.0}, label)
+    with pytest.raises(ValueRangeError, match="must not be missing"):
+        model.learn_many(X, (y > 0.0).astype("boolean").where(y > -0.5))
+    assert model._stream is before
+
+
 def test_a_missing_feature_is_replaced_by_its_mean_so_far():
     X, y = rows_of(20)
     model = regressor()
@@ -287,6 +313,10 @@ def test_bad_blocks_and_options_are_refused():
     X, y = rows_of(5)
     with pytest.raises(DTypeError, match="All columns of X must be numbers"):
         regressor().learn_many(X.assign(b="red"), y)
+    with pytest.raises(DTypeError, match=r"'when' holds dates or durations. Turn it into numbers"):
+        regressor().learn_many(X.assign(when=pd.Timestamp("2024-01-01")), y)
+    with pytest.raises(ValueRangeError, match="different names, but 'a' comes twice"):
+        regressor().learn_many(X[["a", "b", "a"]], y)
     with pytest.raises(ValueRangeError, match="A row must have at least one feature"):
         regressor().learn_one({}, 1.0)
     with pytest.raises(OptionError, match="refit must be 'auto', 'doubling', 'never'"):

@@ -3,7 +3,8 @@ import pytest
 
 pytest.importorskip("river")
 
-from streamgp.integrations.river.features import FeatureTable
+from streamgp.errors import ArgumentTypeError
+from streamgp.integrations.river.features import FeatureTable, read_block
 
 
 def test_values_find_their_columns_in_any_order():
@@ -23,3 +24,8 @@ def test_new_names_do_not_depend_on_their_order_and_what_is_no_column_is_counted
     table = FeatureTable().with_columns(["b"])
     assert table.new_names(["d", "b", 3, "a"]) == table.new_names([3, "a", "b", "d"]) == [3, "a", "d"]
     assert table.observe(["b", "c"], np.ones((4, 2))).num_ignored == 4
+
+
+def test_rows_without_names_are_no_block():
+    with pytest.raises(ArgumentTypeError, match=r"X must be a pandas.DataFrame.*but is a ndarray. Make one with"):
+        read_block(np.ones((2, 2)))

@@ -8,7 +8,7 @@ import dask.array
 import dask.dataframe
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from streamgp.errors import ArgumentTypeError
@@ -17,6 +17,7 @@ from streamgp.streaming.classifier import StreamingGPClassifier
 from streamgp.streaming.from_fit import classifier_from_fit, regressor_from_fit
 from streamgp.streaming.regressor import StreamingGPRegressor
 from streamgp.training import FitResult, fit
+from streamgp.training.labels import read_labels, to_array
 from streamgp.training.sharded_fit import classes_of, fit_classes
 
 __all__ = ["DaskGPClassifier", "DaskGPRegressor"]
@@ -78,6 +79,12 @@ class _AbstractDaskEstimator(BaseEstimator):
         """What is pickled: all but the connection to the cluster."""
         return {**super().__getstate__(), "client": None}
 
+    def __sklearn_clone__(self) -> Any:
+        """What scikit-learn's clone makes: the same options, and the same connection, which cannot be copied."""
+        options = {name: value for name, value in self.get_params(deep=False).items() if name != "client"}
+        copied = {name: clone(value, safe=False) for name, value in options.items()}
+        return type(self)(**copied, client=self.client)
+
     def _blockwise(self, X: Any, method: str, num_columns: int, **options: Any) -> Any:
         """A lazy array of what a method of the local estimator says of each chunk."""
         check_is_fitted(self, "local_")
@@ -93,7 +100,7 @@ class _AbstractDaskEstimator(BaseEstimator):
                 f"X must be a dask.array or a dask.dataframe, but is a {type(X).__name__}. Predict in memory with "
                 "to_local().predict(X)."
             )
-        whole = X.rechunk({1: -1})
+        whole = (X[:, None] if X.ndim == 1 else X).rechunk({1: -1})  # one column, as in a fit
         return dask.array.map_blocks(
             _apply,
             whole,
@@ -247,7 +254,7 @@ class DaskGPClassifier(ClassifierMixin, _AbstractDaskEstimator):
         classes = classes_of(shards)
         results = fit_classes(shards, classes, **self._options())
         self._remember(X, classifier_from_fit(results, shards, classes=classes), results)
-        self.classes_ = np.array(classes)
+        self.classes_ = to_array(classes)
         return self
 
     def predict_proba(self, X: Any) -> Any:
@@ -262,8 +269,9 @@ class DaskGPClassifier(ClassifierMixin, _AbstractDaskEstimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of labels that are predicted rightly."""
-        y = _read_scored(y, sample_weight)
-        return float((self.predict(X) == y).mean().compute())
+        y, predicted = _read_scored(y, sample_weight), self.predict(X)
+        labels = y.map_blocks(read_labels, meta=self.classes_[:0])  # dates of any kind are those that are predicted
+        return float((predicted == labels).mean().compute())
 
     def to_local(self) -> StreamingGPClassifier:
         return super().to_local()

@@ -226,6 +226,7 @@ def from_collections(client: Any, X: Any, y: Any, *, time_limit: float = 600.0) 
 def _blocks(values: Any, name: str) -> list[Any]:
     """Delayed chunks of rows, whole in their columns."""
     if isinstance(values, dask.array.Array):
+        _check_columns(values, name)
         if values.ndim == 2 and len(values.chunks[1]) > 1:
             values = values.rechunk({1: -1})
         return list(values.to_delayed().ravel())
@@ -239,21 +240,38 @@ def _blocks(values: Any, name: str) -> list[Any]:
 
 
 def _check_columns(values: Any, name: str) -> None:
+    """Refuse what is known not to be numbers, and targets that are a table, before anything is computed."""
     if name != "X":
+        if isinstance(values, dask.dataframe.DataFrame):
+            raise ShapeError(
+                f"{name} must be one column, but is a table with the columns {list(values.columns)}. Pass one as a "
+                f"series, {name}[{values.columns[0]!r}]."
+            )
+        return
+    if isinstance(values, dask.array.Array):
+        # Objects may be numbers: whether they are is found out chunk by chunk.
+        if values.dtype.kind not in "fiubO":
+            raise DTypeError(f"X must hold real numbers, but holds {values.dtype}. Encode it as numbers first.")
         return
     kinds = values.dtypes.items() if isinstance(values, dask.dataframe.DataFrame) else [(values.name, values.dtype)]
-    bad = [str(column) for column, dtype in kinds if getattr(dtype, "kind", "O") not in "fiub"]
+    bad = [f"{str(column)!r} ({dtype})" for column, dtype in kinds if getattr(dtype, "kind", "O") not in "fiub"]
     if bad:
         raise DTypeError(
-            f"X must have columns of numbers, but {', '.join(map(repr, bad))} hold texts or categories. Encode them, "
-            "for example with dask_ml.preprocessing.Categorizer and DummyEncoder, or drop them."
+            f"X must have columns of numbers, but has {', '.join(bad)}. Encode them, for example categories with "
+            "dask_ml.preprocessing.Categorizer and DummyEncoder, or drop them."
         )
 
 
 def _pair(X: Any, y: Any, index: int) -> tuple[np.ndarray, np.ndarray]:
     """One shard, checked for missing values while it is known which one it is."""
     X, y = np.asarray(X), np.asarray(y)
-    X = X.reshape(len(X), math.prod(X.shape[1:])).astype(np.float32 if X.dtype == np.float32 else np.float64)
+    X = X.reshape(len(X), math.prod(X.shape[1:]))
+    try:
+        X = X.astype(np.float32 if X.dtype == np.float32 else np.float64)
+    except (TypeError, ValueError) as error:
+        raise DTypeError(
+            f"Chunk {index}: X must hold numbers, but {error}. Drop missing values, and encode others."
+        ) from error
     if len(X) != len(y):
         raise ShapeError(f"Chunk {index}: X has {len(X)} rows, but y {len(y)}. Divide both alike.")
     is_bad = ~np.isfinite(X).all(axis=1)

@@ -224,9 +224,15 @@ def _read_constraints(values: object) -> list[float]:
     if not isinstance(values, Sequence) or isinstance(values, str):
         raise ArgumentTypeError(
             f"constraints_func must return a sequence of numbers, but returned a {type(values).__name__}. "
-            "Return [value] for a single constraint."
+            "Return [value] for a single constraint, and of an array its tolist()."
         )
-    constraints = [float(value) for value in values]
+    try:
+        constraints = [float(value) for value in values]
+    except (TypeError, ValueError) as error:
+        raise ArgumentTypeError(
+            f"constraints_func must return a sequence of numbers, but returned {values!r}. Return a value above zero "
+            "where a constraint is violated."
+        ) from error
     if any(value != value for value in constraints):
         raise ValueRangeError(
             f"constraints_func must return numbers, but returned {constraints}. Return a value above zero where a "

@@ -11,6 +11,7 @@ from river import base
 from streamgp.errors import ArgumentTypeError
 from streamgp.integrations.river.estimator import AbstractRiverEstimator
 from streamgp.integrations.river.features import read_block, read_row
+from streamgp.integrations.river.labels import read_label, read_labels
 from streamgp.likelihoods import Bernoulli
 from streamgp.sites import SiteRule
 from streamgp.streaming import OneVsRest
@@ -23,6 +24,9 @@ __all__ = ["StreamingGPClassifier"]
 @dataclass(eq=False, repr=False)
 class StreamingGPClassifier(AbstractRiverEstimator[OneVsRest], base.MiniBatchClassifier):
     """Gaussian-process classification that learns from a stream in constant time and memory.
+
+    Labels are anything that dictionaries take for a key. Timestamps, which must have no time zone and be no finer than
+    a microsecond, become `datetime.datetime`, which is equal to them.
 
     ```python
     from river import datasets
@@ -67,11 +71,12 @@ class StreamingGPClassifier(AbstractRiverEstimator[OneVsRest], base.MiniBatchCla
 
     def learn_one(self, x: dict[Hashable, Any], y: Hashable) -> None:
         """Learn one row."""
-        self._learn(list(x), read_row(x), [y.item() if isinstance(y, np.generic) else y])
+        self._learn(list(x), read_row(x), [read_label(y)])
 
     def learn_many(self, X: pd.DataFrame, y: pd.Series) -> None:
         """Learn rows in their order; a block of them takes much less time than one after the other."""
-        self._learn(list(X.columns), read_block(X), y.tolist())
+        values = read_block(X)
+        self._learn(list(X.columns), values, read_labels(y))
 
     def predict_proba_one(self, x: dict[Hashable, Any], **kwargs: Any) -> dict[Any, float]:
         """Probabilities of the labels so far, which add up to one; none before the first row was learned."""
@@ -83,7 +88,8 @@ class StreamingGPClassifier(AbstractRiverEstimator[OneVsRest], base.MiniBatchCla
 
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
         """Probabilities of the labels so far, one column for each."""
-        probabilities = self._predict(list(X.columns), read_block(X))
+        values = read_block(X)
+        probabilities = self._predict(list(X.columns), values)
         return pd.DataFrame(probabilities, columns=list(self._stream.learner.classes), index=X.index)
 
     def _predict(self, names: Sequence[Hashable], values: np.ndarray) -> np.ndarray:

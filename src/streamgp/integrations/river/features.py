@@ -2,12 +2,12 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import pandas as pd
 
-from streamgp.errors import DTypeError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, DTypeError, ValueRangeError
 
 __all__ = ["FeatureTable", "read_block", "read_row"]
 
@@ -85,8 +85,22 @@ def read_row(row: Mapping[Hashable, object]) -> np.ndarray:
     return _check_finite(list(row), np.array([numbers]))
 
 
-def read_block(X: pd.DataFrame) -> np.ndarray:
+def read_block(X: Any) -> np.ndarray:
     """Read the values of rows as numbers `(n, k)`."""
+    if not isinstance(X, pd.DataFrame):
+        raise ArgumentTypeError(
+            f"X must be a pandas.DataFrame, whose columns name the features, but is a {type(X).__name__}. Make one "
+            "with pandas.DataFrame(X, columns=names)."
+        )
+    if not X.columns.is_unique:
+        twice = X.columns[X.columns.duplicated()][0]
+        raise ValueRangeError(f"The columns of X must have different names, but {twice!r} comes twice. Rename one.")
+    dates = [name for name, dtype in X.dtypes.items() if getattr(dtype, "kind", "O") in "mM"]
+    if dates:
+        raise DTypeError(
+            f"All columns of X must be numbers, but {dates[0]!r} holds dates or durations. Turn it into numbers first, "
+            "for instance with .dt.hour or .dt.total_seconds()."
+        )
     try:
         values = X.to_numpy(dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -71,7 +71,8 @@ class StreamingGPRegressor(AbstractRiverEstimator[StreamLearner], base.MiniBatch
 
     def learn_many(self, X: pd.DataFrame, y: pd.Series) -> None:
         """Learn rows in their order; a block of them takes much less time than one after the other."""
-        self._learn(list(X.columns), read_block(X), read_numbers(y, "y"))
+        values = read_block(X)
+        self._learn(list(X.columns), values, read_numbers(y, "y"))
 
     def predict_one(self, x: dict[Hashable, Any]) -> float:
         """Mean of the target; zero before the first row was learned."""
@@ -79,7 +80,8 @@ class StreamingGPRegressor(AbstractRiverEstimator[StreamLearner], base.MiniBatch
 
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
         """Means of the targets."""
-        return pd.Series(self._predict(list(X.columns), read_block(X)), index=X.index)
+        values = read_block(X)
+        return pd.Series(self._predict(list(X.columns), values), index=X.index)
 
     def forecast_one(self, x: dict[Hashable, Any]) -> StreamPrediction | None:
         """The whole distribution of the target: mean, variance, quantiles, log density; None before the first row."""

@@ -8,10 +8,38 @@ import numpy as np
 
 from streamgp.errors import ArgumentTypeError, DTypeError, ValueRangeError
 
-__all__ = ["check_kinds", "plain_dates", "to_array", "to_labels"]
+__all__ = ["check_kinds", "is_missing", "plain_dates", "read_labels", "to_array", "to_labels"]
 
 # What datetime holds, and what files do.
 _DATES = "datetime64[us]"
+
+
+def read_labels(y: Any) -> np.ndarray:
+    """Labels of rows as an array, with dates as `plain_dates` has them.
+
+    Raises:
+        ValueRangeError: If a label is missing, a number that is not whole, or a date that cannot be kept.
+        ArgumentTypeError: If labels are of several kinds.
+        DTypeError: If they are durations.
+    """
+    labels = np.asarray(y)
+    if labels.dtype.kind == "O":
+        if any(is_missing(label) for label in labels.flat):
+            raise ValueRangeError("Labels must not be missing, but one is. Leave out rows without a label.")
+        check_kinds(labels.ravel().tolist())
+    if labels.dtype.kind == "f" and not (labels == np.floor(labels)).all():
+        wrong = labels[labels != np.floor(labels)][0]
+        raise ValueRangeError(
+            f"Labels that are numbers must be whole, but one is {wrong}. Leave out rows without a label; real targets "
+            "are for a regressor."
+        )
+    return plain_dates(labels)
+
+
+def is_missing(label: Any) -> bool:
+    """Whether a label is None, NaN, or what pandas has in place of one."""
+    is_same = label == label
+    return label is None or not (isinstance(is_same, bool | np.bool_) and is_same)
 
 
 def to_labels(y: np.ndarray) -> list[Any]:

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from streamgp.errors import ArgumentTypeError, DTypeError, ValueRangeError
-from streamgp.streaming.labels import check_kinds, plain_dates, to_array, to_labels
+from streamgp.training.labels import check_kinds, is_missing, plain_dates, read_labels, to_array, to_labels
 
 DAYS = [datetime(2024, 1, 1), datetime(2024, 2, 1, 5, 30, 0, 7)]
 
@@ -60,3 +60,19 @@ def test_dates_do_not_come_with_other_labels():
     check_kinds(DAYS)
     with pytest.raises(ArgumentTypeError, match="or all be dates, but 3 comes with datetime"):
         check_kinds([*DAYS, 3])
+
+
+def test_labels_are_read_from_lists_and_arrays():
+    assert read_labels(["a", "b"]).tolist() == ["a", "b"]
+    assert read_labels(np.array([0.0, 2.0])).tolist() == [0.0, 2.0]
+    assert read_labels(pd.Series(DAYS)).tolist() == DAYS
+
+
+@pytest.mark.parametrize("label", [None, float("nan"), np.float32("nan"), np.datetime64("NaT"), pd.NaT, pd.NA])
+def test_missing_labels_are_noticed(label):
+    assert is_missing(label)
+
+
+@pytest.mark.parametrize("label", ["", 0, False, np.bool_(False), np.float64(0.0), DAYS[0], ("a", 1)])
+def test_other_labels_are_not_missing(label):
+    assert not is_missing(label)
