@@ -51,7 +51,7 @@ def test_the_search_refuses_numbers_that_are_none():
     ("call", "error", "sentence"),
     [
         (lambda: read_refit(0.5), OptionError, "or a whole number, but is 0.5"),
-        (lambda: check_kernel("rbf"), ArgumentTypeError, "kernel must be a kernel of GPyTorch, but is a str"),
+        (lambda: check_kernel("rbf", 2), ArgumentTypeError, "kernel must be a kernel of GPyTorch, but is a str"),
         (lambda: read_constraints([1.0]), ArgumentTypeError, "a list of streamgp.Constraint, but has a float"),
         (lambda: Training(beta=0.0), ValueRangeError, "beta"),
         (lambda: Training(num_starts=0), ValueRangeError, "num_starts"),
