@@ -84,7 +84,9 @@ def test_another_file_or_a_transform_that_cannot_be_rebuilt_is_refused(tmp_path)
     with pytest.raises(FileFormatError, match="does not hold a OnlineGP, but a SparseGP"):
         OnlineGP.load(tmp_path / "a")
     model = make(input_transform=FilterFeatures(torch.tensor([0, 1])))
-    with pytest.raises(UnsupportedError, match="input_transform is a FilterFeatures, or holds a module or a prior, that"):
+    with pytest.raises(
+        UnsupportedError, match="input_transform is a FilterFeatures, or holds a module or a prior, that"
+    ):
         model.save(tmp_path / "a")
 
 
