@@ -1,8 +1,8 @@
 import gzip
 import json
-import re
 import math
 import random
+import re
 from pathlib import Path
 
 import pytest
