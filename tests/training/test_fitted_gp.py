@@ -7,7 +7,7 @@ from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.errors import OptionError, ShapeError, UnsupportedError, ValueRangeError
-from streamgp.testing.tolerances import sampling, tolerance
+from streamgp.testing.tolerances import regression_condition, rounding, sampling, tolerance
 from streamgp.training import FittedGP
 
 DENSE = tolerance(torch.float64)
@@ -57,6 +57,20 @@ def test_conditioning_is_that_of_the_users_units(result, data, given):
     near = tolerance(torch.float64, scale=_units(result))
     assert_close(after.predict(at, covariance=True).covariance, covariance, **near)
     assert_close(after.predict(at).variance, covariance.diagonal(), **near)
+
+
+def test_conditioning_in_single_precision_is_that_of_double(data):
+    X, y = (each.float() for each in data)
+    result = sg.fit(X[:40], y[:40], num_inducing=12, standardize=True, max_iterations=30)
+    joint = result.predict(torch.cat([X[40:], X[:5]]), covariance=True)
+    prior, mean = joint.covariance.double(), joint.mean.double()
+    observed = prior[:20, :20] + 16.0 * torch.eye(20, dtype=torch.float64)
+    expected = mean[20:] + prior[20:, :20] @ torch.linalg.solve(observed, y[40:].double() - mean[:20])
+    after = result.condition(X[40:], y[40:], noise_variance=16.0).predict(X[:5]).mean
+    assert after.dtype == torch.float32
+    # Of rounding, the noise keeps all but its share of the prior's variance.
+    condition = regression_condition(20, 16.0, prior_variance=float(prior.diagonal().max()))
+    assert_close(after.double(), expected, **rounding(torch.float32, condition=condition))
 
 
 def test_conditioning_twice_is_conditioning_once(result, data):

@@ -13,7 +13,7 @@ from streamgp.errors import ArgumentTypeError, OptionError, ShapeError, StreamGP
 from streamgp.storage import register
 from streamgp.streaming.columns import Column, Preprocessing
 
-__all__ = ["StreamPreprocessor", "to_records"]
+__all__ = ["StreamPreprocessor", "to_records", "warn_of_renamed"]
 
 
 @final
@@ -125,13 +125,7 @@ class StreamPreprocessor(TransformerMixin, BaseEstimator):
                 "Rows without names must have as many values as the first ones, whose columns are "
                 f"{known}, but have {len(names)}. Pass values for all columns, with None for what is missing."
             )
-        if absent and others:
-            warnings.warn(
-                f"The rows have no columns {absent}, which are taken as missing, but {others}, which are not used. "
-                "Rename them if they are the same.",
-                StreamGPWarning,
-                stacklevel=3,
-            )
+        warn_of_renamed(absent, others, stacklevel=4)
 
     def _start(self, records: Sequence[Mapping[str, Any]], X: Any) -> Preprocessing:
         if type(X).__module__.startswith("pandas") and X.ndim == 1:  # whose index may be names of columns, or of rows
@@ -194,3 +188,14 @@ def _rebuild(parameters: dict[str, Any], learned: Preprocessing | None) -> Strea
 
 
 register(StreamPreprocessor, name="preprocessing.StreamPreprocessor", to_fields=_fields, from_fields=_rebuild)
+
+
+def warn_of_renamed(absent: Sequence[str], others: Sequence[str], *, stacklevel: int) -> None:
+    """Warn of columns that are missing where there are others, which may be the same under new names."""
+    if absent and others:
+        warnings.warn(
+            f"The rows have no columns {absent}, which are taken as missing, but {others}, which are not used. "
+            "Rename them if they are the same.",
+            StreamGPWarning,
+            stacklevel=stacklevel,
+        )

@@ -1,6 +1,5 @@
 """Checkpoints of `streamgp stream`: all that a later run needs to go on as if there had been no end."""
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,14 +12,14 @@ from streamgp.cli.reading.lines import Position
 from streamgp.cli.reading.values import read_number
 from streamgp.cli.stream.drift import DriftLog
 from streamgp.cli.stream.scoring import Learner, Recent, Score
-from streamgp.errors import FileFormatError, OptionError, StreamGPWarning, ValueRangeError
+from streamgp.errors import FileFormatError, OptionError, ValueRangeError
 from streamgp.storage import load, reads_version_1, register, save
 from streamgp.storage.registry import Fields
 from streamgp.streaming.columns import Preprocessing
 from streamgp.streaming.metrics import StreamMetrics
 from streamgp.streaming.one_vs_rest import OneVsRest
 from streamgp.streaming.prediction import StreamPrediction
-from streamgp.streaming.preprocessing import to_records
+from streamgp.streaming.preprocessing import to_records, warn_of_renamed
 from streamgp.streaming.report import ScoreReport
 
 __all__ = [
@@ -166,13 +165,7 @@ class Checkpoint:
             )
         known = (*self.identity["features"], self.identity["target"], self.identity["total-count"])
         others = sorted(str(name) for name in names if name not in known)
-        if absent and others:
-            warnings.warn(
-                f"The rows have no columns {absent}, which are taken as missing, but {others}, which are not used. "
-                "Rename them if they are the same.",
-                StreamGPWarning,
-                stacklevel=3,
-            )
+        warn_of_renamed(absent, others, stacklevel=4)
         for row, issue in self.progress.preprocessing.issues(records)[:1]:
             raise ValueRangeError(
                 f"Row {row}, counted from 0, cannot be used: {issue}. Mend it, or pass None where nothing is known."
