@@ -17,6 +17,7 @@ ELSEWHERE = {
     "cli/run/command.py": "tests/cli/run/test_running.py",
     "cli/run/listing.py": "tests/cli/run/test_running.py",
     "cli/stream/command.py": "tests/cli/stream/test_running.py",
+    "cli/stream/planning.py": "tests/cli/stream/test_running.py",
     "cli/stream/report.py": "tests/cli/stream/test_running.py",
     "cli/survey/command.py": "tests/cli/survey/test_running.py",
     "conditioning/multi_output/conditioned_gp.py": "tests/conditioning/multi_output/test_gp.py",

@@ -1,78 +1,39 @@
 """`streamgp stream`: predict each row of a stream, then learn it."""
 
-import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from rich.console import Console
 
-from streamgp.cli.error_handling import list_few
 from streamgp.cli.pictures import check_output
 from streamgp.cli.reading.lines import Lines, Position
-from streamgp.cli.reading.records import AbstractReader, Record, open_reader
+from streamgp.cli.reading.records import Record
 from streamgp.cli.stream.checkpoints import (
     Progress,
-    check_identity,
     check_is_replaceable,
     has_checkpoint,
-    load_checkpoint,
     remove_checkpoint,
     save_checkpoint,
 )
 from streamgp.cli.stream.drift import Drift
 from streamgp.cli.stream.options import StreamOptions
 from streamgp.cli.stream.picture import save_picture
+from streamgp.cli.stream.planning import StreamPlan, make_plan
 from streamgp.cli.stream.predictions import PredictionFile, check_unclaimed, claim
 from streamgp.cli.stream.report import StreamReport
 from streamgp.cli.stream.rows import (
-    Columns,
     Row,
-    check_targets,
-    choose_columns,
-    choose_likelihood,
-    count_labels,
     read_row,
-    unread_targets,
-    written_differently,
 )
 from streamgp.cli.stream.scoring import Scored, learn, score
 from streamgp.errors import FileFormatError, NumericalError, OptionError
-from streamgp.streaming import LearnInfo, StreamLearner
-from streamgp.streaming.columns import KINDS, MOST, Preprocessing
-from streamgp.streaming.fields import date_formats, is_missing
-from streamgp.streaming.one_vs_rest import OneVsRest
+from streamgp.streaming import LearnInfo
 from streamgp.streaming.refitting import RefitReport
-from streamgp.streaming.scoring import ClassScore, ValueScore
 
 __all__ = ["run_stream"]
-
-_MEANINGS = {"gaussian": "a real number", "binomial": "a number of successes", "classes": "a class"}
-
-
-# What formats of dates mean, by the beginning that says the order of day and month.
-_SPELLED = {
-    "%d/%m/%Y": "day/month/year",
-    "%m/%d/%Y": "month/day/year",
-    "%d.%m.%Y": "day.month.year",
-    "%Y/%m/%d": "year/month/day",
-}
-# Fewer numbers that rise by one may do so by chance.
-_ENOUGH_TO_COUNT = 10
-
-
-class _StreamPlan(NamedTuple):
-    """What is known before the first row is read: where the stream stands, and what its fields are."""
-
-    columns: Columns
-    likelihood: str
-    identity: Mapping[str, Any]
-    records: Iterator[Record]
-    progress: Progress
-    notes: tuple[str, ...]
 
 
 class _Block(NamedTuple):
@@ -99,7 +60,7 @@ def run_stream(options: StreamOptions, *, console: Console | None = None) -> Pro
     torch.set_num_threads(1)
     _check_start(options)
     with Lines(options.source) as lines:
-        plan = _make_plan(options, lines)
+        plan = make_plan(options, lines)
         if options.checkpoint is not None and options.is_resumed is False:
             remove_checkpoint(options.checkpoint)  # before the predictions that belong to it are replaced
         with (
@@ -143,122 +104,7 @@ def _check_start(options: StreamOptions) -> None:
         )
 
 
-def _make_plan(options: StreamOptions, lines: Lines) -> _StreamPlan:
-    loaded = load_checkpoint(options.checkpoint) if options.checkpoint is not None and options.is_resumed else None
-    reader = open_reader(lines, options.format)
-    columns = choose_columns(
-        reader.names,
-        options.target,
-        options.features,
-        exclude=options.exclude,
-        kinds=options.kinds,
-        total_count=options.total_count,
-    )
-    if loaded is None:
-        return _first_plan(options, reader, columns)
-    assert options.checkpoint is not None
-    progress, saved, damage = loaded
-    likelihood = str(saved.get("likelihood")) if options.likelihood == "auto" else options.likelihood
-    identity = options.identity(likelihood, columns.features)
-    check_identity(saved, identity, options.checkpoint)
-    reader.skip_to(progress.position)
-    notes = [] if damage is None else [damage]
-    notes.append(f"Going on after row {progress.num_rows}, line {progress.position.num_lines}.")
-    return _StreamPlan(columns, likelihood, identity, reader.records(), progress, tuple(notes))
-
-
-def _first_plan(options: StreamOptions, reader: AbstractReader, columns: Columns) -> _StreamPlan:
-    """Start at the first row; look at the first rows for what columns and target are, if nobody says it."""
-    records = reader.records()
-    first = list(itertools.islice(records, options.first_rows))
-    likelihood, notes = options.likelihood, _unnamed(first, reader.names)
-    if likelihood == "auto":
-        likelihood = choose_likelihood(first, columns)
-        notes += _target_notes(likelihood, first, columns)
-    if likelihood != "classes":
-        check_targets(first, columns)
-    preprocessing = _preprocessing(options, columns, first)
-    notes += _notes(preprocessing) + _doubts(preprocessing, first)
-    settings = options.settings(likelihood)
-    is_classes = likelihood == "classes"
-    progress = Progress(
-        learner=OneVsRest(settings) if is_classes else StreamLearner(settings),
-        score=ClassScore() if is_classes else ValueScore(),
-        preprocessing=preprocessing,
-    )
-    identity = options.identity(likelihood, columns.features)
-    return _StreamPlan(columns, likelihood, identity, itertools.chain(first, records), progress, tuple(notes))
-
-
-def _unnamed(first: Sequence[Record], names: Sequence[str]) -> list[str]:
-    """Which fields of the first records are not used, as the very first does not name them."""
-    known = {name for record in first if record.fields is not None for name in record.fields}
-    others = sorted(known.difference(names))
-    return [f"Not used, as the first line has no such fields: {list_few(others, ', ')}."] if others else []
-
-
-def _target_notes(likelihood: str, first: Sequence[Record], columns: Columns) -> list[str]:
-    """What the target is taken as, and what speaks against it."""
-    notes = [f"The target {columns.target!r} is taken as {_MEANINGS[likelihood]}: --likelihood {likelihood}."]
-    if likelihood == "classes":
-        counts = count_labels(first, columns)
-        notes.append(f"Labels of the first rows: {list_few([f'{label!r} ({n})' for label, n in counts], ', ')}.")
-        for group in written_differently([label for label, _ in counts]):
-            notes.append(f"These are different classes, although only their writing differs: {', '.join(group)}.")
-    elif unread_targets(first, columns):
-        notes.append("Not all of its first values are numbers. If they are labels, pass --likelihood classes.")
-    return notes
-
-
-def _preprocessing(options: StreamOptions, columns: Columns, first: Sequence[Record]) -> Preprocessing:
-    """What the features are, from the first records that can be read."""
-    readable = [record.fields for record in first if record.fields is not None]
-    if not readable:
-        return Preprocessing(())
-    given = [{name: fields.get(name) for name in columns.features} for fields in readable]
-    preprocessing = Preprocessing.from_records(given, kinds=options.kinds)
-    if not preprocessing.outputs:
-        raise OptionError(
-            f"There are no features: the columns {list(columns.features)} hold texts of which most are different. Name "
-            "those that are categories with --categories."
-        )
-    return preprocessing
-
-
-def _notes(preprocessing: Preprocessing) -> list[str]:
-    """What columns are taken as, but for numbers."""
-    names = {kind: [each.name for each in preprocessing.columns if each.kind == kind] for kind in KINDS}
-    notes = []
-    if names["date"] or names["category"]:
-        parts = [f"dates: {', '.join(names['date'])}"] if names["date"] else []
-        parts += [f"categories: {', '.join(names['category'])}"] if names["category"] else []
-        notes.append(f"Columns are taken as {'; '.join(parts)}.")
-    if names["text"]:
-        notes.append(f"Not used, as most of their texts are different: {', '.join(names['text'])}.")
-    return notes
-
-
-def _doubts(preprocessing: Preprocessing, first: Sequence[Record]) -> list[str]:
-    """What first values leave open of dates, and which numbers may only count the rows."""
-    notes = []
-    for column in preprocessing.columns:
-        values = [record.fields.get(column.name) for record in first if record.fields is not None]
-        present = [value for value in values if not is_missing(value)]
-        if column.is_utc:
-            notes.append(f"The dates {column.name!r} have different time zones: they are brought to UTC.")
-        if column.kind == "date" and column.format != "iso":
-            read, *others = [_SPELLED.get(each[:8], each) for each in date_formats(present, share=MOST)]
-            notes.append(f"The dates {column.name!r} are read as {read}.")
-            if others:
-                notes[-1] += f" They could be {others[0]} as well: write them as year-month-day if that is meant."
-        numbers = [column.read(value) for value in present] if column.kind == "number" else []
-        if len(numbers) >= _ENOUGH_TO_COUNT and all(b == a + 1.0 for a, b in pairwise(numbers) if a is not None):
-            how = "with --exclude" if column.name else "by naming the others with --features"
-            notes.append(f"The column {column.name!r} counts the rows. Leave it out {how} unless it stands for time.")
-    return notes
-
-
-def _run(plan: _StreamPlan, options: StreamOptions, *, predictions: PredictionFile, report: StreamReport) -> Progress:
+def _run(plan: StreamPlan, options: StreamOptions, *, predictions: PredictionFile, report: StreamReport) -> Progress:
     progress = saved = plan.progress
     drift = None
     if options.drift_detector is not None:
@@ -282,7 +128,7 @@ def _run(plan: _StreamPlan, options: StreamOptions, *, predictions: PredictionFi
     return progress
 
 
-def _blocks(plan: _StreamPlan, options: StreamOptions) -> Iterator[_Block]:
+def _blocks(plan: StreamPlan, options: StreamOptions) -> Iterator[_Block]:
     num_rows, limit = plan.progress.num_rows, math.inf if options.limit is None else options.limit
     block = _Block([], [], plan.progress.position)
     while num_rows < limit and (record := next(plan.records, None)) is not None:
