@@ -37,7 +37,6 @@ __all__ = [
     "load_estimator",
     "loops",
     "merge",
-    "points_within",
     "problems",
     "storage",
 ]
@@ -70,7 +69,6 @@ _HOMES = {
     "load": "streamgp.storage",
     "load_estimator": "streamgp.streaming.saving",
     "merge": "streamgp.conditioning",
-    "points_within": "streamgp.streaming.budget",
 }
 _SUBMODULES = ("acquisition", "datasets", "errors", "likelihoods", "loops", "problems", "storage")
 
@@ -84,7 +82,6 @@ if TYPE_CHECKING:
     from streamgp.optimizers import LaMCTSOptimizer, Optimizer, TurboOptimizer
     from streamgp.pools import PoolLearner
     from streamgp.storage import load
-    from streamgp.streaming.budget import points_within
     from streamgp.streaming.classifier import StreamingGPClassifier
     from streamgp.streaming.regressor import StreamingGPRegressor
     from streamgp.streaming.saving import load_estimator

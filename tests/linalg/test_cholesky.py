@@ -3,7 +3,7 @@ import torch
 from torch.testing import assert_close
 
 from streamgp.errors import NumericalError
-from streamgp.linalg import cholesky, grow_cholesky
+from streamgp.linalg import cholesky
 from streamgp.testing.conditioning_laws import BATCH_SHAPES, DTYPES
 from streamgp.testing.tolerances import rounding, tolerance
 
@@ -49,25 +49,6 @@ def test_a_matrix_that_is_not_finite_is_refused_with_a_sentence(bad):
 def test_the_factor_is_differentiable(rng):
     A = random_matrix(rng, 4).requires_grad_(True)
     assert torch.autograd.gradcheck(lambda A: cholesky(0.5 * (A + A.mT))[0], [A])
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("batch_shape", BATCH_SHAPES)
-@pytest.mark.parametrize("cut", [0, 2, 5])
-def test_a_grown_factor_equals_the_factor_of_the_whole(rng, batch_shape, dtype, cut):
-    A = random_matrix(rng, 5, batch_shape=batch_shape, dtype=dtype)
-    start, _ = cholesky(A[..., :cut, :cut])
-    grown, jitter = grow_cholesky(start, A[..., cut:, :cut], A[..., cut:, cut:])
-    assert_close(grown, cholesky(A)[0], **tolerance(dtype, scale=10.0))
-    assert (jitter == 0).all()
-
-
-def test_a_shared_factor_grows_with_a_batch_of_blocks(rng):
-    A = random_matrix(rng, 5, batch_shape=(3,))
-    A[..., :3, :3] = A[0, :3, :3]
-    A = A + 10 * torch.eye(5, dtype=A.dtype)
-    grown, _ = grow_cholesky(cholesky(A[0, :3, :3])[0], A[..., 3:, :3], A[..., 3:, 3:])
-    assert_close(grown @ grown.mT, A.tril() + A.tril(-1).mT, **tolerance(A.dtype))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

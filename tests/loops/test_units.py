@@ -4,7 +4,6 @@ from torch.testing import assert_close
 
 from streamgp.likelihoods import Gaussian
 from streamgp.loops.units import OutcomeUnits
-from streamgp.storage.registry import find_class, find_name
 from streamgp.testing.tolerances import tolerance
 
 UNITS = {
@@ -58,15 +57,3 @@ def test_noise_is_scaled_with_the_outcomes():
 def test_differences_of_enormous_numbers_are_finite():
     units = OutcomeUnits(1e308, 1e308)
     assert torch.isfinite(units.inside(torch.tensor([-1e308], dtype=torch.float64))).all()
-
-
-def test_files_of_earlier_versions_name_them_as_before():
-    assert find_name("loops.Units").cls is OutcomeUnits
-    assert find_class(OutcomeUnits, "units").name == "loops.Units"
-
-
-@pytest.mark.parametrize(("scale", "side"), [(2.0, "lower_knee"), (-2.0, "upper_knee")])
-def test_a_knee_of_earlier_files_is_on_the_side_of_bad_outcomes(scale, side):
-    fields = {"offset": 1.0, "scale": scale, "knee": 0.5, "width": 0.25, "ranks": None}
-    now = OutcomeUnits(**find_class(OutcomeUnits, "units").migrations[1](fields))
-    assert now == OutcomeUnits(1.0, scale, width=0.25, **{side: 0.5})

@@ -157,11 +157,10 @@ def test_what_is_too_deep_is_refused(tmp_path, rewrite):
         ("content", {"$": "dtype", "value": "load"}),
         ("content", {"$": "size", "items": [-1]}),
         ("content", {"$": "objects", "items": [1], "shape": [10**9]}),
-        ("content", {"$": "object", "class": "own.Plain", "version": 1, "fields": {}}),
-        ("content", {"$": "object", "class": "own.Plain", "version": 0, "fields": {"value": 1}}),
-        ("content", {"$": "object", "class": "own.Plain", "version": 1, "fields": {"value": "a"}}),
-        ("content", {"$": "object", "class": 3, "version": 1, "fields": {}}),
-        ("content", {"$": "object", "class": "builtins.eval", "version": 1, "fields": {"a": 1}}),
+        ("content", {"$": "object", "class": "own.Plain", "fields": {}}),
+        ("content", {"$": "object", "class": "own.Plain", "fields": {"value": "a"}}),
+        ("content", {"$": "object", "class": 3, "fields": {}}),
+        ("content", {"$": "object", "class": "builtins.eval", "fields": {"a": 1}}),
     ],
 )
 def test_a_value_that_does_not_fit_is_refused_with_a_sentence(tmp_path, rewrite, field, value):
@@ -171,33 +170,10 @@ def test_a_value_that_does_not_fit_is_refused_with_a_sentence(tmp_path, rewrite,
         load(tmp_path / "a")
 
 
-def test_a_field_that_older_files_lack_gets_its_default(tmp_path, rewrite):
+def test_a_field_that_is_absent_gets_its_default(tmp_path, rewrite):
     save(box(limit=3.0), tmp_path / "a")
     rewrite(tmp_path / "a", lambda d, _: d["content"]["fields"].pop("limit"))
     assert load(tmp_path / "a").limit == 1.0
-
-
-def test_migrations_lead_from_one_version_to_the_next(tmp_path):
-    @register(name="own.Counter")
-    @dataclass(frozen=True)
-    class Counter:
-        number: int
-
-    save(Counter(3), tmp_path / "a")
-
-    def twice(fields):
-        return {"half": fields["number"] / 2.0}
-
-    def whole(fields):
-        return {"total": fields["half"] * 2.0, "unit": "row"}
-
-    @register(name="own.Counter", version=3, migrations={1: twice, 2: whole})
-    @dataclass(frozen=True)
-    class Counter:
-        total: float
-        unit: str
-
-    assert load(tmp_path / "a") == Counter(3.0, "row")
 
 
 def test_a_name_is_taken_once_and_a_class_without_fields_says_how(tmp_path):

@@ -11,9 +11,7 @@ from streamgp.storage.descriptions import (
     check_fields,
     read_dtype,
     read_float,
-    read_numbers,
     read_shape,
-    read_version,
 )
 from streamgp.storage.registry import StoredClass
 
@@ -25,7 +23,7 @@ class Columns:
     weight: float = 1.0
 
 
-STORED = StoredClass(Columns, "tests.Columns", 2, vars, Columns)
+STORED = StoredClass(Columns, "tests.Columns", vars, Columns)
 THREE, FOUR = torch.zeros(3), torch.zeros(4)
 
 
@@ -49,19 +47,11 @@ def test_fields_that_do_not_fit_are_refused(fields, sentence):
         check_fields(STORED, fields)
 
 
-@pytest.mark.parametrize("version", [0, 3, "1", True, None])
-def test_versions_that_do_not_exist_are_refused(version):
-    assert read_version({"version": 1}, STORED) == 1
-    with pytest.raises(FileFormatError, match="reads up to 2"):
-        read_version({"version": version}, STORED)
-
-
 def test_values_are_read_as_they_are_written():
     assert read_float("-inf") == -math.inf
     assert math.isnan(read_float("nan"))
     assert read_shape([2, 0]) == [2, 0]
     assert read_dtype("float32") is torch.float32
-    assert torch.equal(read_numbers([1.0, 2.0], "float64"), torch.tensor([1.0, 2.0], dtype=torch.float64))
 
 
 @pytest.mark.parametrize(

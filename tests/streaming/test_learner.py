@@ -9,7 +9,6 @@ from streamgp.errors import OptionError, ShapeError, SupportError, UnsupportedEr
 from streamgp.likelihoods import Gaussian
 from streamgp.streaming import StreamLearner, StreamSettings
 from streamgp.streaming.carrying import carry
-from streamgp.streaming.experts import COUNT_EXPERTS
 from streamgp.streaming.model import StreamModel
 from streamgp.testing.reference import exact_gp
 from streamgp.testing.tolerances import approximation, regression_condition, rounding, sampling, tolerance
@@ -355,16 +354,3 @@ def test_refits_wait_while_the_stream_stands_still(rng):
     assert [each.num_seen for each in moved.refits] == [400, 800, 1600, 2600, 3600, 4600]
     stated, _ = StreamLearner(StreamSettings(num_inducing=12, refit=500)).learn(X[:1300], y[:1300])
     assert [each.num_seen for each in stated.refits] == [700, 1200]
-
-
-def test_a_stream_from_a_version_with_fewer_experts_goes_on(monkeypatch):
-    rng = np.random.default_rng(0)
-    X, y = rng.random((120, 2)), rng.poisson(3.0, 120).astype(float)
-    settings = StreamSettings("poisson", num_inducing=10, warmup=20, buffer_size=40, refit=20)
-    monkeypatch.setattr("streamgp.streaming.experts.COUNT_EXPERTS", COUNT_EXPERTS[:5])
-    learner, _ = StreamLearner(settings).learn(X[:60], y[:60])
-    monkeypatch.undo()
-    assert learner.anchor is not None
-    learner, _ = learner.learn(X[60:], y[60:])
-    assert len(learner.model.bank.experts) == 5
-    assert np.isfinite(learner.predict(X).mean.numpy()).all()

@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 import torch
 from gpytorch.kernels import RBFKernel, ScaleKernel
@@ -6,13 +5,7 @@ from gpytorch.kernels import RBFKernel, ScaleKernel
 from streamgp.errors import FileFormatError
 from streamgp.storage import load, save
 from streamgp.streaming import StreamLearner, StreamSettings
-from streamgp.streaming.mixture import Mixture
 from streamgp.streaming.one_vs_rest import OneVsRest
-from streamgp.streaming.points import Usage
-from streamgp.streaming.rows import Rows
-
-# Which versions of classes held tensors where arrays are now.
-_HELD_TENSORS = {"streaming.Mixture": 2, "streaming.Outliers": 1, "streaming.Rows": 2, "streaming.Usage": 2}
 
 
 def _settings(likelihood="gaussian", **options):
@@ -45,71 +38,6 @@ def test_a_restored_learner_goes_on_to_the_last_bit(tmp_path, likelihood):
         assert torch.equal(restored.predict(X).variance, learner.predict(X).variance)
     assert learner.anchor is not None
     assert bool(learner.refits) == (refit != "never")
-
-
-def test_rows_of_files_that_called_numbers_of_trials_totals_are_read(tmp_path, rewrite):
-    rows = Rows(np.ones((2, 1)), np.ones((1, 2)), np.array([3.0, 4.0]))
-    save(rows, tmp_path / "file")
-
-    def age(description, _):
-        content = description["content"]
-        content["version"] = 1
-        content["fields"]["totals"] = content["fields"].pop("total_count")
-
-    rewrite(tmp_path / "file", age)
-    assert np.array_equal(load(tmp_path / "file", kind=Rows).total_count, rows.total_count)
-
-
-def test_mixtures_of_files_that_knew_of_no_outliers_are_read(tmp_path, rewrite):
-    mixture = Mixture.even(3, 2)
-    save(mixture, tmp_path / "file")
-
-    def age(description, _):
-        content = description["content"]
-        content["version"] = 1
-        del content["fields"]["outliers"], content["fields"]["lasting_log_weights"]
-
-    rewrite(tmp_path / "file", age)
-    restored = load(tmp_path / "file", kind=Mixture)
-    assert restored.outliers.share == 0.0
-    assert restored.outliers.surprise.shape == (3, 2)
-    assert np.array_equal(np.exp(restored.lasting_log_weights), mixture.weights)
-
-
-def test_usage_of_files_that_counted_rows_twice_is_read(tmp_path, rewrite):
-    usage = Usage(np.ones(3), 5, 0.25, 0.125)
-    save(usage, tmp_path / "file")
-
-    def age(description, _):
-        content = description["content"]
-        content["version"] = 1
-        content["fields"]["num_followed"] = 5
-        del content["fields"]["placed_slack"]
-
-    rewrite(tmp_path / "file", age)
-    restored = load(tmp_path / "file", kind=Usage)
-    assert (restored.num_rows, restored.typical_slack, restored.placed_slack) == (5, 0.25, 0.0)
-
-
-def test_files_that_held_tensors_are_read_as_arrays(tmp_path, rewrite):
-    X, y = _rows("gaussian")
-    learner, _ = StreamLearner(_settings()).learn(X, y)
-    save(learner, tmp_path / "file")
-
-    def age(node):
-        for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
-            age(child)
-        if isinstance(node, dict) and node.get("class") in _HELD_TENSORS:
-            node["version"] = _HELD_TENSORS[node["class"]]
-        if isinstance(node, dict) and node.get("$") == "array":
-            node["$"] = "tensor"
-
-    rewrite(tmp_path / "file", lambda description, _: age(description["content"]))
-    restored = load(tmp_path / "file", kind=StreamLearner)
-    assert isinstance(restored.buffer.inputs, np.ndarray)
-    restored, _ = restored.learn(X, y)
-    learner, _ = learner.learn(X, y)
-    assert torch.equal(restored.predict(X).variance, learner.predict(X).variance)
 
 
 def test_a_learner_is_restored_before_its_first_row(tmp_path):

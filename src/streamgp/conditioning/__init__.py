@@ -7,7 +7,6 @@ from streamgp.conditioning.importing import from_gpytorch
 from streamgp.conditioning.merging import merge
 from streamgp.conditioning.multi_output import ConditionedMultiOutputGP, MultiOutputGP
 from streamgp.conditioning.sparse_gp import SparseGP
-from streamgp.conditioning.window import SiteWindow
 
 __all__ = [
     "AbsorbInfo",
@@ -15,7 +14,6 @@ __all__ = [
     "ConditionedGP",
     "ConditionedMultiOutputGP",
     "MultiOutputGP",
-    "SiteWindow",
     "SparseGP",
     "from_gpytorch",
     "merge",

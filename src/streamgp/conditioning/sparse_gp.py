@@ -24,8 +24,7 @@ from streamgp.gp.exporting import write_gpytorch
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.shapes import broadcast_shapes
 from streamgp.sites import SiteRule
-from streamgp.storage import reads_version_1, register
-from streamgp.storage.version1 import object_of, process_of
+from streamgp.storage import register
 
 __all__ = ["SparseGP"]
 
@@ -277,12 +276,6 @@ class SparseGP(AbstractGP):
 
     def __repr__(self) -> str:
         return f"SparseGP({self._describe()})"
-
-
-@reads_version_1("streamgp.SparseGP")
-def _upgrade(description: dict[str, Any]) -> Any:
-    process = process_of(description, "", description["tensors"])
-    return object_of("conditioning.SparseGP", {"sparse_process": process})
 
 
 def _typical_variance(prior: Prior, Z: Tensor) -> float:

@@ -1,6 +1,6 @@
 """Linear algebra: bounded-jitter Cholesky factors, shared triangular solves, pivoted Cholesky."""
 
-from streamgp.linalg.cholesky import cholesky, extend_cholesky, factorize, grow_cholesky
+from streamgp.linalg.cholesky import cholesky, extend_cholesky, factorize
 from streamgp.linalg.eigen import symmetric_eigen, symmetric_eigenvalues
 from streamgp.linalg.pivoted import PivotedCholesky, pivoted_cholesky
 from streamgp.linalg.triangular import apply, solve_lower, solve_lower_transpose, solve_vector
@@ -11,7 +11,6 @@ __all__ = [
     "cholesky",
     "extend_cholesky",
     "factorize",
-    "grow_cholesky",
     "pivoted_cholesky",
     "solve_lower",
     "solve_lower_transpose",

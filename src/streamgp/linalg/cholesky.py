@@ -7,10 +7,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from streamgp.errors import NumericalError
-from streamgp.linalg.triangular import solve_lower
 from streamgp.shapes import broadcast_shapes
 
-__all__ = ["cholesky", "extend_cholesky", "factorize", "grow_cholesky"]
+__all__ = ["cholesky", "extend_cholesky", "factorize"]
 
 # The jitter tried, relative to the mean of the diagonal. Rounding alone perturbs the eigenvalues of an
 # n x n matrix by about n units in the last place, so the ladder starts there, and ends where the
@@ -89,30 +88,6 @@ def factorize(
     if scale is not None:
         is_trusted = is_trusted & (pivots.square() > _LEAST_PIVOT[matrix.dtype] * scale).all(-1)
     return factor, is_trusted
-
-
-def grow_cholesky(
-    factor: Float[Tensor, "*b n n"],
-    cross: Float[Tensor, "*c q n"],
-    corner: Float[Tensor, "*c q q"],
-    *,
-    name: str = "the matrix",
-) -> tuple[Float[Tensor, "*d n+q n+q"], Float[Tensor, "*e"]]:
-    r"""Extend $A = L L^\top$ to the factor of $\begin{pmatrix} A & C^\top \\ C & D \end{pmatrix}$ in $O(n^2 q)$.
-
-    Args:
-        factor: The factor $L$.
-        cross: The new rows $C$.
-        corner: The new corner $D$.
-        name: What the grown matrix is, for the error message.
-
-    Returns:
-        The grown factor, and the jitter that the Schur complement of $D$ needed.
-    """
-    below = solve_lower(factor, cross.mT).mT
-    scale = corner.detach().diagonal(dim1=-2, dim2=-1)
-    last, jitter = cholesky(corner - below @ below.mT, scale=scale, name=name)
-    return extend_cholesky(factor, below, last), jitter
 
 
 def extend_cholesky(

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import torch
 from jaxtyping import Float
@@ -18,14 +18,7 @@ __all__ = ["OutcomeUnits"]
 _MOST_EXCESS = 300.0
 
 
-def _name_knees(fields: dict[str, Any]) -> dict[str, Any]:
-    """Of version 1, which had a knee on the side of bad outcomes."""
-    knee = fields.pop("knee", None)
-    side = "lower_knee" if fields.get("scale", 1.0) > 0.0 else "upper_knee"
-    return {**fields, side: knee}
-
-
-@register(name="loops.Units", version=2, migrations={1: _name_knees})  # as in files of earlier versions
+@register
 @final
 @dataclass(frozen=True)
 class OutcomeUnits:

@@ -15,9 +15,7 @@ from streamgp.storage.descriptions import (
     check_fields,
     read_dtype,
     read_float,
-    read_numbers,
     read_shape,
-    read_version,
 )
 from streamgp.storage.finite import is_finite
 from streamgp.storage.modules import describe_module, rebuild_module, restore_module, role_of, state_of
@@ -92,7 +90,7 @@ class Encoder:
         stored = find_class(type(value), where)
         fields = stored.to_fields(value)
         encoded = {name: self.encode(item, f"{where}.{name}", depth=depth + 1) for name, item in fields.items()}
-        return {"$": "object", "class": stored.name, "version": stored.version, "fields": encoded}
+        return {"$": "object", "class": stored.name, "fields": encoded}
 
     def _encode_sequence(self, value: tuple[Any, ...] | list[Any], where: str, depth: int) -> Any:
         if type(value) is tuple and len(value) > _LONGEST_TUPLE and all(type(item) is float for item in value):
@@ -185,7 +183,6 @@ class Decoder:
             "dict": self._decode_dict,
             "dtype": lambda node, _: read_dtype(node["value"]),
             "tensor": lambda node, _: self._tensor(node["at"]),
-            "numbers": lambda node, _: self._place(read_numbers(node["numbers"], node["dtype"])),
             "array": lambda node, _: reader.take_array(node["at"]),
             "number": lambda node, _: reader.take_array(node["at"])[()],
             "floats": lambda node, _: tuple(reader.take_array(node["at"]).tolist()),
@@ -265,9 +262,6 @@ class Decoder:
     def _decode_object(self, node: dict[str, Any], depth: int) -> Any:
         stored = find_name(node["class"])
         fields = {str(name): self.decode(item, depth=depth + 1) for name, item in node["fields"].items()}
-        for version in range(read_version(node, stored), stored.version):
-            if version in stored.migrations:
-                fields = stored.migrations[version](fields)
         check_fields(stored, fields)
         try:
             value = stored.from_fields(**fields)

@@ -66,13 +66,7 @@ def _prior_fields(prior: Prior) -> dict[str, Any]:
     return {"kernel": prior.kernel, "mean": prior.mean_function, "zero": prior.zero}
 
 
-def _rebuild_prior(kernel: Kernel, mean: Mean, zero: Tensor | None = None) -> Prior:
-    if zero is None:  # files of format version 1 lack it, and the process brings its precision
-        zero = next(iter(kernel.parameters()), torch.zeros((), dtype=torch.float64)).detach().new_zeros(())
-    return _cast_prior(kernel, mean, zero)
-
-
-def _cast_prior(kernel: Kernel, mean: Mean, zero: Tensor) -> Prior:
+def _rebuild_prior(kernel: Kernel, mean: Mean, zero: Tensor) -> Prior:
     if zero.dtype not in _DTYPES or zero.shape != ():
         raise FileFormatError("The file's prior is neither of single nor of double precision. It is damaged.")
     for module in (kernel, mean):
@@ -88,7 +82,7 @@ def _rebuild_process(
     jitter: float = 0.0,
     information: Float[Tensor, "*b m"] | None = None,
 ) -> SparseProcess:
-    prior = _cast_prior(prior.kernel, prior.mean_function, inducing_points.new_zeros(()))
+    prior = _rebuild_prior(prior.kernel, prior.mean_function, inducing_points.new_zeros(()))
     return SparseProcess(prior, inducing_points, whitened_mean, whitened_root, float(jitter), information)
 
 

@@ -11,18 +11,7 @@ from streamgp.errors import FileFormatError
 from streamgp.storage.hints import matches
 from streamgp.storage.registry import StoredClass
 
-__all__ = ["check_fields", "read_dtype", "read_float", "read_numbers", "read_shape", "read_version"]
-
-
-def read_version(node: dict[str, Any], stored: StoredClass) -> int:
-    """The version of an object's fields, if it can be read."""
-    version = node["version"]
-    if type(version) is not int or not 0 < version <= stored.version:
-        raise FileFormatError(
-            f"The file holds version {version!r} of a {stored.name}, but this version of streamgp reads up to "
-            f"{stored.version}. Load it with the version that wrote it, or upgrade streamgp."
-        )
-    return version
+__all__ = ["check_fields", "read_dtype", "read_float", "read_shape"]
 
 
 def check_fields(stored: StoredClass, fields: Mapping[str, Any]) -> None:
@@ -61,8 +50,3 @@ def read_dtype(name: Any) -> torch.dtype:
     if not isinstance(dtype, torch.dtype):
         raise TypeError(f"{name!r} is not a type of tensors")
     return dtype
-
-
-def read_numbers(values: Any, dtype: Any) -> Tensor:
-    """A small tensor within a description of format version 1."""
-    return torch.tensor(values, dtype={"float32": torch.float32, "float64": torch.float64}[dtype])

@@ -3,7 +3,7 @@
 import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from typing import Any, TypeVar, final, get_type_hints
@@ -12,7 +12,6 @@ from streamgp.errors import FileFormatError, OptionError, UnsupportedError
 
 __all__ = [
     "Fields",
-    "Migration",
     "StoredClass",
     "ask_when_unknown",
     "find_class",
@@ -20,14 +19,11 @@ __all__ = [
     "import_home",
     "is_registered",
     "register",
-    "register_reader",
     "registered",
 ]
 
 Class = TypeVar("Class", bound=type)
 Fields = dict[str, Any]
-# From the fields of one version of a class to those of the next.
-Migration = Callable[[Fields], Fields]
 
 # Modules that register the classes whose names start so, imported when a file names one.
 _HOMES = {
@@ -56,20 +52,16 @@ class StoredClass:
     Attributes:
         cls: The class.
         name: Its name in files.
-        version: Version of its fields.
         to_fields: Its fields by name.
         from_fields: Makes an object of them; its parameters and their annotations say what it expects.
         check: Says what is wrong with an object that was read, by raising an error of ours; None if anything goes.
-        migrations: By version, the step to the next.
     """
 
     cls: type
     name: str
-    version: int
     to_fields: Callable[[Any], Mapping[str, Any]]
     from_fields: Callable[..., Any]
     check: Callable[[Any], None] | None = None
-    migrations: Mapping[int, Migration] = field(default_factory=dict)
 
     @cached_property
     def hints(self) -> Mapping[str, Any]:
@@ -100,11 +92,9 @@ def register(
     /,
     *,
     name: str | None = None,
-    version: int = 1,
     to_fields: Callable[[Any], Mapping[str, Any]] | None = None,
     from_fields: Callable[..., Any] | None = None,
     check: Callable[[Any], None] | None = None,
-    migrations: Mapping[int, Migration] | None = None,
 ) -> Any:
     """Let objects of a class be saved; a decorator, with or without arguments.
 
@@ -132,34 +122,27 @@ def register(
         cls: The class.
         name: Its name in files, which stays when the class is renamed or moved. Within the package the default is
             `"package.Class"`, elsewhere the full name.
-        version: Version of its fields, raised when they change their meaning. New fields with a default, which older
-            files lack, need no new version.
         to_fields: Takes an object apart.
         from_fields: Puts an object together; the constructor by default. The names of its parameters are those of the
             fields, and their annotations are checked.
         check: Called with every object that was read; raises an error of ours if its values make no sense.
-        migrations: For each version before, a function of its fields, decoded, that returns those of the next.
     """
     if cls is None:
         return lambda decorated: register(
             decorated,
             name=name,
-            version=version,
             to_fields=to_fields,
             from_fields=from_fields,
             check=check,
-            migrations=migrations,
         )
     if to_fields is None and not _has_fields(cls):
         raise OptionError(f"{cls.__name__} is neither a dataclass nor a named tuple. Pass to_fields and from_fields.")
     stored = StoredClass(
         cls=cls,
         name=name or _default_name(cls),
-        version=version,
         to_fields=to_fields or _fields_of,
         from_fields=from_fields or cls,
         check=check,
-        migrations=dict(migrations or {}),
     )
     other = _BY_NAME.get(stored.name)
     if other is not None and other.cls.__qualname__ != cls.__qualname__:
@@ -176,16 +159,6 @@ def ask_when_unknown(register_more: Callable[[], None]) -> None:
 def _ask_others() -> None:
     for register_more in _OTHERS:
         register_more()
-
-
-def register_reader(name: str, from_fields: Callable[..., Any]) -> None:
-    """Let files of an older format name a function that puts an object together; nothing is saved by that name.
-
-    Args:
-        name: What the upgraded description names.
-        from_fields: As in `register`.
-    """
-    _BY_NAME[name] = StoredClass(object, name, 1, _fields_of, from_fields)
 
 
 def registered() -> tuple[StoredClass, ...]:

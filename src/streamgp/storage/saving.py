@@ -1,8 +1,6 @@
 """Saving any object that is registered, and loading whatever was saved."""
 
 import os
-from collections.abc import Callable
-from importlib import import_module
 from typing import Any, TypeVar, overload
 
 import torch
@@ -14,22 +12,12 @@ from streamgp.storage.archive import ArchiveReader, write_archive
 from streamgp.storage.codec import Decoder, Encoder
 from streamgp.storage.registry import find_class
 
-__all__ = ["describe_unsavable", "load", "reads_version_1", "save"]
+__all__ = ["describe_unsavable", "load", "save"]
 
 Kind = TypeVar("Kind")
-# From a description of format version 1 to the encoded object.
-Upgrade = Callable[[dict[str, Any]], Any]
 
 _FORMAT = "streamgp"
-_VERSION = 2
-_UPGRADES: dict[str, Upgrade] = {}
-# Where the upgrades of files of format version 1 are registered, by the format that they name.
-_FORMER_HOMES = {
-    "streamgp.SparseGP": "streamgp.conditioning",
-    "streamgp.Optimizer": "streamgp.optimizers.version1",
-    "streamgp.TurboOptimizer": "streamgp.optimizers.version1",
-    "streamgp.PoolLearner": "streamgp.pools.version1",
-}
+_VERSION = 1
 
 
 def save(value: Any, path: str | os.PathLike[str]) -> None:
@@ -130,34 +118,14 @@ def load(
     return value
 
 
-def reads_version_1(format: str) -> Callable[[Upgrade], Upgrade]:
-    """Register how files of format version 1 are read: a decorator.
-
-    The function takes a file's description and returns what an `Encoder` makes of the same object. Arrays stay as they
-    are in the file and are referred to by their names. `streamgp.storage.version1` has the parts.
-
-    Args:
-        format: The format that the file names.
-    """
-
-    def decorate(upgrade: Upgrade) -> Upgrade:
-        _UPGRADES[format] = upgrade
-        return upgrade
-
-    return decorate
-
-
 def _content_of(reader: ArchiveReader) -> Any:
     description = reader.description
     format, version = description.get("format"), description.get("version")
-    if format == _FORMAT and version == _VERSION:
-        return description["content"]
-    if format in _FORMER_HOMES and version == 1:
-        import_module(_FORMER_HOMES[format])
-        return _UPGRADES[format](description)
-    if format != _FORMAT and format not in _FORMER_HOMES:
+    if format != _FORMAT:
         raise FileFormatError(f"{reader.path} does not hold an object of streamgp, but {format!r}.")
-    raise FileFormatError(
-        f"{reader.path} has format version {version!r}, but this version of streamgp reads up to {_VERSION}. "
-        "Load it with the version that wrote it, or upgrade streamgp."
-    )
+    if version != _VERSION:
+        raise FileFormatError(
+            f"{reader.path} has format version {version!r}, but this version of streamgp reads version {_VERSION}. "
+            "Load it with the version that wrote it, or upgrade streamgp."
+        )
+    return description["content"]

@@ -122,8 +122,6 @@ def relearn(
     """
     num_outputs = len(buffer.targets)
     experts = settings.experts(num_outputs, buffer.inputs.shape[-1])
-    if anchor is not None and len(anchor.experts) != len(experts):
-        experts = anchor.experts  # of a file from a version with others
     if is_new or before is None:
         units = Units.of(buffer, is_target_scaled=settings.is_target_scaled, is_bent=settings.kernel is None)
     else:

@@ -52,8 +52,7 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
             default. Parameters with `requires_grad=False` stay as they are.
         num_inducing: Number of inducing points; `"auto"` for 100, and more where those leave more open than there is
             noise, or as a long stream goes on.
-        max_inducing: For `"auto"`: the most points, which bound time and memory; `points_within` finds how many a
-            budget allows.
+        max_inducing: For `"auto"`: the most points, which bound time and memory.
         warmup: Rows after which the units are frozen.
         refit: When hyperparameters are learned after the warm-up: `"auto"` (when the number of rows has doubled, but at
             least every 1000 rows; where a long stream does not change, each time the buffer is full of new rows),

@@ -46,12 +46,6 @@ def read(path):
     return loaded.num_rows, identity, note
 
 
-def test_checkpoints_that_called_the_column_of_trials_totals_go_on(tmp_path, rewrite):
-    save_checkpoint(tmp_path / "keep", progress(5), {"totals": "trials"})
-    rewrite(tmp_path / "keep", lambda description, _: description["content"].update(version=1))
-    assert read(tmp_path / "keep")[1] == {"total-count": "trials"}
-
-
 def test_a_checkpoint_is_read_as_it_was_written(tmp_path):
     save_checkpoint(tmp_path / "keep", progress(5), {"seed": 0})
     loaded, identity, note = load_checkpoint(tmp_path / "keep")

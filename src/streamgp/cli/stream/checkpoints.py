@@ -13,8 +13,7 @@ from streamgp.cli.reading.values import read_number
 from streamgp.cli.stream.drift import DriftLog
 from streamgp.cli.stream.scoring import Learner, Recent, Score
 from streamgp.errors import FileFormatError, OptionError, ValueRangeError
-from streamgp.storage import load, reads_version_1, register, save
-from streamgp.storage.registry import Fields
+from streamgp.storage import load, register, save
 from streamgp.streaming.columns import Preprocessing
 from streamgp.streaming.metrics import StreamMetrics
 from streamgp.streaming.one_vs_rest import OneVsRest
@@ -37,7 +36,7 @@ _START, _NOTHING = Position(), DriftLog()
 _MOST_SKIPPED = 20
 # Predictions that a picture shows.
 _MOST_RECENT = 300
-# What archives begin with, those of earlier versions, too; files that are cut short may have less.
+# First bytes of an archive; a file that was cut short may have less.
 _ARCHIVE = b"PK"
 
 
@@ -61,7 +60,7 @@ class Progress:
         num_unlabeled: Those of them without a target, which were not learned.
         num_unread: Those of these whose target is there, but is not a number.
         num_bytes: Length of the predictions until then.
-        checksum: Of these; None in files of earlier versions.
+        checksum: Of these.
         num_skipped: Bad rows that were left out.
         skipped: Line and issue of the first of them.
         num_refits: How often hyperparameters were learned after the warm-up.
@@ -77,7 +76,7 @@ class Progress:
     num_rows: int = 0
     num_unlabeled: int = 0
     num_bytes: int = 0
-    checksum: int | None = None
+    checksum: int = 0
     num_skipped: int = 0
     skipped: tuple[tuple[int, str], ...] = ()
     num_refits: int = 0
@@ -101,13 +100,7 @@ class Progress:
         return replace(self, position=position, num_skipped=self.num_skipped + 1, skipped=skipped)
 
 
-def _rename_totals(fields: Fields) -> Fields:
-    """Version 1 called the column of numbers of trials `totals`."""
-    identity = fields["identity"].items()
-    return fields | {"identity": {"total-count" if name == "totals" else name: value for name, value in identity}}
-
-
-@register(version=2, migrations={1: _rename_totals})
+@register
 @final
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
@@ -272,12 +265,3 @@ def _read(path: Path) -> tuple[Progress, dict[str, Any]]:
 
 def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
-
-
-@reads_version_1("streamgp.StreamCheckpoint")
-def _refuse(description: dict[str, Any]) -> Any:
-    """Checkpoints of format 1 hold one belief, where there are now several."""
-    raise FileFormatError(
-        "The checkpoint was written by an earlier version of streamgp, whose streams were learned with one half-life. "
-        "Finish that run with the version that began it, or start again with --fresh."
-    )

@@ -30,16 +30,16 @@ class PredictionFile:
         checksum: Of all that was written, in earlier runs, too.
     """
 
-    def __init__(self, path: Path | None, num_bytes: int, checksum: int | None = None) -> None:
+    def __init__(self, path: Path | None, num_bytes: int, checksum: int = 0) -> None:
         """Open a file and cut it to what is known to be right.
 
         Args:
             path: The file, or None for standard output.
             num_bytes: Length of what stays; 0 to start anew.
-            checksum: Of what stays; None if it is not known.
+            checksum: Of what stays.
         """
         self._path = path
-        self.checksum = checksum or 0
+        self.checksum = checksum
         if path is not None and num_bytes:
             self.checksum = _check_beginning(path, num_bytes, checksum)
         self._file: BinaryIO = sys.stdout.buffer if path is None else _open(path, num_bytes)
@@ -114,7 +114,7 @@ def _owner(path: Path) -> Path:
     return path.with_name(f".{path.name}.owner")
 
 
-def _check_beginning(path: Path, num_bytes: int, checksum: int | None) -> int:
+def _check_beginning(path: Path, num_bytes: int, checksum: int) -> int:
     """Compare the beginning of a file with what was written; returns its checksum."""
     size = path.stat().st_size if path.is_file() else 0
     if size < num_bytes:
@@ -126,7 +126,7 @@ def _check_beginning(path: Path, num_bytes: int, checksum: int | None) -> int:
     with path.open("rb") as file:
         while left and (content := file.read(min(_CHUNK, left))):
             found, left = zlib.crc32(content, found), left - len(content)
-    if checksum is not None and found != checksum:
+    if found != checksum:
         raise FileFormatError(
             f"{path} does not begin with the predictions that the checkpoint belongs to; it was changed or "
             "replaced. Put them back, name the file that holds them with --output, or start again with --fresh."
