@@ -7,7 +7,7 @@ import torch
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import streamgp as sg
-from streamgp.threads import few_threads
+from streamgp.threads import limit_threads
 
 
 @pytest.fixture(autouse=True)
@@ -25,27 +25,27 @@ def openblas_threads() -> set[int]:
 
 def test_openblas_has_one_thread_within_and_as_many_as_before_after():
     before = openblas_threads()
-    with few_threads():
+    with limit_threads():
         assert openblas_threads() == {1}
-        with few_threads():
+        with limit_threads():
             assert openblas_threads() == {1}
         assert openblas_threads() == {1}
     assert openblas_threads() == before
 
 
 def test_torch_has_one_thread_for_small_work_and_all_for_large():
-    with few_threads(1e3):
+    with limit_threads(1e3):
         assert torch.get_num_threads() == 1
-        with few_threads(1e12):
+        with limit_threads(1e12):
             assert torch.get_num_threads() == 1
     assert torch.get_num_threads() == 2
-    with few_threads(1e12):
+    with limit_threads(1e12):
         assert torch.get_num_threads() == 2
 
 
 def test_limits_are_lifted_after_an_error():
     before = openblas_threads()
-    with pytest.raises(ZeroDivisionError), few_threads():
+    with pytest.raises(ZeroDivisionError), limit_threads():
         raise ZeroDivisionError
     assert openblas_threads() == before
     assert torch.get_num_threads() == 2
@@ -55,7 +55,7 @@ def test_the_last_of_several_threads_lifts_the_limit():
     before, barrier = openblas_threads(), Barrier(4)
 
     def enter(_: int) -> set[int]:
-        with few_threads():
+        with limit_threads():
             barrier.wait()
             seen = openblas_threads()
             barrier.wait()

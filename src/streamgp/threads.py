@@ -16,7 +16,7 @@ import scipy.linalg.lapack  # noqa: F401 so that its library is loaded, and foun
 import torch
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["few_threads"]
+__all__ = ["limit_threads"]
 
 # Multiplications of an evaluation, about n m^2, from which a second thread of torch pays. Measured on two cores:
 # below, waiting for the other thread costs more than it does.
@@ -24,7 +24,7 @@ _WORTH_A_THREAD = 3e7
 
 
 @contextmanager
-def few_threads(num_multiplications: float = 0.0) -> Iterator[None]:
+def limit_threads(num_multiplications: float = 0.0) -> Iterator[None]:
     """Use one thread in NumPy and SciPy for the length of a loop, and one in torch if its operations are small.
 
     What was set before is restored at the end, also after an error. May be nested, and entered by several threads of

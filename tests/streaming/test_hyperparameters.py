@@ -7,7 +7,7 @@ from gpytorch.means import ZeroMean
 
 from streamgp.likelihoods import Gaussian
 from streamgp.streaming.hyperparameters import (
-    LearnedKernel,
+    FittedHyperparameters,
     _bound,
     default_kernel,
     learn_hyperparameters,
@@ -94,7 +94,7 @@ def test_what_the_user_froze_or_knows_is_not_refined():
     X, Y = _rough()
     kernel = default_kernel(4)
     kernel.base_kernel.raw_lengthscale.requires_grad_(False)
-    start = LearnedKernel(kernel, 0.3, X[:15])
+    start = FittedHyperparameters(kernel, 0.3, X[:15])
     refined = refine_hyperparameters(X, Y, start, kernel=kernel, is_noise_learned=False)
     assert torch.equal(refined.kernel.base_kernel.lengthscale, kernel.base_kernel.lengthscale)
     assert refined.noise_variance == pytest.approx(0.3)

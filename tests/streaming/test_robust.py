@@ -3,7 +3,7 @@ from functools import partial
 import torch
 from torch.testing import assert_close
 
-from streamgp.streaming.hyperparameters import LearnedKernel, default_kernel, learn_hyperparameters
+from streamgp.streaming.hyperparameters import FittedHyperparameters, default_kernel, learn_hyperparameters
 from streamgp.streaming.robust import _residuals, learn_robustly
 from streamgp.testing.tolerances import approximation, rounding
 
@@ -74,7 +74,7 @@ def test_residuals_are_those_of_exact_gps_without_the_row_and_without_far_ones()
     X, Y, _ = _rows(12)
     kernel = default_kernel(2).requires_grad_(False)
     is_far = torch.arange(12) % 5 == 0
-    found = _residuals(X, Y, LearnedKernel(kernel, 0.3, X), is_far)
+    found = _residuals(X, Y, FittedHyperparameters(kernel, 0.3, X), is_far)
     K = kernel(X).to_dense()
     for index in range(12):
         used = ~is_far & (torch.arange(12) != index)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from streamgp.linalg.cholesky import cholesky
 from streamgp.linalg.triangular import solve_lower
-from streamgp.threads import few_threads
+from streamgp.threads import limit_threads
 
 __all__ = ["PivotedCholesky", "pivoted_cholesky"]
 
@@ -114,7 +114,7 @@ def _factorize_whole(K: Tensor, num_pivots: int, floor: Tensor) -> PivotedCholes
     is_chosen = np.zeros(pivots.shape, dtype=bool)
     residual = np.empty((len(matrices), n))
     for i, (matrix, stop) in enumerate(zip(matrices, floor.double().reshape(-1).tolist(), strict=True)):
-        with few_threads():
+        with limit_threads():
             factor, order, rank, _ = dpstrf(matrix, tol=stop, lower=1)
         rank = min(rank, num_pivots)
         order = order - 1

@@ -22,7 +22,7 @@ from streamgp.loops.surrogate import AbstractSurrogate
 from streamgp.loops.units import OutcomeUnits
 from streamgp.seeds import derived_seed
 from streamgp.storage import register
-from streamgp.threads import few_threads
+from streamgp.threads import limit_threads
 
 __all__ = ["ExactSurrogate", "fit_exact"]
 
@@ -97,7 +97,7 @@ def fit_exact(data: Observations, settings: LoopSettings, start: ExactSurrogate 
     mll = ExactMarginalLogLikelihood(model.likelihood, model)
     most = _COLD_ITERATIONS if start is None else _WARM_ITERATIONS
     seed = derived_seed(settings.seed, _FIT, len(X))
-    with few_threads(len(X) ** 3), manual_seed(seed), gpytorch.settings.max_cholesky_size(_ALWAYS_CHOLESKY):
+    with limit_threads(len(X) ** 3), manual_seed(seed), gpytorch.settings.max_cholesky_size(_ALWAYS_CHOLESKY):
         fit_gpytorch_mll(mll, optimizer_kwargs={"options": {"maxiter": most}})
     noise = model.likelihood.noise.detach().reshape(-1)[0] if is_learned else variance
     return ExactSurrogate(

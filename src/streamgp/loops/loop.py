@@ -28,7 +28,7 @@ from streamgp.loops.suggest import suggest
 from streamgp.loops.tables import observation_rows, read_evaluations, to_frame, write_csv
 from streamgp.loops.user_model import make_user_model
 from streamgp.storage import describe_unsavable, load, save
-from streamgp.threads import few_threads
+from streamgp.threads import limit_threads
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,7 +72,7 @@ class AbstractLoop(ABC):
         """
         q = check_count(q, "q")
         settings = replace(self._settings, space=self._settings.space.fixing(fixed)) if fixed else self._settings
-        with self._lock, few_threads(len(self._state.observations.points) ** 3):
+        with self._lock, limit_threads(len(self._state.observations.points) ** 3):
             self._state, points = suggest(self._state, settings, q)
         shown = self._settings.space.show(points)
         return to_frame(shown) if as_frame else shown

@@ -13,7 +13,7 @@ from torch import Tensor
 from streamgp.acquisition import Search
 from streamgp.acquisition.sobol import sobol_points
 from streamgp.seeds import seeded
-from streamgp.threads import few_threads
+from streamgp.threads import limit_threads
 
 __all__ = ["candidates_around", "climb", "evaluate_in_parts", "maximize_in_cube", "one_after_the_other"]
 
@@ -45,7 +45,7 @@ def maximize_in_cube(
         seed: Of the random starts.
         centers: Good points; without them, all random points are over the whole cube.
     """
-    with few_threads(), manual_seed(seed):
+    with limit_threads(), manual_seed(seed):
 
         def maximize(k: int) -> Tensor:
             first = _choose_starts(function, search, num_dims=num_dims, seed=seed + k, centers=centers)

@@ -24,7 +24,7 @@ from streamgp.loops.maximize import (
 from streamgp.loops.tables import named_rows
 from streamgp.seeds import seeded
 from streamgp.storage import register
-from streamgp.threads import few_threads
+from streamgp.threads import limit_threads
 
 __all__ = ["ParameterSpace"]
 
@@ -313,7 +313,7 @@ class ParameterSpace(AbstractCubeSpace):
             constraints["inequality_constraints"] = list(self._polytope.at_least)
         if self._polytope.equal:
             constraints["equality_constraints"] = list(self._polytope.equal)
-        with few_threads():
+        with limit_threads():
             # Parallel searches would take the same bounds for all points.
             moved, _ = climb(function, points, search, lower=lower, upper=upper, use_parallel_mode=False, **constraints)
         if not self._polytope:

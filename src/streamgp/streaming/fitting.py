@@ -17,7 +17,7 @@ from streamgp.errors import NumericalError, StreamGPWarning, UnsupportedError
 from streamgp.likelihoods import AbstractLikelihood, Gaussian
 from streamgp.streaming.bank import Bank
 from streamgp.streaming.hyperparameters import (
-    LearnedKernel,
+    FittedHyperparameters,
     default_kernel,
     learn_hyperparameters,
     refine_hyperparameters,
@@ -59,7 +59,7 @@ class StreamFit:
         outliers: Share and variance of the outliers; None where none were looked for.
     """
 
-    hyperparameters: LearnedKernel
+    hyperparameters: FittedHyperparameters
     likelihood: AbstractLikelihood
     constant: Float[Tensor, " c"]
     gain: float
@@ -85,7 +85,7 @@ class StreamFit:
 def fit_latest(
     rows: Rows,
     settings: StreamSettings,
-    before: LearnedKernel | None,
+    before: FittedHyperparameters | None,
     window: int,
     anchor: Bank | None,
     room: Room,
@@ -113,7 +113,7 @@ def fit_latest(
     X, _ = recent.tensors
     num_dims = X.shape[-1]
     kernel = default_kernel(num_dims) if settings.kernel is None else settings.kernel
-    start = LearnedKernel(kernel, _noise(likelihood) or 0.1, X[:1]) if before is None else before
+    start = FittedHyperparameters(kernel, _noise(likelihood) or 0.1, X[:1]) if before is None else before
     most = room.most
     part = recent.part(max(0, window - max(LEAST_WINDOW, _ROWS_OF_POINT * most)), window)
     part = part.thinned(max(LEAST_WINDOW, _FITTED_OF_POINT * most))
@@ -184,7 +184,7 @@ def _fitted(rows: Rows, settings: StreamSettings, num_inducing: int) -> StreamFi
     constant = mean.constant.detach().double() if isinstance(mean, ConstantMean) else torch.zeros(())
     # Constants of rows, such as numbers of trials, come with the rows.
     likelihood = settings.starting_likelihood if result.likelihood.has_row_constants else result.likelihood
-    found = LearnedKernel(result.gp.kernel, math.nan, result.gp.inducing_points)
+    found = FittedHyperparameters(result.gp.kernel, math.nan, result.gp.inducing_points)
     return StreamFit(found, likelihood, constant.reshape(1), math.nan)
 
 

@@ -15,7 +15,7 @@ from streamgp.streaming.baselines import ClassBaseline, ValueBaseline
 from streamgp.streaming.classifier import StreamingGPClassifier
 from streamgp.streaming.estimator import EstimatorState
 from streamgp.streaming.experts import Expert, Experts
-from streamgp.streaming.hyperparameters import LearnedKernel
+from streamgp.streaming.hyperparameters import FittedHyperparameters
 from streamgp.streaming.learner import StreamLearner
 from streamgp.streaming.mixture import Mixture
 from streamgp.streaming.model import StreamModel
@@ -67,7 +67,7 @@ def classifier_from_fit(
     options: Any = {"num_inducing": results[0].gp.num_inducing, "half_life": None}
     estimator = StreamingGPClassifier(**options)
     settings = StreamSettings(likelihood="bernoulli", **options)
-    learner = _learner(results, settings, *_range(shards), is_flat=False, is_exclusive=len(classes) > 2)
+    learner = _learner(results, settings, *_range(shards), is_single_output=False, is_multiclass=len(classes) > 2)
     parts, counts = shards.ask(_look_at_labels), Counter[Any]()
     for part, _ in parts:
         counts.update(part)
@@ -84,8 +84,8 @@ def _learner(
     upper: Tensor,
     num_rows: int,
     *,
-    is_flat: bool = True,
-    is_exclusive: bool = False,
+    is_single_output: bool = True,
+    is_multiclass: bool = False,
 ) -> StreamLearner:
     """One learner with an output for each result, all of which have the same hyperparameters and inducing points."""
     result, c = results[0], len(results)
@@ -111,15 +111,15 @@ def _learner(
         Usage.none(bank.num_inducing),
         Mixture.even(1, c, is_scaled=False),
         likelihood,
-        LearnedKernel(gp.kernel, noise_variance, gp.inducing_points),
+        FittedHyperparameters(gp.kernel, noise_variance, gp.inducing_points),
         units,
         Reach(lower, upper),
-        is_exclusive,
-        is_flat,
+        is_multiclass,
+        is_single_output,
     )
     return StreamLearner(
         settings,
-        is_exclusive=is_exclusive,
+        is_multiclass=is_multiclass,
         model=model,
         anchor=bank,
         num_seen=num_rows,

@@ -22,7 +22,7 @@ from streamgp.training.lbfgs import maximize
 from streamgp.training.parameters import Hyperparameters, Space, hyperparameter_space
 from streamgp.training.priors import HyperPrior, read_priors
 
-__all__ = ["LearnedKernel", "default_kernel", "learn_hyperparameters", "refine_hyperparameters", "scaled_to"]
+__all__ = ["FittedHyperparameters", "default_kernel", "learn_hyperparameters", "refine_hyperparameters", "scaled_to"]
 
 _JITTER = 1e-8
 _START_NOISE = 0.05
@@ -34,7 +34,7 @@ _TOLERANCE = 1e-3
 
 @final
 @dataclass(frozen=True, eq=False)
-class LearnedKernel:
+class FittedHyperparameters:
     """What was learned.
 
     Attributes:
@@ -63,12 +63,12 @@ def learn_hyperparameters(
     Y: Float[Tensor, "c n"],
     *,
     kernel: Kernel,
-    before: LearnedKernel | None,
+    before: FittedHyperparameters | None,
     noise_variance: float | None,
     num_inducing: int,
     seed: int,
     is_thorough: bool = True,
-) -> tuple[LearnedKernel, float]:
+) -> tuple[FittedHyperparameters, float]:
     """Maximize the collapsed bound of Gaussian observations, summed over targets that share kernel and noise.
 
     Twice: from what was learned before, and from the start, as the former can be a local optimum from which no later
@@ -105,11 +105,11 @@ def learn_hyperparameters(
 def refine_hyperparameters(
     X: Float[Tensor, "n d"],
     Y: Float[Tensor, "c n"],
-    found: LearnedKernel,
+    found: FittedHyperparameters,
     *,
     kernel: Kernel,
     is_noise_learned: bool,
-) -> LearnedKernel:
+) -> FittedHyperparameters:
     """Maximize the same bound together with inducing points.
 
     Where points are too few for the function, what they leave open looks like noise, and lengthscales are learned that
@@ -145,7 +145,7 @@ def _climb(
     max_iterations: int,
     *,
     learn_inducing: bool = False,
-) -> tuple[LearnedKernel, float]:
+) -> tuple[FittedHyperparameters, float]:
     """Learn from one start; returns what was found, and the bound at the start."""
     prior = read_priors(
         "dim_scaled", setting.kernel, setting.mean, likelihood=setting.likelihood, target_variance=variance
@@ -168,7 +168,7 @@ def _climb(
     learned = space.setting(ascent.x)
     noise = learned.likelihood.gaussian_noise_variance
     assert noise is not None
-    found = LearnedKernel(learned.kernel, float(noise), learned.inducing_points, ascent.value / Y.numel())
+    found = FittedHyperparameters(learned.kernel, float(noise), learned.inducing_points, ascent.value / Y.numel())
     return found, ascent.history[0] / Y.numel()
 
 
@@ -195,7 +195,7 @@ def _learnable_as(kernel: Kernel, given: Kernel) -> Kernel:
     return copy.train()
 
 
-def scaled_to(hyperparameters: LearnedKernel, outputscale: float) -> LearnedKernel:
+def scaled_to(hyperparameters: FittedHyperparameters, outputscale: float) -> FittedHyperparameters:
     """The same with another outputscale, where the kernel has one that is learned."""
     kernel = deepcopy(hyperparameters.kernel)
     if isinstance(kernel, ScaleKernel) and kernel.raw_outputscale.requires_grad:

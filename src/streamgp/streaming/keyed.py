@@ -15,7 +15,7 @@ from streamgp.conditioning import SparseGP
 from streamgp.errors import ArgumentTypeError, ShapeError, UnsupportedError, ValueRangeError
 from streamgp.gp import SparseProcess
 from streamgp.storage import register
-from streamgp.threads import few_threads
+from streamgp.threads import limit_threads
 from streamgp.training import FitResult
 from streamgp.training.finishing import cast_process
 from streamgp.training.scaling import Scaling
@@ -85,7 +85,7 @@ class KeyedLearner:
             torch.zeros(0, dtype=torch.long),
         )
 
-    @few_threads()
+    @limit_threads()
     def learn(self, keys: Sequence[Hashable], X: Any, y: Any) -> "KeyedLearner":
         """Learn rows: those of different keys together, those of one key in their order.
 

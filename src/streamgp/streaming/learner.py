@@ -17,7 +17,7 @@ from streamgp.streaming.prediction import StreamPrediction
 from streamgp.streaming.refitting import RefitReport, is_settled, relearn
 from streamgp.streaming.rows import Rows, likelihood_of, read_inputs, read_rows
 from streamgp.streaming.settings import StreamSettings
-from streamgp.threads import few_threads
+from streamgp.threads import limit_threads
 
 __all__ = ["Array", "Halfway", "LearnInfo", "Predicted", "StreamLearner"]
 
@@ -88,7 +88,7 @@ class StreamLearner:
         next_refit: At which of these hyperparameters are learned next; None for never.
         num_outside: Inputs far outside the range of the warm-up so far.
         refits: The latest reports.
-        is_exclusive: Whether outputs are classes of which one is true.
+        is_multiclass: Whether outputs are classes of which one is true.
         past: Some of the rows before the buffer, evenly spread; None while there were none.
     """
 
@@ -102,7 +102,7 @@ class StreamLearner:
     next_refit: int | None = 1
     num_outside: int = 0
     refits: tuple[RefitReport, ...] = ()
-    is_exclusive: bool = False
+    is_multiclass: bool = False
     past: Rows | None = None
 
     @property
@@ -120,7 +120,7 @@ class StreamLearner:
         """Number of outputs, zero for targets without an axis for them; None before the first row."""
         if self.model is None:
             return None
-        return 0 if self.model.is_flat else len(self.model.bank.constant)
+        return 0 if self.model.is_single_output else len(self.model.bank.constant)
 
     @property
     def latest(self) -> Rows | None:
@@ -142,10 +142,10 @@ class StreamLearner:
             raise UnsupportedError("There is nothing to predict from before the first row. Call learn first.")
         inputs = read_inputs(X, num_dims=self.num_dims)
         bank = self.model.bank
-        with few_threads(len(inputs) * len(bank.experts) * bank.num_inducing**2):
+        with limit_threads(len(inputs) * len(bank.experts) * bank.num_inducing**2):
             return self.model.predict(inputs, self._total_count(total_count, inputs), latest=self.latest)
 
-    @few_threads()
+    @limit_threads()
     def learn(
         self,
         X: Array,
@@ -169,13 +169,13 @@ class StreamLearner:
         total_count = self._total_count(rows.total_count, rows.inputs)
         if not self.settings.is_target_scaled:  # those are finite, and any number will do
             likelihood_of(self.settings.starting_likelihood, total_count).check_targets(rows.tensors[1])
-        is_flat = np.ndim(y) == 1
+        is_single_output = np.ndim(y) == 1
         learner, start = self, 0
         while start < rows.num_rows:
             learner = learner._skipping_fits(rows.num_rows - start)
             stop = min(start + learner._num_at_once(), rows.num_rows)
             part = rows if stop - start == rows.num_rows else rows.part(start, stop)
-            learner, predicted = learner._learn_block(part, is_flat=is_flat)
+            learner, predicted = learner._learn_block(part, is_single_output=is_single_output)
             if on_predicted is not None:
                 on_predicted(predicted)
             start = stop
@@ -204,7 +204,7 @@ class StreamLearner:
         """Begin again with a warm-up; only the count of rows goes on. Until the next row the model still predicts."""
         return replace(self, anchor=None, halfway=None, buffer=None, past=None, num_since_start=0, next_refit=1)
 
-    @few_threads()
+    @limit_threads()
     def relearned(self) -> "StreamLearner":
         """Learn the rows in the buffer anew, units included; what was believed before them is lost."""
         assert self.buffer is not None
@@ -213,8 +213,8 @@ class StreamLearner:
             self.buffer,
             self.settings,
             before=None,
-            is_flat=self.model.is_flat,
-            is_exclusive=self.is_exclusive,
+            is_single_output=self.model.is_single_output,
+            is_multiclass=self.is_multiclass,
             num_unjudged=self.buffer.num_rows,
             num_rows=self.num_since_start,
         )
@@ -238,7 +238,7 @@ class StreamLearner:
         most = self.settings.num_at_once
         return most if until_fit is None else min(most, until_fit)
 
-    def _learn_block(self, rows: Rows, *, is_flat: bool) -> tuple["StreamLearner", Predicted]:
+    def _learn_block(self, rows: Rows, *, is_single_output: bool) -> tuple["StreamLearner", Predicted]:
         """Learn rows; returns what was predicted of them before, too."""
         n, model = rows.num_rows, self.model
         buffer = rows.copy() if self.buffer is None else self.buffer.append(rows)
@@ -246,7 +246,7 @@ class StreamLearner:
         is_due = num_since_start == self.next_refit
         if model is None:
             learner = self._after(n, model, buffer)
-            return learner._relearn(is_flat=is_flat, num_unjudged=n), Predicted(rows)
+            return learner._relearn(is_single_output=is_single_output, num_unjudged=n), Predicted(rows)
         scaled = model.units.rows(rows)
         seen = model.bank.see(scaled.inputs)
         reach = model.reach.extended(rows.inputs)
@@ -258,7 +258,7 @@ class StreamLearner:
         predicted = Predicted(rows, prediction, densities)
         if is_due and not self.is_warm:
             learner = self._after(n, replace(model, mixture=mixture), buffer)
-            return learner._relearn(is_flat=is_flat, num_unjudged=0), predicted
+            return learner._relearn(is_single_output=is_single_output, num_unjudged=0), predicted
         num_outside = model.units.num_outside(rows.inputs) if self.is_warm else 0
         room = self.settings.room(self.num_since_start, model.bank.num_inducing)
         model = model.learned(scaled, seen, self.settings, mixture=mixture, plausible=plausible, reach=reach, room=room)
@@ -266,7 +266,7 @@ class StreamLearner:
         if is_due and learner._is_settled():
             learner = replace(learner, next_refit=self.settings.next_refit(num_since_start))
         elif is_due:
-            learner = learner._relearn(is_flat=is_flat, num_unjudged=0)
+            learner = learner._relearn(is_single_output=is_single_output, num_unjudged=0)
         return learner._fold(), predicted
 
     def _is_settled(self) -> bool:
@@ -289,11 +289,11 @@ class StreamLearner:
             self.next_refit,
             self.num_outside + num_outside,
             self.refits,
-            self.is_exclusive,
+            self.is_multiclass,
             self.past,
         )
 
-    def _relearn(self, *, is_flat: bool, num_unjudged: int) -> "StreamLearner":
+    def _relearn(self, *, is_single_output: bool, num_unjudged: int) -> "StreamLearner":
         """Learn hyperparameters, and the buffer anew."""
         assert self.buffer is not None
         model, is_new = self.model, self.num_since_start <= self.settings.warmup
@@ -304,8 +304,8 @@ class StreamLearner:
             anchor=self.anchor,
             past=self.past,
             is_new=is_new,
-            is_flat=is_flat,
-            is_exclusive=self.is_exclusive,
+            is_single_output=is_single_output,
+            is_multiclass=self.is_multiclass,
             num_unjudged=num_unjudged,
             halfway=None if self.halfway is None else self.halfway.num_rows,
             num_rows=self.num_since_start,

@@ -12,7 +12,7 @@ from torch import Tensor
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.linalg import cholesky
 from streamgp.streaming.bank import Bank, Seen
-from streamgp.streaming.hyperparameters import LearnedKernel
+from streamgp.streaming.hyperparameters import FittedHyperparameters
 from streamgp.streaming.mixture import Mixture
 from streamgp.streaming.nearness import is_behind, is_near
 from streamgp.streaming.observing import observe
@@ -56,19 +56,19 @@ class StreamModel:
         hyperparameters: What was learned last, from which the next search starts.
         units: The units.
         reach: How far from the inputs so far predictions go.
-        is_exclusive: Whether outputs are classes of which one is true.
-        is_flat: Whether there is one output, without an axis of its own.
+        is_multiclass: Whether outputs are classes of which one is true.
+        is_single_output: Whether there is one output, without an axis of its own.
     """
 
     bank: Bank
     usage: Usage
     mixture: Mixture
     likelihood: AbstractLikelihood
-    hyperparameters: LearnedKernel
+    hyperparameters: FittedHyperparameters
     units: Units
     reach: Reach
-    is_exclusive: bool = False
-    is_flat: bool = True
+    is_multiclass: bool = False
+    is_single_output: bool = True
 
     @property
     def inducing_points(self) -> Float[Tensor, "m d"]:
@@ -158,7 +158,7 @@ class StreamModel:
             self.mixture,
             likelihood_of(self.likelihood, total_count),
             *self.units.of_targets,
-            self.is_flat,
+            self.is_single_output,
         )
 
     def __getstate__(self) -> dict[str, object]:
@@ -167,7 +167,7 @@ class StreamModel:
 
     def _log_densities(self, prediction: StreamPrediction, rows: Rows) -> Float[np.ndarray, "e n"]:
         """Of rows, by each expert."""
-        if not self.is_exclusive:
+        if not self.is_multiclass:
             return prediction.log_densities(rows.targets)
         probability = np.add.reduce(prediction.class_probabilities * rows.targets, -2)
         return np.log(np.maximum(probability, _TINY))
@@ -224,8 +224,8 @@ class StreamModel:
             self.hyperparameters,
             self.units,
             reach or self.reach,
-            self.is_exclusive,
-            self.is_flat,
+            self.is_multiclass,
+            self.is_single_output,
         )
 
     def sample_latent(

@@ -288,13 +288,13 @@ class OneVsRest:
 
 
 def _learner(settings: StreamSettings, num_classes: int) -> StreamLearner:
-    return StreamLearner(settings, is_exclusive=num_classes > 2)
+    return StreamLearner(settings, is_multiclass=num_classes > 2)
 
 
 def _with_questions(learner: StreamLearner, num_before: int, num_classes: int) -> StreamLearner:
     """A learner of more classes than before, of which no row in its buffer was."""
     buffer, model = learner.buffer, learner.model
-    wider = replace(learner, is_exclusive=True, anchor=None, halfway=None, past=None)
+    wider = replace(learner, is_multiclass=True, anchor=None, halfway=None, past=None)
     if buffer is None or model is None:
         return replace(wider, model=None, num_since_start=0, next_refit=1)
     answers = buffer.targets
@@ -308,8 +308,8 @@ def _with_questions(learner: StreamLearner, num_before: int, num_classes: int) -
         before=model,
         is_new=not learner.is_warm,
         is_searching=False,
-        is_flat=False,
-        is_exclusive=True,
+        is_single_output=False,
+        is_multiclass=True,
         num_unjudged=rows.num_rows,
         num_rows=learner.num_since_start,
     )

@@ -40,7 +40,7 @@ class StreamPrediction:
         likelihood: Of observations given the latent function, in the same units.
         shift: What is added to targets of those units, times `scale`, to come back to the user's.
         scale: See `shift`.
-        is_flat: Whether there is one output, without an axis of its own.
+        is_single_output: Whether there is one output, without an axis of its own.
         input_weights: Weights of the experts for each input; None for those of the mixture.
     """
 
@@ -50,7 +50,7 @@ class StreamPrediction:
     likelihood: AbstractLikelihood
     shift: Float[np.ndarray, "c 1"]
     scale: Float[np.ndarray, "c 1"]
-    is_flat: bool = True
+    is_single_output: bool = True
     input_weights: Float[np.ndarray, "e 1 n"] | None = None
 
     @property
@@ -104,7 +104,7 @@ class StreamPrediction:
         levels = _levels(tuple(probabilities))
         found = self._students.quantiles(levels.numpy()) if self.is_real else self._searched_quantiles(levels).numpy()
         found = self.shift[..., None] + self.scale[..., None] * found
-        return torch.from_numpy(found[0] if self.is_flat else found.swapaxes(0, 1))
+        return torch.from_numpy(found[0] if self.is_single_output else found.swapaxes(0, 1))
 
     def log_density(self, y: Float[Tensor, "n ..."]) -> Float[Tensor, " n"]:
         """Log predictive density, or probability, of targets: jointly, where there are several outputs."""
@@ -263,10 +263,10 @@ class StreamPrediction:
 
     def _lines(self, y: Float[Tensor, "n ..."]) -> np.ndarray:
         """Targets `(c, n)` with a line for each output."""
-        return y.numpy()[None] if self.is_flat else y.numpy().T
+        return y.numpy()[None] if self.is_single_output else y.numpy().T
 
     def _output(self, values: Float[np.ndarray, "*s c n"]) -> Tensor:
-        return torch.from_numpy(values[..., 0, :] if self.is_flat else values.swapaxes(-1, -2))
+        return torch.from_numpy(values[..., 0, :] if self.is_single_output else values.swapaxes(-1, -2))
 
     def _searched_quantiles(self, levels: Float[Tensor, " k"]) -> Float[Tensor, "c n k"]:
         """By a search in the distribution function of the mixture, where the likelihood knows its own."""

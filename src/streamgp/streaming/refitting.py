@@ -98,8 +98,8 @@ def relearn(
     past: Rows | None = None,
     is_new: bool = True,
     is_searching: bool = True,
-    is_flat: bool = True,
-    is_exclusive: bool = False,
+    is_single_output: bool = True,
+    is_multiclass: bool = False,
     num_unjudged: int = 0,
     halfway: int | None = None,
     num_rows: int | None = None,
@@ -114,8 +114,8 @@ def relearn(
         past: Some of the rows before the buffer, in the user's units.
         is_new: Whether units are chosen anew.
         is_searching: Whether hyperparameters are learned.
-        is_flat: See `StreamModel`.
-        is_exclusive: See `StreamModel`.
+        is_single_output: See `StreamModel`.
+        is_multiclass: See `StreamModel`.
         num_unjudged: How many of the latest rows experts were not yet judged by.
         halfway: Before which row the bank is kept.
         num_rows: Number of rows of the stream; as many as there are in the buffer by default.
@@ -167,8 +167,8 @@ def relearn(
         learned.hyperparameters,
         units,
         reach if is_new or before is None else reach.joined(before.reach),
-        is_exclusive,
-        is_flat,
+        is_multiclass,
+        is_single_output,
     )
     return _replayed(model, buffer, settings, rows.num_rows - num_unjudged, halfway, learned.gain)
 

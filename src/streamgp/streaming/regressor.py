@@ -222,7 +222,7 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
         if variance is None:
             return float("nan")
         noise = (variance * model.units.target_scale.square()).squeeze(-1).numpy()
-        return float(noise[0]) if model.is_flat else noise
+        return float(noise[0]) if model.is_single_output else noise
 
     @property
     def _model(self) -> StreamModel:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from streamgp.gp import read_kernel
 from streamgp.linalg import cholesky, solve_lower
-from streamgp.streaming.hyperparameters import LearnedKernel
+from streamgp.streaming.hyperparameters import FittedHyperparameters
 
 __all__ = ["RobustFit", "learn_plainly", "learn_robustly"]
 
@@ -26,7 +26,7 @@ _LEAST_OPEN = 1e-3
 
 
 # Learns from inputs and targets of mean zero, with the options of `learn_hyperparameters`.
-Search = Callable[..., tuple[LearnedKernel, float]]
+Search = Callable[..., tuple[FittedHyperparameters, float]]
 
 
 @final
@@ -43,7 +43,7 @@ class RobustFit:
         is_far: Which rows hold them; None for no row.
     """
 
-    learned: LearnedKernel
+    learned: FittedHyperparameters
     gain: float
     mean: Float[Tensor, " c"]
     share: float = 0.0
@@ -116,7 +116,7 @@ def _without(
 
 
 def _residuals(
-    X: Float[Tensor, "n d"], Y: Float[Tensor, "c n"], learned: LearnedKernel, is_far: Bool[Tensor, " n"]
+    X: Float[Tensor, "n d"], Y: Float[Tensor, "c n"], learned: FittedHyperparameters, is_far: Bool[Tensor, " n"]
 ) -> Float[Tensor, "c n"]:
     """What is left of each row by all others, but for those that are far off."""
     function, Z, noise = read_kernel(learned.kernel), learned.inducing_points, learned.noise_variance

@@ -8,7 +8,7 @@ from streamgp.streaming.bends import Bends
 from streamgp.streaming.calibration import Calibration
 from streamgp.streaming.columns import Column, Preprocessing
 from streamgp.streaming.experts import Expert, Experts
-from streamgp.streaming.hyperparameters import LearnedKernel
+from streamgp.streaming.hyperparameters import FittedHyperparameters
 from streamgp.streaming.learner import Halfway, StreamLearner
 from streamgp.streaming.metrics import MetricsPoint, StreamMetrics
 from streamgp.streaming.mixture import Mixture
@@ -36,7 +36,7 @@ STORED = (
     Expert,
     Experts,
     Halfway,
-    LearnedKernel,
+    FittedHyperparameters,
     MetricsPoint,
     Mixture,
     OneVsRest,

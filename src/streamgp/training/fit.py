@@ -17,7 +17,7 @@ from streamgp.checks import check_count, to_tensor
 from streamgp.conditioning import SparseGP
 from streamgp.errors import ArgumentTypeError, OptionError, StreamGPWarning, UnsupportedError
 from streamgp.likelihoods import AbstractLikelihood
-from streamgp.threads import few_threads
+from streamgp.threads import limit_threads
 from streamgp.training.batches import AbstractSource, read_source
 from streamgp.training.data import CheckedRows, has_constants, read_rows
 from streamgp.training.minibatch import train_in_minibatches
@@ -207,15 +207,15 @@ def fit(  # type: ignore[misc] # the options of both are named here
         if carried is not None:
             check_carried(request, options, is_in_parts=sizes is not None)
         if shards is not None:
-            with few_threads(math.inf):
+            with limit_threads(math.inf):
                 result = fit_over_shards(shards, request, options)
         elif sizes is None:
             rows = read_rows(X, y, given)
-            with few_threads(len(rows.targets) * options.usual_inducing**2):
+            with limit_threads(len(rows.targets) * options.usual_inducing**2):
                 result = _fit_at_once(rows, request, options)
         else:
             source = read_source(X, y, given, options=sizes, generator=options.generator)
-            with few_threads(sizes.batch_size * options.usual_inducing**2):
+            with limit_threads(sizes.batch_size * options.usual_inducing**2):
                 result = _fit_in_parts(source, request, options, sizes=sizes)
     for message in result.info.warnings:
         warnings.warn(message, StreamGPWarning, stacklevel=2)

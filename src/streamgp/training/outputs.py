@@ -25,7 +25,7 @@ from streamgp.gp.kernel_dims import check_num_dims
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.linalg import pivoted_cholesky
 from streamgp.storage import register, save
-from streamgp.threads import few_threads
+from streamgp.threads import limit_threads
 from streamgp.training.full_batch import SITE_GAIN, SITE_ITERATIONS
 from streamgp.training.lbfgs import Ascent, maximize
 from streamgp.training.objective import FINAL_SITE_TOLERANCE, SITE_TOLERANCE
@@ -192,7 +192,7 @@ def fit_outputs(
     search = _ClimbOptions(
         check_count(max_iterations, "max_iterations"), check_positive(tolerance, "tolerance"), callback
     )
-    with few_threads():
+    with limit_threads():
         filled = fill_gaps(inputs / spread_of(inputs), units.standard(outcomes))
         ascent = _climb(model, model.start(filled, units.mean), units.mean, search)
         return _finish(model, ascent, X=X, units=units, outcomes=outcomes, began=began)

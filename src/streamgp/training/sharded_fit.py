@@ -12,7 +12,7 @@ from gpytorch.kernels import Kernel
 
 from streamgp.errors import StreamGPError, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood, Bernoulli
-from streamgp.threads import few_threads
+from streamgp.threads import limit_threads
 from streamgp.training.finishing import rounded_points
 from streamgp.training.full_batch import Task
 from streamgp.training.inducing import kernel_units, kmeans_points
@@ -90,7 +90,7 @@ def _clustered(
     return replace(setting, inducing_points=found.centers)
 
 
-@few_threads(math.inf)
+@limit_threads(math.inf)
 def fit_classes(
     shards: AbstractShards,
     classes: Sequence[Any],

@@ -23,7 +23,7 @@ from streamgp.acquisition.search import Search
 from streamgp.errors import UnsupportedError
 from streamgp.seeds import derived_seed, seeded
 from streamgp.storage import register
-from streamgp.threads import few_threads
+from streamgp.threads import limit_threads
 
 __all__ = ["KnowledgeGradient", "MultiStep", "knowledge_gradient_on", "lookahead"]
 
@@ -148,7 +148,7 @@ def lookahead(context: Context, counts: list[int], *, seed: int) -> qMultiStepLo
 def _propose_lookahead(context: Context, q: int, counts: list[int], *, seed: int) -> Float[Tensor, "q d"]:
     function = lookahead(context, counts, seed=seed)
     starts = _starts(context, q, counts, seed=seed)
-    with few_threads(), manual_seed(seed):
+    with limit_threads(), manual_seed(seed):
         return _maximize_jointly(function, q, context.search, starts)
 
 

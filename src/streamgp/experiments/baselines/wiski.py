@@ -12,7 +12,7 @@ from streamgp.checks import check_inputs, check_noise_variance, check_targets
 from streamgp.experiments.baselines.cubic_interpolation import Grid, Weights
 from streamgp.experiments.baselines.grid_evidence import Evidence, GridKernel, Statistics
 from streamgp.linalg import cholesky, solve_lower
-from streamgp.threads import few_threads
+from streamgp.threads import limit_threads
 from streamgp.training.lbfgs import maximize
 
 __all__ = ["Wiski"]
@@ -102,7 +102,7 @@ class Wiski:
         start = self.kernel.pack()
         lower, upper = (torch.full_like(start, bound) for bound in _LOG_BOUNDS)
         lower[-1], upper[-1] = -math.inf, math.inf  # the constant is not a logarithm
-        with few_threads():
+        with limit_threads():
             ascent = maximize(
                 objective,
                 start,
