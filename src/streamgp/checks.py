@@ -25,6 +25,7 @@ __all__ = [
     "check_matches",
     "check_noise_variance",
     "check_positive",
+    "check_seed",
     "check_share",
     "check_targets",
     "keep_count",
@@ -34,6 +35,8 @@ __all__ = [
 ]
 
 
+# Seeds from here on are refused by some generators.
+_MOST_SEEDS = 2**63
 # What `to_tensor` reads: tensors, NumPy arrays, pandas tables, lists and numbers.
 ArrayLike = Any
 
@@ -273,6 +276,14 @@ def check_count(value: object, name: str, *, minimum: int = 1) -> int:
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < minimum:
         raise ValueRangeError(f"{name} must be a whole number of at least {minimum}, but is {value!r}.")
     return int(value)
+
+
+def check_seed(value: object, name: str = "seed") -> int:
+    """Return `value` as Python's own number if generators of random numbers take it."""
+    seed = check_count(value, name, minimum=0)
+    if seed >= _MOST_SEEDS:
+        raise ValueRangeError(f"{name} must be below 2 ** 63, as generators take it, but is {seed}. Use a smaller one.")
+    return seed
 
 
 def keep_count(settings: object, name: str, *, minimum: int = 1) -> None:

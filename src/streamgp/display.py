@@ -12,14 +12,19 @@ if TYPE_CHECKING:
 
 __all__ = [
     "draw_band",
+    "escape_formula",
     "html_rows",
     "html_table",
     "new_axes",
     "pyplot",
     "shown_moments",
     "shown_point",
+    "unescape_formula",
     "with_uncertainty",
 ]
+
+# Beginnings of what a spreadsheet runs as a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 # Size of the line under a table, in pixels.
 _WIDTH, _HEIGHT = 220, 36
@@ -28,6 +33,22 @@ _MOST_MOMENTS, _MOST_NUMBERS = 5, 20
 # More rows than these are counted and not shown.
 _MOST_ROWS = 20
 _CELL = 'style="text-align:left;padding:1px 8px"'
+
+
+def escape_formula(cell: Any) -> Any:
+    """Put an apostrophe in front of a text that a spreadsheet would run; numbers and other cells stay as they are."""
+    if not isinstance(cell, str) or not cell.startswith(_FORMULA):
+        return cell
+    try:
+        float(cell.replace("_", "="))  # Python reads 1_000 as a number, spreadsheets do not
+    except ValueError:
+        return f"'{cell}"
+    return cell
+
+
+def unescape_formula(cell: Any) -> Any:
+    """Restore a cell as it was before `escape_formula`."""
+    return cell[1:] if isinstance(cell, str) and cell[:1] == "'" and cell[1:].startswith(_FORMULA) else cell
 
 
 def with_uncertainty(mean: float, std: float) -> str:

@@ -5,6 +5,7 @@ library take the processor from those of the other: on two cores, a loop that al
 several times as long as with one thread in SciPy.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import product
@@ -57,6 +58,10 @@ class _SharedLimit:
         self._libraries: list[_Library] | None = None
         self._before: list[int] = []
 
+    def renew(self) -> None:
+        """Replace the lock in a forked child, where the thread that held it is not there."""
+        self._lock = Lock()
+
     def enter(self) -> None:
         with self._lock:
             if self._num_loops == 0:
@@ -97,3 +102,5 @@ def _libraries_beside_torch() -> list[_Library]:
 
 
 _BLAS = _SharedLimit()
+if hasattr(os, "register_at_fork"):  # there is no fork on Windows
+    os.register_at_fork(after_in_child=_BLAS.renew)

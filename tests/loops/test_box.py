@@ -98,3 +98,9 @@ def test_arrays_have_pairs_in_their_rows_or_are_laid_out_as_botorch_has_them(bou
     box = Box.from_bounds(bounds)
     assert box.lower.tolist() == [0.0, 2.0, 3.0]
     assert box.upper.tolist() == [1.0, 5.0, 4.0]
+
+
+@pytest.mark.parametrize("bounds", [[(0.0, float("inf"))], [(float("nan"), 1.0)]])
+def test_bounds_that_are_not_finite_are_refused_with_advice_on_bounds(bounds):
+    with pytest.raises(ValueRangeError, match="Give the range in which points can be set"):
+        Box.from_bounds(bounds)

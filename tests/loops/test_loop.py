@@ -1,6 +1,7 @@
 """What all loops share: threads, copies, predictions and models in the user's units."""
 
 import copy
+import os
 import pickle
 import threading
 import warnings
@@ -201,3 +202,25 @@ def test_outcomes_that_no_model_explains_are_refused_with_advice_that_works():
 def test_a_kernel_for_other_inputs_is_refused_when_it_begins(make):
     with pytest.raises(ShapeError, match=r"3 lengthscales .* inputs with 2 columns"):
         make(kernel=gpytorch.kernels.RBFKernel(ard_num_dims=3))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_child_goes_on_while_a_thread_of_the_parent_holds_the_lock():
+    loop, is_held, is_over = told(LOOPS["optimizer"], 4), threading.Event(), threading.Event()
+
+    def hold():
+        with loop._lock:
+            is_held.set()
+            is_over.wait(60.0)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    assert is_held.wait(60.0)
+    child = os.fork()
+    if child == 0:  # the child must not run what pytest does at its end
+        os._exit(0 if loop._lock.acquire(timeout=5.0) else 1)
+    _, status = os.waitpid(child, 0)
+    is_over.set()
+    holder.join()
+    assert os.waitstatus_to_exitcode(status) == 0

@@ -15,7 +15,7 @@ SPACE = {
 
 def told(points, values, space=SPACE):
     """An optimizer that was told of points, and what its loop makes of them."""
-    optimizer = sg.Optimizer(space, maximize=False, num_initial=2, seed=0)
+    optimizer = sg.Optimizer(space, maximize=False, num_initial=min(2, len(points)), seed=0)
     for point, value in zip(points, values, strict=True):
         optimizer.tell(point, value)
     optimizer.ask(1)
@@ -81,3 +81,8 @@ def test_an_optimizer_asks_for_every_value_of_a_number_near_the_best_point():
         point = point[0] if isinstance(point, list) else point
         optimizer.tell(point, value(point))
     assert optimizer.best().X["stirrers"] == 3
+
+
+def test_the_neighbor_of_a_single_point_is_tried():
+    context, space, taken = told(POINTS[:1], [0.0])
+    assert untried_neighbor(context, space, taken) is not None

@@ -187,3 +187,8 @@ def test_a_range_of_an_integer_must_be_numbers():
     given = SimpleNamespace(low="layers", high=0, log=False, step=1)  # annotations, which tests enforce, say so earlier
     with pytest.raises(ArgumentTypeError, match="must be finite numbers, but goes from 'layers' to 0"):
         Integer.__post_init__(given)
+
+
+def test_a_step_that_no_double_could_count_is_refused():
+    with pytest.raises(ValueRangeError, match="Leave it out"):
+        Real(0, 1, step=1e-300)

@@ -127,3 +127,17 @@ def test_rows_that_lack_some_outcomes_are_named_as_they_count_as_failed():
 def test_a_table_that_cannot_be_written_is_refused_with_a_sentence(tmp_path):
     with pytest.raises(SaveError, match=r"cannot be written \(No such file or directory\). Choose another place"):
         sg.Optimizer(HEAT).export(tmp_path / "nowhere" / "runs.csv")
+
+
+def test_texts_that_a_spreadsheet_would_run_are_exported_with_an_apostrophe_and_read_again(tmp_path):
+    space = {"=x": sg.Real(-2, 1), "kind": sg.Categorical(["=HYPERLINK(1)", "-1", "plain"])}
+    optimizer = sg.Optimizer(space, objectives=[sg.Objective("+y")])
+    optimizer.tell([{"=x": -0.5, "kind": kind} for kind in ("=HYPERLINK(1)", "-1", "plain")], [1.0, -2.0, 3.0])
+    path = tmp_path / "runs.csv"
+    optimizer.export(path)
+    lines = path.read_text().splitlines()
+    assert lines[0] == "'=x,kind,'+y"
+    assert lines[1:] == ["-0.5,'=HYPERLINK(1),1.0", "-0.5,-1,-2.0", "-0.5,plain,3.0"]
+    again = sg.Optimizer.from_csv(path, space, objectives=[sg.Objective("+y")])
+    assert again.X == optimizer.X
+    assert torch.equal(again.y, optimizer.y)

@@ -1,9 +1,10 @@
 import pytest
+import torch
 from gpytorch.kernels import MaternKernel
 
 import streamgp as sg
 from streamgp.acquisition import KnowledgeGradient, Thompson
-from streamgp.errors import OptionError, UnsupportedError
+from streamgp.errors import ArgumentTypeError, OptionError, UnsupportedError, ValueRangeError
 from streamgp.loops import Box, ParameterSpace
 from streamgp.optimizers.arguments import check_combination, read_kernel, read_objectives, read_space
 
@@ -66,3 +67,23 @@ def test_rules_are_only_given_what_they_know():
     ]:
         with pytest.raises(UnsupportedError, match=sentence):
             check_combination(objectives, constraints, rule)
+
+
+@pytest.mark.parametrize("given", [["a<0.5"], "a<0.5", [("a", 0.5)]])
+def test_constraints_in_words_are_refused(given):
+    with pytest.raises(ArgumentTypeError, match="must be a list of streamgp"):
+        read_space({"a": sg.Real(0, 1)}, given)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda seed: sg.Optimizer([(0.0, 1.0)], seed=seed),
+        lambda seed: sg.TurboOptimizer([(0.0, 1.0)], seed=seed),
+        lambda seed: sg.PoolLearner(torch.rand(5, 1), seed=seed),
+    ],
+)
+def test_a_seed_that_generators_refuse_is_refused_at_once(make):
+    with pytest.raises(ValueRangeError, match="seed must be below 2"):
+        make(2**70)
+    assert len(make(2**63 - 1).ask(2)) == 2

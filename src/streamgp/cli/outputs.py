@@ -1,20 +1,21 @@
 """Files that commands write: where they may go, all together or not at all, and tables among them."""
 
 import csv
+import glob
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
-from streamgp.cli.reading.values import to_number
+from streamgp.display import escape_formula
 from streamgp.errors import OptionError
 
-__all__ = ["check_output_paths", "unescape", "write_table", "write_together"]
+__all__ = ["check_output_paths", "remove_unfinished", "write_table", "write_together"]
 
-# What spreadsheets take for the beginning of a formula.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# End of the names of directories in which files are written before they are renamed.
+_UNFINISHED = ".part"
 
 
 def check_output_paths(written: Mapping[str, Path | None], source: str) -> None:
@@ -46,7 +47,7 @@ def write_together(writers: Mapping[Path, Callable[[Path], None]]) -> None:
     with ExitStack() as stack:
         finished: list[tuple[Path, Path]] = []
         for path, write in writers.items():
-            directory = tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.stem}-")
+            directory = tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-", suffix=_UNFINISHED)
             temporary = Path(stack.enter_context(directory)) / path.name
             write(temporary)
             finished.append((temporary, path))
@@ -54,18 +55,19 @@ def write_together(writers: Mapping[Path, Callable[[Path], None]]) -> None:
             temporary.replace(path)
 
 
+def remove_unfinished(path: Path) -> None:
+    """Remove what commands left that were killed while they wrote a file; call it under a lock that all of them take.
+
+    Args:
+        path: The file.
+    """
+    for left in path.parent.glob(f".{glob.escape(path.name)}-*{_UNFINISHED}"):
+        shutil.rmtree(left, ignore_errors=True)
+
+
 def write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Write CSV; texts that a spreadsheet would run as a formula get an apostrophe in front."""
     with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
         for row in (header, *rows):
-            table.writerow([_escape(cell) for cell in row])
-
-
-def _escape(cell: str) -> str:
-    return f"'{cell}" if cell.startswith(_FORMULA) and to_number(cell) is None else cell
-
-
-def unescape(cell: Any) -> Any:
-    """A cell as it was before `write_table` put an apostrophe in front."""
-    return cell[1:] if isinstance(cell, str) and cell[:1] == "'" and cell[1:].startswith(_FORMULA) else cell
+            table.writerow([escape_formula(cell) for cell in row])

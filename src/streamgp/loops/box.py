@@ -58,7 +58,13 @@ class Box(AbstractCubeSpace):
             )
         if not is_right:
             raise ShapeError(f"bounds must have shape {wanted}, but has shape {tuple(ends.shape)}.")
-        check_finite(ends, "bounds")
+        is_open = ~ends.isfinite().all(0)
+        if is_open.any():
+            j = int(is_open.nonzero()[0])
+            raise ValueRangeError(
+                f"bounds must be finite, but dimension {j} goes from {ends[0, j].item():g} to {ends[1, j].item():g}. "
+                "Give the range in which points can be set; it may be wide, or of the logarithm."
+            )
         is_empty = ends[0] >= ends[1]
         if is_empty.any():
             j = int(is_empty.nonzero()[0])

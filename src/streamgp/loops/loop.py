@@ -7,6 +7,7 @@ from abc import ABC
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakSet
 
 import torch
 from botorch.models.model import Model
@@ -38,6 +39,8 @@ __all__ = ["AbstractLoop"]
 Loop = TypeVar("Loop", bound="AbstractLoop")
 # With so many points pending, telling others is a sign that they are left over.
 _MANY_PENDING = 10
+# All loops of this process, whose locks a forked child renews: the thread that held one is not there any more.
+_LOOPS: "WeakSet[AbstractLoop]" = WeakSet()
 
 
 class AbstractLoop(ABC):
@@ -58,6 +61,7 @@ class AbstractLoop(ABC):
         self._settings = settings
         self._state = start_state(settings) if state is None else state
         self._lock = threading.RLock()
+        _LOOPS.add(self)
 
     def ask(self, q: int = 1, *, fixed: Mapping[str, Any] | None = None, as_frame: bool = False) -> Any:
         """Suggest points to evaluate next, and keep them as pending.
@@ -330,6 +334,16 @@ class AbstractLoop(ABC):
 
     def _repr_html_(self) -> str:
         return describe(type(self).__name__, self._state, self._settings)
+
+
+def _renew_locks() -> None:
+    """Give all loops locks that nobody holds; their state is replaced in one step, so it is whole."""
+    for loop in _LOOPS:
+        loop._lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):  # there is no fork on Windows
+    os.register_at_fork(after_in_child=_renew_locks)
 
 
 def _warn_of_unsavable(settings: LoopSettings) -> None:

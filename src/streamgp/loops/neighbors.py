@@ -47,7 +47,8 @@ def untried_neighbor(context: Context, space: ParameterSpace, taken: Float[Tenso
     if not len(neighbors):
         return None
     promise = context.objective.value(context.model.posterior(space.inputs(neighbors)))
-    is_promising = bool(promise.max() >= values.max() - _WORSE * values.std())
+    spread = values.std() if len(values) > 1 else values.new_tensor(1.0)  # one value has none: the unit of the model
+    is_promising = bool(promise.max() >= values.max() - _WORSE * spread)
     return neighbors[promise.argmax()].unsqueeze(0) if is_promising else None
 
 

@@ -50,6 +50,11 @@ class Real(AbstractParameter):
     def __post_init__(self) -> None:
         """Check the range."""
         _check_range(self.low, self.high, is_log=self.log, step=self.step)
+        if self.step is not None and (self.high - self.low) / self.step >= _LARGEST_INTEGER:
+            raise ValueRangeError(
+                f"A step of {self.step:g} makes more values between {self.low:g} and {self.high:g} than a double can "
+                "tell apart. Leave it out, so that any number can be set."
+            )
 
     @property
     def num_values(self) -> int | None:

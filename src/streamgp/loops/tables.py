@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from streamgp.display import escape_formula, unescape_formula
 from streamgp.errors import ArgumentTypeError, FileFormatError, SaveError, ShapeError, StreamGPError, UnsupportedError
 
 __all__ = ["named_rows", "observation_rows", "parse_number", "read_csv", "read_evaluations", "to_frame", "write_csv"]
@@ -95,12 +96,17 @@ def parse_number(text: str, what: str, *, is_whole: bool = False) -> float:
 
 
 def write_csv(rows: Sequence[Mapping[str, Any]], names: Sequence[str], path: str | os.PathLike[str]) -> None:
-    """Write rows by name, with a header; empty cells for failures."""
+    """Write rows by name, with a header; empty cells for failures.
+
+    Texts that a spreadsheet would run as a formula get an apostrophe in front, which `read_csv` takes away.
+    """
     try:
         with Path(path).open("w", encoding="utf-8", newline="") as file:
             table = csv.DictWriter(file, names)
-            table.writeheader()
-            table.writerows({name: "" if value != value else value for name, value in row.items()} for row in rows)
+            table.writerow({name: escape_formula(name) for name in names})
+            table.writerows(
+                {name: "" if value != value else escape_formula(value) for name, value in row.items()} for row in rows
+            )
     except OSError as error:
         raise SaveError(f"{path} cannot be written ({error.strerror}). Choose another place.") from None
 
@@ -136,7 +142,7 @@ def read_csv(path: str | os.PathLike[str], names: Sequence[str]) -> tuple[list[d
                             f"{len(columns)}. Write numbers with a decimal point, put texts with a {separator!r} in "
                             "quotes, and leave cells empty instead of out."
                         )
-                    rows.append({name: cells[columns.index(name)] for name in names})
+                    rows.append({name: unescape_formula(cells[columns.index(name)]) for name in names})
                     lines.append(table.line_num)
             return rows[1:], lines[1:]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
@@ -178,7 +184,7 @@ def read_evaluations(
 
 def _header(line: str, separator: str) -> list[str]:
     """Names of columns, which spreadsheets and people pad."""
-    return [name.strip() for name in next(csv.reader([line], delimiter=separator), [])]
+    return [unescape_formula(name.strip()) for name in next(csv.reader([line], delimiter=separator), [])]
 
 
 def _wrong_columns(path: str | os.PathLike[str], name: str, columns: Sequence[str]) -> str:

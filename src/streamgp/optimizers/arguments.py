@@ -16,8 +16,16 @@ from streamgp.loops.settings import check_kernel
 __all__ = ["check_combination", "read_kernel", "read_objectives", "read_space"]
 
 
-def read_space(bounds: Any, input_constraints: Sequence[LinearConstraint]) -> AbstractSpace:
+def read_space(bounds: Any, input_constraints: Any) -> AbstractSpace:
     """A space of named parameters, a box, or one of the user's own."""
+    if isinstance(input_constraints, str) or not isinstance(input_constraints, Sequence):
+        input_constraints = (input_constraints,)
+    for one in input_constraints:
+        if not isinstance(one, LinearConstraint):
+            raise ArgumentTypeError(
+                f"input_constraints must be a list of streamgp.LinearConstraint, but has {one!r}. Write "
+                "[streamgp.LinearConstraint({'a': 1.0, 'b': 2.0}, upper=0.5)] for a + 2 b <= 0.5."
+            )
     if isinstance(bounds, Mapping):
         return ParameterSpace(bounds, tuple(input_constraints))
     if input_constraints:

@@ -8,7 +8,7 @@ from gpytorch.kernels import Kernel
 
 from streamgp.acquisition import AbstractRule, AbstractSpace, Search
 from streamgp.acquisition.rules.names import OPTIMIZER_RULES, read_rule
-from streamgp.checks import ArrayLike, check_count
+from streamgp.checks import ArrayLike, check_count, check_seed
 from streamgp.errors import ArgumentTypeError, UnsupportedError, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.loops import (
@@ -71,7 +71,7 @@ class Optimizer(AbstractLoop):
         likelihood: str | AbstractLikelihood = "gaussian",
         objectives: Sequence[Objective] | None = None,
         constraints: Sequence[Constraint] = (),
-        input_constraints: Sequence[LinearConstraint] = (),
+        input_constraints: Sequence[LinearConstraint] | LinearConstraint = (),
         acquisition: str | AbstractRule = "auto",
         num_initial: int | None = None,
         num_inducing: int = 100,
@@ -147,7 +147,7 @@ class Optimizer(AbstractLoop):
                 ),
                 search=Search() if search is None else search,
                 num_initial=default if num_initial is None else check_count(num_initial, "num_initial"),
-                seed=check_count(seed, "seed", minimum=0),
+                seed=check_seed(seed),
             )
         )
 

@@ -9,7 +9,7 @@ from streamgp.acquisition import AbstractDrawingRule, AbstractRule, RegionRules,
 from streamgp.acquisition.rules.names import REGION_RULES, read_rule
 from streamgp.acquisition.rules.trust_region_rule import RegionMemory
 from streamgp.acquisition.trust_region import Region
-from streamgp.checks import check_choice, check_count
+from streamgp.checks import check_choice, check_count, check_seed
 from streamgp.errors import ArgumentTypeError, OptionError, UnsupportedError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.loops import AbstractLoop, Box, LoopSettings, Objective, SurrogateSettings, Training
@@ -206,7 +206,7 @@ def region_settings(
         ),
         search=Search(),
         num_initial=default if num_initial is None else check_count(num_initial, "num_initial", minimum=2),
-        seed=check_count(seed, "seed", minimum=0),
+        seed=check_seed(seed),
     )
 
 

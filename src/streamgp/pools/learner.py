@@ -11,7 +11,7 @@ from streamgp.acquisition import AbstractRule, HotspotEntropy, Search
 from streamgp.acquisition.response import latent_threshold
 from streamgp.acquisition.rules.names import POOL_RULES, read_rule
 from streamgp.acquisition.rules.pool_rules import AbstractPoolRule, AbstractThresholdRule
-from streamgp.checks import check_count
+from streamgp.checks import check_count, check_seed
 from streamgp.conditioning import SparseGP
 from streamgp.errors import ArgumentTypeError, StreamGPWarning, UnsupportedError
 from streamgp.likelihoods import AbstractLikelihood
@@ -122,7 +122,7 @@ class PoolLearner(AbstractLoop):
                 f"training must be a streamgp.pools.Training, but is a {type(training).__name__}. "
                 "Write training=Training(beta=0.1)."
             )
-        seed = check_count(seed, "seed", minimum=0)
+        seed = check_seed(seed)
         space = PoolSpace.from_inputs(
             pool_X,
             weights=weights,

@@ -122,3 +122,40 @@ def test_an_example_to_begin_with(call, tmp_path):
     ):
         assert text in shown
     assert "exists" in call("init", study, code=1)
+
+
+FORMULAS = """\
+[parameters."=heat"]
+type = "real"
+low = 0
+high = 1
+
+[parameters."-kind"]
+type = "categorical"
+values = ["+a", "@b"]
+
+[objectives."+yield"]
+"""
+
+
+def test_names_that_look_like_formulas_are_told_as_they_were_asked(call, tmp_path):
+    study = tmp_path / "study.toml"
+    study.write_text(FORMULAS)
+    call("ask", study, "--number", 2)
+    table = tmp_path / "study.ask1.csv"
+    assert table.read_text().startswith("'=heat,'-kind,'+yield")
+    fill(table, lambda row: {"'+yield": "3.5"})
+    assert "2 experiments learned" in call("tell", study, table)
+    assert {one["-kind"] for one in json.loads(call("show", study, "--json"))["experiments"]} <= {"+a", "@b"}
+
+
+def test_what_a_killed_command_left_is_removed_by_the_next(study, call, tmp_path):
+    for name in ("reaction.streamgp", "reaction.ask1.csv"):
+        left = tmp_path / f".{name}-abcd.part"
+        left.mkdir()
+        (left / name).write_text("half of it")
+    other = tmp_path / ".reaction-backup"
+    other.mkdir()
+    call("ask", study)
+    assert not list(tmp_path.glob("*.part"))
+    assert other.is_dir()

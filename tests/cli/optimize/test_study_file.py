@@ -89,3 +89,11 @@ def test_mistakes_are_named_with_their_place(study, old, new, message):
 def test_a_file_that_is_not_there_can_be_begun(tmp_path):
     with pytest.raises(FileFormatError, match=r"cannot be read .* `streamgp optimize init"):
         read_study(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize("text", ["a = " + "[" * 5000, "a = " + "[" * 5000 + "]" * 5000])
+def test_a_file_of_brackets_is_refused(tmp_path, text):
+    path = tmp_path / "study.toml"
+    path.write_text(text)
+    with pytest.raises(FileFormatError, match=r"nested|TOML"):
+        read_study(path)

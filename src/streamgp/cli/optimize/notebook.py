@@ -9,6 +9,7 @@ from typing import Any, final
 from filelock import FileLock, Timeout
 
 from streamgp.cli.optimize.study_file import read_study
+from streamgp.cli.outputs import remove_unfinished
 from streamgp.errors import FileFormatError, OptionError, SaveError, StreamGPError
 from streamgp.loops import LoopSettings, ParameterSpace
 from streamgp.optimizers import Optimizer
@@ -77,6 +78,7 @@ def open_notebook(study: Path, state: Path | None) -> Iterator[Notebook]:
     except Timeout:
         raise SaveError(f"Another command is at work on {path}. Wait until it has ended, and try again.") from None
     try:
+        remove_unfinished(path)
         yield _read(study, path, fresh)
     finally:
         lock.release()

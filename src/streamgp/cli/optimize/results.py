@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from streamgp.cli.error_handling import list_few
-from streamgp.cli.outputs import unescape
 from streamgp.cli.reading.lines import Lines
 from streamgp.cli.reading.records import Record, open_reader
 from streamgp.cli.reading.values import is_missing, read_number
+from streamgp.display import escape_formula, unescape_formula
 from streamgp.errors import FileFormatError, StreamGPError
 from streamgp.loops import LoopSettings, ParameterSpace
 from streamgp.loops.state import LoopState
@@ -60,7 +60,8 @@ def read_results(source: str, settings: LoopSettings) -> Results:
     assert isinstance(space, ParameterSpace)
     with Lines(source) as lines:
         reader = open_reader(lines)
-        missing = [name for name in (*space.column_names, *outcomes) if name not in reader.names]
+        columns = {name: _column_of(name, reader.names) for name in (*space.column_names, *outcomes)}
+        missing = [name for name, column in columns.items() if column not in reader.names]
         if missing:
             raise FileFormatError(
                 f"{lines.name} has no column {missing[0]!r}; it has {', '.join(reader.names)}. It needs one for each "
@@ -69,7 +70,7 @@ def read_results(source: str, settings: LoopSettings) -> Results:
         records = tuple(reader.records())
     points, rows, bad, num_open = [], [], [], 0
     for number, record in enumerate(records, start=1):
-        found = _read_row(record, space, outcomes)
+        found = _read_row(_named(record, columns), space, outcomes)
         if isinstance(found, str):
             bad.append(f"row {number} (line {record.line}): {found}")
         elif found is None:
@@ -105,6 +106,19 @@ def _keys(points: Tensor, y: Tensor) -> list[tuple[Any, ...]]:
     return [(*point, *(None if value != value else value for value in outcome)) for point, outcome in rows]
 
 
+def _column_of(name: str, header: Sequence[str]) -> str:
+    """Return the column of a parameter or an outcome, whose name `ask` escaped where a spreadsheet would run it."""
+    return name if name in header else escape_formula(name)
+
+
+def _named(record: Record, columns: Mapping[str, str]) -> Record:
+    """Return a record whose fields are called as the study calls them."""
+    fields = record.fields
+    if fields is None:
+        return record
+    return record._replace(fields={name: fields.get(column) for name, column in columns.items()})
+
+
 def _read_row(
     record: Record, space: ParameterSpace, outcomes: Sequence[str]
 ) -> tuple[dict[str, Any], list[float]] | str | None:
@@ -115,7 +129,7 @@ def _read_row(
     cells = [fields.get(name) for name in outcomes]
     if all(is_missing(cell) for cell in cells):
         return None
-    point = {name: unescape(fields[name]) for name in space.column_names}
+    point = {name: unescape_formula(fields[name]) for name in space.column_names}
     empty = [name for name, value in point.items() if is_missing(value)]
     if empty:
         return f"the parameter {empty[0]!r} is missing"

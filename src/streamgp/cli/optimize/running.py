@@ -12,7 +12,7 @@ from streamgp.cli.optimize.notebook import Notebook, open_notebook
 from streamgp.cli.optimize.printing import count_of, print_json, say, show_table
 from streamgp.cli.optimize.results import read_results, without_known
 from streamgp.cli.optimize.study_file import EXAMPLE
-from streamgp.cli.outputs import write_table, write_together
+from streamgp.cli.outputs import remove_unfinished, write_table, write_together
 from streamgp.cli.pictures import check_output, save_figure
 from streamgp.display import with_uncertainty
 from streamgp.errors import OptionError
@@ -45,6 +45,7 @@ def run_ask(
         path = study.with_suffix(f".ask{notebook.num_asks + 1}.csv") if output is None else output
         if path.exists():
             raise OptionError(f"{path} exists, and may hold results. Choose another name with --output, or delete it.")
+        remove_unfinished(path)
         points = notebook.optimizer.ask(number, fixed=_read_fixed(fixed))
         rounded = [_rounded(point, notebook) for point in points]
         names, outcomes = notebook.space.column_names, notebook.settings.names

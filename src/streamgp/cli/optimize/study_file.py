@@ -116,6 +116,8 @@ def _parse(path: Path) -> dict[str, Any]:
         raise FileFormatError(
             f"{path} cannot be read ({error.strerror}). `streamgp optimize init {path}` writes an example."
         ) from None
+    except RecursionError:
+        raise FileFormatError(f"{path} is not a study: its lists or tables are nested too deeply.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise FileFormatError(
             f"{path} is not TOML: {error}. Texts are in quotes, and `streamgp optimize init` writes an example."
