@@ -22,10 +22,10 @@ from botorch.models import SingleTaskGP
 from gpytorch.distributions import MultivariateNormal
 from rich.console import Console
 from rich.table import Table
+from tests.support.reference import condition_dense, exact_gp
 from torch import Tensor
 
 import streamgp as sg
-from streamgp.testing.reference import condition_dense, exact_gp
 
 NUM_DIMS, NUM_POINTS, NUM_RESTARTS, NUM_FANTASIES, NOISE = 6, 3, 5, 64, 0.01
 console = Console()

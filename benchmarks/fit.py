@@ -34,11 +34,11 @@ from gpytorch.kernels import MaternKernel, ScaleKernel
 from gpytorch.priors import LogNormalPrior
 from rich.console import Console
 from rich.table import Table
+from tests.support.gpytorch_models import SVGP
 from torch import Tensor
 
 import streamgp as sg
 from streamgp.datasets import load_bananas, read_table
-from streamgp.testing.gpytorch_models import SVGP
 from streamgp.training import FitResult, Minibatches
 from streamgp.training.features import Observed
 from streamgp.training.full_batch import evaluate

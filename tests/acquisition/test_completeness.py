@@ -1,9 +1,10 @@
 from pathlib import Path
 
+from tests.support.completeness import covered_names
+from tests.support.pool_laws import PoolLaws
+from tests.support.sampling_laws import SamplingLaws
+
 import streamgp.acquisition
-from streamgp.testing.completeness import covered_names
-from streamgp.testing.pool_laws import PoolLaws
-from streamgp.testing.sampling_laws import SamplingLaws
 
 
 def test_every_public_acquisition_function_has_a_law_suite():

@@ -2,13 +2,13 @@ import math
 
 import pytest
 import torch
+from tests.support.pool_laws import PoolLaws
+from tests.support.problems import random_sparse_gp
 from torch.testing import assert_close
 
 from streamgp.acquisition import exceedance
 from streamgp.errors import ValueRangeError
 from streamgp.likelihoods import Bernoulli, Binomial, Gaussian, NegativeBinomial, Poisson, StudentT
-from streamgp.testing.pool_laws import PoolLaws
-from streamgp.testing.problems import random_sparse_gp
 from streamgp.testing.tolerances import sampling
 
 

@@ -2,6 +2,8 @@ import math
 
 import pytest
 import torch
+from tests.support.pool_laws import PoolLaws
+from tests.support.problems import random_sparse_gp
 from torch.testing import assert_close
 
 from streamgp.acquisition import hotspot_entropy
@@ -9,8 +11,6 @@ from streamgp.acquisition.hotspot_entropy import HotspotRule, score_hotspot_entr
 from streamgp.acquisition.pool import Pool, choose_greedily
 from streamgp.errors import UnsupportedError, ValueRangeError
 from streamgp.likelihoods import Bernoulli, Binomial, Gaussian
-from streamgp.testing.pool_laws import PoolLaws
-from streamgp.testing.problems import random_sparse_gp
 from streamgp.testing.tolerances import approximation, rounding
 
 THRESHOLD = 0.4

@@ -2,6 +2,8 @@ from dataclasses import replace
 
 import pytest
 import torch
+from tests.support.pool_laws import PoolLaws
+from tests.support.problems import random_sparse_gp
 from torch.testing import assert_close
 
 from streamgp.acquisition import integrated_variance
@@ -9,8 +11,6 @@ from streamgp.acquisition.integrated_variance import bound_integrated_variance, 
 from streamgp.acquisition.pool import Pool, choose_greedily
 from streamgp.errors import NumericalError, ShapeError, ValueRangeError
 from streamgp.likelihoods import Binomial, Gaussian, Poisson
-from streamgp.testing.pool_laws import PoolLaws
-from streamgp.testing.problems import random_sparse_gp
 from streamgp.testing.tolerances import tolerance
 
 

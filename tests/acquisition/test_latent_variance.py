@@ -1,10 +1,10 @@
 import torch
+from tests.support.pool_laws import PoolLaws
+from tests.support.problems import random_sparse_gp
 from torch.testing import assert_close
 
 from streamgp.acquisition import latent_variance
 from streamgp.likelihoods import Bernoulli
-from streamgp.testing.pool_laws import PoolLaws
-from streamgp.testing.problems import random_sparse_gp
 
 
 class TestLatentVariance(PoolLaws):

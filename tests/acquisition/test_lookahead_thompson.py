@@ -2,6 +2,8 @@ import pytest
 import torch
 from botorch.models import SingleTaskGP
 from gpytorch.kernels import MaternKernel
+from tests.support.problems import random_sparse_gp
+from tests.support.sampling_laws import SamplingLaws
 from torch.testing import assert_close
 
 import streamgp as sg
@@ -10,8 +12,6 @@ from streamgp.acquisition.lookahead_thompson import LookaheadPaths, extend_paths
 from streamgp.acquisition.samplers import read_sampler
 from streamgp.errors import ValueRangeError
 from streamgp.likelihoods import Gaussian, Poisson
-from streamgp.testing.problems import random_sparse_gp
-from streamgp.testing.sampling_laws import SamplingLaws
 from streamgp.testing.tolerances import approximation
 
 DTYPES = [torch.float32, torch.float64]

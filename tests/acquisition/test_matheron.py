@@ -1,12 +1,12 @@
 import pytest
 import torch
+from tests.support.problems import random_sparse_gp
 from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.acquisition.samplers import read_sampler
 from streamgp.gp import sample_paths
 from streamgp.likelihoods import Gaussian
-from streamgp.testing.problems import random_sparse_gp
 from streamgp.testing.tolerances import tolerance
 
 DTYPES = [torch.float32, torch.float64]

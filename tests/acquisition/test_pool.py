@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 import torch
+from tests.support.problems import random_sparse_gp
 
 from streamgp.acquisition.indices import read_indices, read_weights
 from streamgp.acquisition.pool import Pool
 from streamgp.errors import ArgumentTypeError, DTypeError, ShapeError
 from streamgp.likelihoods import Gaussian
-from streamgp.testing.problems import random_sparse_gp
 
 
 def read(gp, X, **changes):

@@ -1,12 +1,12 @@
 import pytest
 import torch
+from tests.support.problems import random_sparse_gp
 from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from streamgp.acquisition import integrated_variance
 from streamgp.acquisition.pool_belief import PoolBelief, blocks
 from streamgp.likelihoods import Gaussian, Preference
-from streamgp.testing.problems import random_sparse_gp
 from streamgp.testing.tolerances import tolerance
 
 both_dtypes = pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 import torch
 from gpytorch.likelihoods import LaplaceLikelihood
+from tests.support.pool_laws import PoolLaws
+from tests.support.problems import random_sparse_gp
 from torch.testing import assert_close
 
 from streamgp.acquisition import integrated_variance, response_variance
 from streamgp.acquisition.response import expected_slope
 from streamgp.errors import UnsupportedError
 from streamgp.likelihoods import Bernoulli, Binomial, Gaussian, NegativeBinomial, Poisson, Volatility, from_gpytorch
-from streamgp.testing.pool_laws import PoolLaws
-from streamgp.testing.problems import random_sparse_gp
 from streamgp.testing.tolerances import approximation, rounding
 
 

@@ -2,14 +2,14 @@ import pytest
 import torch
 from botorch.models import SingleTaskGP
 from gpytorch.kernels import PeriodicKernel
+from tests.support.problems import random_sparse_gp
+from tests.support.sampling_laws import SamplingLaws
 
 import streamgp as sg
 from streamgp.acquisition import thompson_sampling
 from streamgp.acquisition.samplers import read_sampler
 from streamgp.errors import UnsupportedError
 from streamgp.likelihoods import Gaussian
-from streamgp.testing.problems import random_sparse_gp
-from streamgp.testing.sampling_laws import SamplingLaws
 
 
 class TestThompsonSampling(SamplingLaws):

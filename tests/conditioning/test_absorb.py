@@ -5,13 +5,13 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.conditioning_laws import BATCH_SHAPES, DTYPES, assert_same_prediction
+from tests.support.problems import SparseProblem, random_observations, random_sparse_gp
+from tests.support.reference import assert_predicts, assert_within, exact_gp, predict_dense, sgpr
 from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.errors import NumericalError, OptionError, ValueRangeError
-from streamgp.testing.conditioning_laws import BATCH_SHAPES, DTYPES, assert_same_prediction
-from streamgp.testing.problems import SparseProblem, random_observations, random_sparse_gp
-from streamgp.testing.reference import assert_predicts, assert_within, exact_gp, predict_dense, sgpr
 from streamgp.testing.tolerances import approximation, rounding
 
 

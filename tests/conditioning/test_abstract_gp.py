@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 import torch
 from gpytorch.kernels import RBFKernel
+from tests.support.conditioning_laws import condition
+from tests.support.problems import random_observations, random_sparse_gp
 from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.errors import ShapeError, ValueRangeError
-from streamgp.testing.conditioning_laws import condition
-from streamgp.testing.problems import random_observations, random_sparse_gp
 from streamgp.testing.tolerances import rounding
 
 

@@ -1,9 +1,9 @@
 import torch
+from tests.support.conditioning_laws import condition
+from tests.support.problems import random_observations, random_sparse_gp
 
 import streamgp as sg
 from streamgp.likelihoods import Poisson
-from streamgp.testing.conditioning_laws import condition
-from streamgp.testing.problems import random_observations, random_sparse_gp
 
 
 def test_observations_are_counted_along_a_chain(rng):

@@ -7,15 +7,15 @@ import weakref
 import pytest
 import torch
 from gpytorch.kernels import RBFKernel, ScaleKernel
+from tests.support.conditioning_laws import DTYPES, assert_same_prediction
+from tests.support.problems import SparseProblem, random_observations, random_sparse_gp
+from tests.support.reference import predict_dense
 from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.conditioning.selection import site_information
 from streamgp.errors import ValueRangeError
 from streamgp.likelihoods import Bernoulli, Poisson, Preference
-from streamgp.testing.conditioning_laws import DTYPES, assert_same_prediction
-from streamgp.testing.problems import SparseProblem, random_observations, random_sparse_gp
-from streamgp.testing.reference import predict_dense
 from streamgp.testing.tolerances import approximation, rounding
 
 NOISE = 0.05

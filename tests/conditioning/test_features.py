@@ -10,13 +10,13 @@ from gpytorch.kernels import ConstantKernel, LinearKernel, PolynomialKernel, RBF
 from gpytorch.means import ConstantMean
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.conditioning_laws import BATCH_SHAPES, DTYPES, ConditioningLaws, condition
+from tests.support.problems import FeatureProblem, NoisyObservations, random_feature_gp, random_observations
 from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.errors import OptionError, ShapeError, UnsupportedError
 from streamgp.gp.spherical_linear import SphericalLinearKernel
-from streamgp.testing.conditioning_laws import BATCH_SHAPES, DTYPES, ConditioningLaws, condition
-from streamgp.testing.problems import FeatureProblem, NoisyObservations, random_feature_gp, random_observations
 from streamgp.testing.tolerances import approximation, belief_rounding, rounding, sampling
 
 

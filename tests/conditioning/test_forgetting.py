@@ -2,13 +2,13 @@ import itertools
 
 import pytest
 import torch
+from tests.support.conditioning_laws import BATCH_SHAPES, DTYPES, assert_same_prediction
+from tests.support.problems import random_observations, random_sparse_gp
+from tests.support.reference import assert_predicts, exact_gp, predict_dense
 from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.errors import ValueRangeError
-from streamgp.testing.conditioning_laws import BATCH_SHAPES, DTYPES, assert_same_prediction
-from streamgp.testing.problems import random_observations, random_sparse_gp
-from streamgp.testing.reference import assert_predicts, exact_gp, predict_dense
 from streamgp.testing.tolerances import approximation, rounding
 
 

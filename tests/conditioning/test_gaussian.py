@@ -3,11 +3,9 @@
 import pytest
 import torch
 from gpytorch.kernels import MaternKernel
-from torch.testing import assert_close
-
-from streamgp.testing.conditioning_laws import ConditioningLaws, assert_same_prediction, condition
-from streamgp.testing.problems import NoisyObservations, SparseProblem, random_observations, random_sparse_gp
-from streamgp.testing.reference import (
+from tests.support.conditioning_laws import ConditioningLaws, assert_same_prediction, condition
+from tests.support.problems import NoisyObservations, SparseProblem, random_observations, random_sparse_gp
+from tests.support.reference import (
     assert_predicts,
     assert_within,
     condition_dense,
@@ -15,6 +13,8 @@ from streamgp.testing.reference import (
     exact_gp,
     predict_dense,
 )
+from torch.testing import assert_close
+
 from streamgp.testing.tolerances import approximation
 
 

@@ -2,11 +2,11 @@
 
 import pytest
 import torch
+from tests.support.conditioning_laws import BATCH_SHAPES, DTYPES
+from tests.support.problems import random_observations, random_sparse_gp
 
 import streamgp as sg
 from streamgp.errors import OptionError, ShapeError, StreamGPWarning
-from streamgp.testing.conditioning_laws import BATCH_SHAPES, DTYPES
-from streamgp.testing.problems import random_observations, random_sparse_gp
 from streamgp.testing.tolerances import approximation, belief_rounding
 
 

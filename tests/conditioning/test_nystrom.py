@@ -1,11 +1,11 @@
 import pytest
 import torch
+from tests.support.conditioning_laws import DTYPES
+from tests.support.problems import random_observations, random_sparse_gp
+from tests.support.reference import assert_within, predict_dense
 from torch.testing import assert_close
 
 from streamgp.conditioning.nystrom import predict_nystrom
-from streamgp.testing.conditioning_laws import DTYPES
-from streamgp.testing.problems import random_observations, random_sparse_gp
-from streamgp.testing.reference import assert_within, predict_dense
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -1,9 +1,9 @@
 import pytest
 import torch
+from tests.support.problems import random_feature_gp, random_observations, random_sparse_gp
 
 from streamgp.conditioning.placement import check_inducing_points, place
 from streamgp.errors import OptionError, ShapeError
-from streamgp.testing.problems import random_feature_gp, random_observations, random_sparse_gp
 
 
 def placed(gp, new, inducing, *, num_inducing=None):

@@ -1,8 +1,8 @@
 import torch
+from tests.support.problems import random_observations, random_sparse_gp
 from torch.testing import assert_close
 
 from streamgp.conditioning.selection import choose_inducing_points, site_information
-from streamgp.testing.problems import random_observations, random_sparse_gp
 from streamgp.testing.tolerances import rounding
 
 

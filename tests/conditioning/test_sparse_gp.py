@@ -4,10 +4,10 @@ import gpytorch
 import numpy as np
 import pytest
 import torch
+from tests.support.problems import random_observations, random_sparse_gp
 
 import streamgp as sg
 from streamgp.errors import DTypeError, OptionError, ShapeError, StreamGPError, ValueRangeError
-from streamgp.testing.problems import random_observations, random_sparse_gp
 from streamgp.testing.tolerances import rounding
 
 NAN, INFINITY = float("nan"), float("inf")

@@ -1,12 +1,12 @@
 import pytest
 import torch
+from tests.support.conditioning_laws import DTYPES, assert_same_prediction
+from tests.support.problems import random_sparse_gp
+from tests.support.reference import predict_dense
 
 from streamgp.conditioning import SparseGP
 from streamgp.conditioning.transport import transport
 from streamgp.errors import NumericalError
-from streamgp.testing.conditioning_laws import DTYPES, assert_same_prediction
-from streamgp.testing.problems import random_sparse_gp
-from streamgp.testing.reference import predict_dense
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -2,13 +2,13 @@
 
 import pytest
 import torch
+from tests.support.conditioning_laws import BATCH_SHAPES, DTYPES
+from tests.support.problems import random_observations, random_sparse_gp
 from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.errors import UnsupportedError, ValueRangeError
 from streamgp.likelihoods import Poisson
-from streamgp.testing.conditioning_laws import BATCH_SHAPES, DTYPES
-from streamgp.testing.problems import random_observations, random_sparse_gp
 from streamgp.testing.tolerances import approximation, belief_rounding
 
 

@@ -4,13 +4,13 @@ import torch
 from gpytorch.distributions import MultitaskMultivariateNormal
 from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
 from gpytorch.models import ApproximateGP
+from tests.support.conditioning_laws import BATCH_SHAPES, DTYPES, assert_same_prediction
+from tests.support.problems import random_observations, random_sparse_gp
+from tests.support.reference import predict_dense
 from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.errors import UnsupportedError
-from streamgp.testing.conditioning_laws import BATCH_SHAPES, DTYPES, assert_same_prediction
-from streamgp.testing.problems import random_observations, random_sparse_gp
-from streamgp.testing.reference import predict_dense
 from streamgp.testing.tolerances import tolerance
 
 

@@ -1,12 +1,12 @@
 import pytest
 import torch
 from gpytorch.kernels import ConstantKernel, LinearKernel, PolynomialKernel, RBFKernel, RFFKernel, ScaleKernel
+from tests.support.conditioning_laws import BATCH_SHAPES
 from torch.testing import assert_close
 
 from streamgp.gp import AbstractFeatureKernel, read_kernel
 from streamgp.gp.coregionalization import CoregionalizationKernel
 from streamgp.gp.spherical_linear import SphericalLinearKernel
-from streamgp.testing.conditioning_laws import BATCH_SHAPES
 from streamgp.testing.tolerances import rounding
 
 D = 3

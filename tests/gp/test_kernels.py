@@ -11,10 +11,10 @@ from gpytorch.kernels import (
     RQKernel,
     ScaleKernel,
 )
+from tests.support.conditioning_laws import BATCH_SHAPES
 from torch.testing import assert_close
 
 from streamgp.gp import ModuleKernel, read_kernel
-from streamgp.testing.conditioning_laws import BATCH_SHAPES
 from streamgp.testing.tolerances import rounding, tolerance
 
 KERNELS = {

@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 import torch
 from gpytorch.kernels import LinearKernel, MaternKernel, PeriodicKernel, RBFKernel, ScaleKernel
+from tests.support.conditioning_laws import BATCH_SHAPES
+from tests.support.problems import random_sparse_gp
 from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.errors import UnsupportedError
-from streamgp.testing.conditioning_laws import BATCH_SHAPES
-from streamgp.testing.problems import random_sparse_gp
 from streamgp.testing.tolerances import approximation, sampling
 
 KERNELS = {

@@ -1,14 +1,14 @@
 import gpytorch
 import pytest
 import torch
+from tests.support.conditioning_laws import DTYPES
+from tests.support.problems import random_sparse_gp
 from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.errors import NumericalError
 from streamgp.gp import row_by_row
 from streamgp.gp.inducing import InducingPoints
-from streamgp.testing.conditioning_laws import DTYPES
-from streamgp.testing.problems import random_sparse_gp
 from streamgp.testing.tolerances import tolerance
 
 

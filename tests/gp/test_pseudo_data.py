@@ -1,12 +1,12 @@
 import pytest
 import torch
+from tests.support.conditioning_laws import BATCH_SHAPES
+from tests.support.problems import random_observations, random_sparse_gp
+from tests.support.reference import exact_gp
 from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.errors import NumericalError
-from streamgp.testing.conditioning_laws import BATCH_SHAPES
-from streamgp.testing.problems import random_observations, random_sparse_gp
-from streamgp.testing.reference import exact_gp
 from streamgp.testing.tolerances import approximation, rounding
 
 

@@ -4,12 +4,12 @@ import gpytorch
 import pytest
 import torch
 from gpytorch import variational
+from tests.support.conditioning_laws import BATCH_SHAPES, DTYPES
+from tests.support.gpytorch_models import SVGP
 from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.errors import UnsupportedError, ValueRangeError
-from streamgp.testing.conditioning_laws import BATCH_SHAPES, DTYPES
-from streamgp.testing.gpytorch_models import SVGP
 from streamgp.testing.tolerances import rounding
 
 STRATEGIES = [variational.VariationalStrategy, variational.UnwhitenedVariationalStrategy]

@@ -1,10 +1,10 @@
 import pytest
 import torch
+from tests.support.problems import random_sparse_gp
+from tests.support.reference import assert_within, predict_dense
 from torch.testing import assert_close
 
 from streamgp.gp import SparseProcess
-from streamgp.testing.problems import random_sparse_gp
-from streamgp.testing.reference import assert_within, predict_dense
 from streamgp.testing.tolerances import rounding
 
 

@@ -1,10 +1,10 @@
 import pytest
 import torch
 from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
+from tests.support.conditioning_laws import BATCH_SHAPES, DTYPES
 from torch.testing import assert_close
 
 from streamgp.gp import StationaryKernel, read_kernel
-from streamgp.testing.conditioning_laws import BATCH_SHAPES, DTYPES
 from streamgp.testing.tolerances import tolerance
 
 MAKERS = {

@@ -1,9 +1,8 @@
-"""Ten thousand problems that no user should have; see `streamgp.testing.hostile`."""
+"""Ten thousand problems that no user should have; see `tests.support.hostile`."""
 
 import jaxtyping
 import pytest
-
-from streamgp.testing.hostile import run_case
+from tests.support.hostile import run_case
 
 _CHUNK = 50
 # Enforcing annotations more than doubles the time (3.1 s instead of 1.4 s for 40 problems), and finds nothing new after

@@ -9,12 +9,12 @@ from botorch.models import SingleTaskGP
 from botorch.models.transforms import Normalize, Standardize
 from botorch.sampling import SobolQMCNormalSampler
 from gpytorch.mlls import ExactMarginalLogLikelihood
+from tests.support.model_laws import uniform
 from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.errors import OptionError, ShapeError, SupportError, UnsupportedError
 from streamgp.likelihoods import Poisson
-from streamgp.testing.model_laws import uniform
 from streamgp.testing.tolerances import judgement, tolerance
 
 pytest.importorskip("ax", reason="needs the extra streamgp[ax]")

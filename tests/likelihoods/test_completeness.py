@@ -1,7 +1,8 @@
 from pathlib import Path
 
+from tests.support.completeness import covered_names
+
 import streamgp.likelihoods
-from streamgp.testing.completeness import covered_names
 from streamgp.testing.likelihood_laws import LikelihoodLaws
 from streamgp.testing.multi_latent_laws import MultiLatentLaws
 

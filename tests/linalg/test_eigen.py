@@ -1,10 +1,10 @@
 import pytest
 import torch
+from tests.support.conditioning_laws import BATCH_SHAPES, DTYPES
 from torch.testing import assert_close
 
 from streamgp.errors import NumericalError
 from streamgp.linalg import symmetric_eigen, symmetric_eigenvalues
-from streamgp.testing.conditioning_laws import BATCH_SHAPES, DTYPES
 from streamgp.testing.tolerances import rounding
 
 

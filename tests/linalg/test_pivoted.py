@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 import torch
 from scipy.linalg.lapack import dpstrf
+from tests.support.conditioning_laws import BATCH_SHAPES, DTYPES
 from torch.testing import assert_close
 
 from streamgp.linalg import pivoted_cholesky
-from streamgp.testing.conditioning_laws import BATCH_SHAPES, DTYPES
 from streamgp.testing.tolerances import rounding
 
 

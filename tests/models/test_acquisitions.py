@@ -11,11 +11,11 @@ from botorch.generation import MaxPosteriorSampling
 from botorch.models import ModelListGP
 from botorch.optim import optimize_acqf
 from botorch.sampling import SobolQMCNormalSampler
+from tests.support.model_laws import exact_pair
 from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.likelihoods import Poisson
-from streamgp.testing.model_laws import exact_pair
 from streamgp.testing.tolerances import approximation, judgement
 
 # The table's script has one list of acquisition functions and how each is built.

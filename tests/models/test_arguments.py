@@ -1,10 +1,10 @@
 import pytest
 import torch
+from tests.support.problems import random_sparse_gp
 
 from streamgp.errors import OptionError, ShapeError
 from streamgp.likelihoods import Gaussian, Poisson
 from streamgp.models.arguments import known_noise, noise_column, read_gps, read_indices, read_likelihoods
-from streamgp.testing.problems import random_sparse_gp
 
 
 def test_one_gp_or_one_for_each_output_is_read(rng):

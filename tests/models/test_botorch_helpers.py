@@ -11,13 +11,13 @@ from botorch.utils.test_helpers import (
     get_sample_moments,
 )
 from botorch.utils.testing import BotorchTestCase
+from tests.support.model_laws import uniform
+from tests.support.problems import random_sparse_gp
 from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.likelihoods import Gaussian
 from streamgp.models import LatentPosterior
-from streamgp.testing.model_laws import uniform
-from streamgp.testing.problems import random_sparse_gp
 from streamgp.testing.tolerances import approximation, judgement
 
 

@@ -3,11 +3,11 @@
 import pytest
 import torch
 from botorch.sampling import IIDNormalSampler
+from tests.support.model_laws import uniform
+from tests.support.problems import random_sparse_gp
 
 import streamgp as sg
 from streamgp.likelihoods import Bernoulli, Binomial, Gaussian, Poisson
-from streamgp.testing.model_laws import uniform
-from streamgp.testing.problems import random_sparse_gp
 
 LIKELIHOODS = [Gaussian(0.2), Poisson(3.0), Bernoulli(), Bernoulli("probit"), Binomial(5)]
 NUM_FANTASIES = 4000

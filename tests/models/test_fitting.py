@@ -3,12 +3,12 @@
 import pytest
 import torch
 from botorch.models.transforms import Log, Normalize, Standardize
+from tests.support.model_laws import uniform
 from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.errors import OptionError, ShapeError, StreamGPWarning, ValueRangeError
 from streamgp.likelihoods import Bernoulli, Gaussian, Poisson
-from streamgp.testing.model_laws import uniform
 
 QUICK = {"num_inducing": 8, "max_iterations": 10}
 

@@ -1,12 +1,12 @@
 import pytest
 import torch
 from botorch.models.transforms import Normalize
+from tests.support.problems import random_sparse_gp
 
 import streamgp as sg
 from streamgp.errors import UnsupportedError
 from streamgp.likelihoods import Gaussian, Poisson
 from streamgp.models.frozen_model import AbstractFrozenModel
-from streamgp.testing.problems import random_sparse_gp
 
 
 @pytest.fixture

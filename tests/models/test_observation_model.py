@@ -2,13 +2,13 @@
 
 import pytest
 import torch
+from tests.support.model_laws import uniform
+from tests.support.problems import random_sparse_gp
 from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.errors import UnsupportedError
 from streamgp.likelihoods import Gaussian, Poisson
-from streamgp.testing.model_laws import uniform
-from streamgp.testing.problems import random_sparse_gp
 
 
 @pytest.mark.parametrize("o", [1, 2])

@@ -6,13 +6,13 @@ from botorch.models import ModelListGP
 from botorch.models.model import ModelList
 from botorch.models.transforms import Normalize, Standardize
 from botorch.sampling import ListSampler, SobolQMCNormalSampler
+from tests.support.model_laws import ModelLaws, assert_same_posterior, exact_pair, uniform
+from tests.support.problems import random_sparse_gp
 from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.errors import DTypeError, OptionError, ShapeError, SupportError, UnsupportedError
 from streamgp.likelihoods import Bernoulli, Gaussian, Poisson
-from streamgp.testing.model_laws import ModelLaws, assert_same_posterior, exact_pair, uniform
-from streamgp.testing.problems import random_sparse_gp
 from streamgp.testing.tolerances import approximation, tolerance
 
 FLOAT64 = torch.float64

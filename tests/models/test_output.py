@@ -1,8 +1,8 @@
 import torch
+from tests.support.problems import random_sparse_gp
 from torch.testing import assert_close
 
 from streamgp.models.output import Output, Term
-from streamgp.testing.problems import random_sparse_gp
 from streamgp.testing.tolerances import approximation, rounding
 
 

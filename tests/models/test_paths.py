@@ -6,13 +6,13 @@ from botorch.acquisition.thompson_sampling import PathwiseThompsonSampling
 from botorch.models import ModelListGP
 from botorch.models.transforms import Normalize, Standardize
 from botorch.sampling.pathwise import draw_matheron_paths, get_matheron_path_model
+from tests.support.model_laws import uniform
+from tests.support.problems import random_sparse_gp
 from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.errors import UnsupportedError
 from streamgp.likelihoods import Gaussian
-from streamgp.testing.model_laws import uniform
-from streamgp.testing.problems import random_sparse_gp
 from streamgp.testing.tolerances import judgement
 
 

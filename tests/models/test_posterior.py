@@ -9,12 +9,12 @@ from botorch.acquisition.objective import ScalarizedPosteriorTransform
 from botorch.posteriors import GPyTorchPosterior, PosteriorList
 from botorch.sampling import IIDNormalSampler, SobolQMCNormalSampler
 from botorch.sampling.get_sampler import get_sampler
+from tests.support.model_laws import uniform
+from tests.support.problems import random_sparse_gp
 from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.likelihoods import Gaussian
-from streamgp.testing.model_laws import uniform
-from streamgp.testing.problems import random_sparse_gp
 from streamgp.testing.tolerances import tolerance
 
 TIGHT = tolerance(torch.float64)

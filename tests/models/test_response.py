@@ -5,12 +5,12 @@ import torch
 from botorch.acquisition import PosteriorMean, qLogExpectedImprovement, qLogNoisyExpectedImprovement
 from botorch.sampling import SobolQMCNormalSampler
 from botorch.sampling.get_sampler import get_sampler
+from tests.support.model_laws import uniform
+from tests.support.problems import random_sparse_gp
 from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.likelihoods import Bernoulli, Gaussian, Poisson
-from streamgp.testing.model_laws import uniform
-from streamgp.testing.problems import random_sparse_gp
 from streamgp.testing.tolerances import judgement, tolerance
 
 TIGHT = tolerance(torch.float64)

@@ -2,13 +2,13 @@
 
 import pytest
 import torch
+from tests.support.model_laws import uniform
+from tests.support.problems import random_sparse_gp
 from torch.testing import assert_close
 
 from streamgp.gp import Prediction
 from streamgp.likelihoods import Bernoulli, Binomial, Gaussian, NegativeBinomial, Poisson, StudentT, Volatility
 from streamgp.models.site_noise import expected_noise_variance
-from streamgp.testing.model_laws import uniform
-from streamgp.testing.problems import random_sparse_gp
 from streamgp.testing.tolerances import tolerance
 
 LIKELIHOODS = [

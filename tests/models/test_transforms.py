@@ -7,14 +7,14 @@ from botorch.models.transforms.input import InputPerturbation, InputStandardize,
 from botorch.models.transforms.outcome import Bilog
 from botorch.posteriors import TransformedPosterior
 from botorch.sampling import SobolQMCNormalSampler
+from tests.support.model_laws import uniform
+from tests.support.problems import random_sparse_gp
 from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.errors import OptionError, ValueRangeError
 from streamgp.likelihoods import Gaussian, Poisson
 from streamgp.models import LatentPosterior
-from streamgp.testing.model_laws import uniform
-from streamgp.testing.problems import random_sparse_gp
 from streamgp.testing.tolerances import tolerance
 
 TIGHT = tolerance(torch.float64)

@@ -4,11 +4,11 @@ import gpytorch
 import pytest
 import torch
 from gpytorch.variational import CholeskyVariationalDistribution, NaturalVariationalDistribution
+from tests.support.gpytorch_models import SVGP
 
 import streamgp as sg
 from streamgp.likelihoods import from_gpytorch
 from streamgp.sites import SiteRule
-from streamgp.testing.gpytorch_models import SVGP
 
 LIKELIHOODS = {
     "bernoulli": (gpytorch.likelihoods.BernoulliLikelihood(), lambda f: (f > 0).double()),

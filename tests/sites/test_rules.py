@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import torch
 from scipy.optimize import minimize
+from tests.support.conditioning_laws import BATCH_SHAPES, DTYPES, assert_same_prediction
+from tests.support.problems import random_observations, random_sparse_gp
 from torch.testing import assert_close
 
 import streamgp as sg
@@ -25,8 +27,6 @@ from streamgp.likelihoods import (
     Volatility,
 )
 from streamgp.sites import DenseBelief, FactoredBelief, SiteRule, find_sites
-from streamgp.testing.conditioning_laws import BATCH_SHAPES, DTYPES, assert_same_prediction
-from streamgp.testing.problems import random_observations, random_sparse_gp
 from streamgp.testing.tolerances import approximation, rounding, tolerance
 
 LIKELIHOODS = {

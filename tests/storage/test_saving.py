@@ -22,11 +22,11 @@ from gpytorch.kernels import (
     ScaleKernel,
     SpectralMixtureKernel,
 )
+from tests.support.conditioning_laws import BATCH_SHAPES, DTYPES
 
 import streamgp as sg
 from streamgp.errors import FileFormatError, UnsupportedError
 from streamgp.storage import load, save
-from streamgp.testing.conditioning_laws import BATCH_SHAPES, DTYPES
 
 KERNELS = {
     "rbf": lambda b: RBFKernel(ard_num_dims=2, batch_shape=b),

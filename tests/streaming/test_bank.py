@@ -5,11 +5,11 @@ import pytest
 import torch
 from gpytorch.kernels import MaternKernel, ScaleKernel
 from gpytorch.means import ZeroMean
+from tests.support.reference import exact_gp
 from torch.testing import assert_close
 
 from streamgp.streaming.bank import Bank
 from streamgp.streaming.experts import REAL_EXPERTS, Expert, Experts
-from streamgp.testing.reference import exact_gp
 from streamgp.testing.tolerances import approximation, rounding, tolerance, within
 
 EXPERTS = Experts(

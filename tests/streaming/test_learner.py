@@ -3,6 +3,7 @@ import pytest
 import torch
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.means import ZeroMean
+from tests.support.reference import exact_gp
 from torch.testing import assert_close
 
 from streamgp.errors import OptionError, ShapeError, SupportError, UnsupportedError, ValueRangeError
@@ -10,7 +11,6 @@ from streamgp.likelihoods import Gaussian
 from streamgp.streaming import StreamLearner, StreamSettings
 from streamgp.streaming.carrying import carry
 from streamgp.streaming.model import StreamModel
-from streamgp.testing.reference import exact_gp
 from streamgp.testing.tolerances import approximation, regression_condition, rounding, sampling, tolerance
 
 

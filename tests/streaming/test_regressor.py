@@ -13,11 +13,11 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from tests.support.reference import exact_gp
 
 import streamgp as sg
 from streamgp.errors import DTypeError, OptionError, ShapeError, StreamGPWarning, SupportError, ValueRangeError
 from streamgp.likelihoods import Gaussian, Poisson
-from streamgp.testing.reference import exact_gp
 from streamgp.testing.tolerances import approximation, rounding, sampling, tolerance
 
 

@@ -15,7 +15,6 @@ from streamgp.streaming.sharpness import (
     _SWITCHING,
     Sharpness,
 )
-from streamgp.streaming.storage import _add_frequencies, _add_sharpness
 from streamgp.testing.tolerances import judgement, tolerance
 
 
@@ -243,13 +242,7 @@ def test_labels_are_drawn_as_often_as_they_are_predicted():
     assert_close(often, model.predict_proba(X[:5]), **judgement(absolute=0.06))
 
 
-def test_it_survives_files_and_files_of_before_are_read(tmp_path):
+def test_it_survives_files(tmp_path):
     model, _ = stream(*rings(3, 200))
     model.save(tmp_path / "classes.sgp")
     assert sg.load(tmp_path / "classes.sgp").state_.learner.sharpness == model.state_.learner.sharpness
-    assert _add_sharpness({"classes": (1, 2)}) == {"classes": (1, 2), "sharpness": Sharpness()}
-    before = {"weights": tuple(np.full(8, 0.125))}
-    read = Sharpness(**_add_frequencies(before))
-    plain = random_probabilities(np.random.default_rng(0), 4)
-    expected = sum(powered(plain, power) for power in _ALONE) / 8
-    assert_close(read.applied(plain), expected, **tolerance(torch.float64))

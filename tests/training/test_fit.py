@@ -5,6 +5,8 @@ import torch
 from gpytorch.constraints import Interval
 from gpytorch.kernels import LinearKernel, MaternKernel, PeriodicKernel, RBFKernel, ScaleKernel
 from gpytorch.means import ConstantMean, LinearMean, ZeroMean
+from tests.support.conditioning_laws import DTYPES
+from tests.support.gpytorch_models import SVGP
 from torch.testing import assert_close
 
 import streamgp as sg
@@ -18,8 +20,6 @@ from streamgp.errors import (
     ValueRangeError,
 )
 from streamgp.likelihoods import Bernoulli, Binomial, Gaussian, NegativeBinomial, Poisson, Preference, StudentT
-from streamgp.testing.conditioning_laws import DTYPES
-from streamgp.testing.gpytorch_models import SVGP
 from streamgp.testing.tolerances import approximation, evidence_jitter, judgement, tolerance, within
 from streamgp.training import Minibatches
 

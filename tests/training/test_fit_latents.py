@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 from gpytorch.kernels import RBFKernel, ScaleKernel
+from tests.support.conditioning_laws import DTYPES
 from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.errors import ArgumentTypeError, ShapeError, UnsupportedError
 from streamgp.likelihoods import HeteroskedasticGaussian, Softmax
-from streamgp.testing.conditioning_laws import DTYPES
 from streamgp.testing.tolerances import judgement, tolerance
 from streamgp.training import Minibatches
 

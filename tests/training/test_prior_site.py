@@ -6,14 +6,14 @@ import pytest
 import torch
 from gpytorch.kernels import MaternKernel, ScaleKernel
 from gpytorch.means import ConstantMean, LinearMean
+from tests.support.conditioning_laws import DTYPES
+from tests.support.problems import random_observations, random_sparse_gp
 from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.errors import ArgumentTypeError, DTypeError, NumericalError, ShapeError, UnsupportedError
 from streamgp.gp import SparseProcess
 from streamgp.likelihoods import Bernoulli, Gaussian, Poisson, Preference, StudentT
-from streamgp.testing.conditioning_laws import DTYPES
-from streamgp.testing.problems import random_observations, random_sparse_gp
 from streamgp.testing.tolerances import approximation, judgement, regression_condition, rounding, tolerance, within
 from streamgp.training import Minibatches
 from streamgp.training.collapsed import collapsed_bound

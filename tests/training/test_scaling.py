@@ -1,10 +1,10 @@
 import pytest
 import torch
+from tests.support.problems import random_sparse_gp
 from torch.testing import assert_close
 
 from streamgp.errors import OptionError
 from streamgp.gp import Prediction
-from streamgp.testing.problems import random_sparse_gp
 from streamgp.testing.tolerances import rounding
 from streamgp.training.scaling import RescaledProcess, describe_unscaled_inputs, find_scaling
 

@@ -2,11 +2,11 @@ import pytest
 import torch
 from gpytorch.kernels import MaternKernel, ScaleKernel
 from gpytorch.means import ConstantMean
+from tests.support.problems import random_observations
 from torch.distributions import MultivariateNormal, kl_divergence
 from torch.testing import assert_close
 
 from streamgp.likelihoods import Gaussian
-from streamgp.testing.problems import random_observations
 from streamgp.testing.tolerances import tolerance
 from streamgp.training.collapsed import collapsed_bound
 from streamgp.training.features import Observed

@@ -3,9 +3,8 @@ r"""How far results may be from what they should be: derived from the problem, n
 There are four kinds of comparisons, and each has its function.
 
 *Rounding.* Two ways to compute one number differ by some $\varepsilon \kappa |x|$: the rounding of the dtype times
-the condition number of the matrices at hand, times the size of the values. `rounding` makes a tolerance of them; the
-references in `streamgp.testing.reference` return such a bound with each prediction, entry by entry. Both hold on any
-processor and with any order of summation, and are tight where the problem is easy.
+the condition number of the matrices at hand, times the size of the values. `rounding` makes a tolerance of them, which
+holds on any processor and with any order of summation, and is tight where the problem is easy.
 
 *Approximation.* What is compared differs in exact arithmetic, by a known amount: the jitter of inducing points, the
 stop of an iteration, the nodes of a quadrature, digits that were printed. `approximation` takes that amount and says
@@ -17,7 +16,7 @@ draws exceeds; with the fixed seeds of the tests, it passes always or never.
 *Judgement.* A result that must be good and not exact (an optimum found, a fit near the truth, a share of a sample) is
 compared with a number in the test itself, as that number is the claim. Where it is a tolerance, `judgement` says so.
 
-Tests hold no other literal tolerances; `tests/test_tolerances.py` looks for them.
+Tests of this library hold no other literal tolerances.
 """
 
 import math

@@ -8,12 +8,12 @@ import pytest
 import torch
 from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
 from gpytorch.means import ConstantMean
+from tests.support.conditioning_laws import DTYPES
 from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.errors import ArgumentTypeError, OptionError, ShapeError, StreamGPError, UnsupportedError, ValueRangeError
 from streamgp.likelihoods import Bernoulli, Gaussian, Poisson
-from streamgp.testing.conditioning_laws import DTYPES
 from streamgp.testing.tolerances import approximation, belief_rounding, rounding, sampling, tolerance
 
 NAN = float("nan")

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
+from tests.support.conditioning_laws import BATCH_SHAPES, DTYPES
 from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.errors import ValueRangeError
-from streamgp.testing.conditioning_laws import BATCH_SHAPES, DTYPES
 from streamgp.testing.tolerances import regression_condition, rounding
 
 NOISE = torch.tensor([0.1, 0.2, 0.3], dtype=torch.float64)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 from gpytorch.kernels import LinearKernel, MaternKernel, RBFKernel, ScaleKernel
+from tests.support.conditioning_laws import DTYPES
 from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.errors import OptionError, ShapeError, ValueRangeError
-from streamgp.testing.conditioning_laws import DTYPES
 from streamgp.testing.tolerances import rounding, sampling
 
 MIXING = [[1.0, 0.2], [-0.5, 0.8], [0.3, 1.1]]

@@ -2,10 +2,10 @@ import pytest
 import torch
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.means import ConstantMean
+from tests.support.reference import exact_gp
 from torch.testing import assert_close
 
 from streamgp.experiments.baselines.exact_gp import ExactGP, fit_exact
-from streamgp.testing.reference import exact_gp
 from streamgp.testing.tolerances import tolerance
 
 

@@ -2,10 +2,10 @@ import pytest
 import torch
 from gpytorch.kernels import RBFKernel
 from gpytorch.means import ZeroMean
+from tests.support.reference import sgpr
 from torch.testing import assert_close
 
 from streamgp.experiments.baselines.osgpr import StreamBlocks, stream_osgpr
-from streamgp.testing.reference import sgpr
 from streamgp.testing.tolerances import tolerance
 
 

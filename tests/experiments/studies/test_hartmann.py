@@ -6,13 +6,13 @@ import warnings
 
 import pytest
 import torch
+from tests.support.reference import exact_gp
 
 from streamgp.experiments.engine.execution import UnitTask
 from streamgp.experiments.engine.isolation import execute_apart
 from streamgp.experiments.schema.configuration import read_configuration
 from streamgp.experiments.schema.unit import Unit
 from streamgp.experiments.studies.hartmann import STUDY, TASKS, HartmannSettings, make_optimizer
-from streamgp.testing.reference import exact_gp
 from streamgp.testing.tolerances import tolerance
 
 TINY = HartmannSettings(

@@ -10,12 +10,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.problems import AbstractGPProblem, NoisyObservations, random_observations, random_sparse_gp
+from tests.support.reference import ReferenceMoments, assert_predicts, assert_within, condition_dense
 from torch import Tensor
 from torch.testing import assert_close
 
 from streamgp.conditioning import ConditionedGP, SparseGP
-from streamgp.testing.problems import AbstractGPProblem, NoisyObservations, random_observations, random_sparse_gp
-from streamgp.testing.reference import ReferenceMoments, assert_predicts, assert_within, condition_dense
 from streamgp.testing.tolerances import rounding
 
 __all__ = ["BATCH_SHAPES", "DTYPES", "ConditioningLaws"]

@@ -9,10 +9,7 @@ import torch
 from gpytorch.kernels import Kernel
 from gpytorch.means import ConstantMean, Mean
 from numpy.typing import NDArray
-from torch import Tensor
-
-from streamgp.conditioning import SparseGP
-from streamgp.testing.high_precision import (
+from tests.support.high_precision import (
     cholesky,
     in_digits,
     inverse,
@@ -21,6 +18,9 @@ from streamgp.testing.high_precision import (
     solve,
     square_root,
 )
+from torch import Tensor
+
+from streamgp.conditioning import SparseGP
 
 __all__ = [
     "DenseFeatures",

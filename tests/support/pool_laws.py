@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 import pytest
 import torch
+from tests.support.problems import random_sparse_gp
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -13,7 +14,6 @@ from streamgp.acquisition.pool import Pool
 from streamgp.conditioning import ConditionedGP, SparseGP
 from streamgp.errors import DTypeError, ShapeError, UnsupportedError, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood, Binomial, Preference, Volatility
-from streamgp.testing.problems import random_sparse_gp
 from streamgp.testing.tolerances import rounding
 
 __all__ = ["PoolLaws"]

@@ -15,11 +15,7 @@ import numpy as np
 import torch
 from gpytorch.kernels import Kernel
 from gpytorch.means import Mean
-from torch import Tensor
-
-from streamgp.conditioning import SparseGP
-from streamgp.gp import Prediction
-from streamgp.testing.dense_joint import (
+from tests.support.dense_joint import (
     Joint,
     apply,
     belief_joint,
@@ -32,7 +28,11 @@ from streamgp.testing.dense_joint import (
     to_array,
     transpose,
 )
-from streamgp.testing.high_precision import cholesky, in_digits, inverse, to_float
+from tests.support.high_precision import cholesky, in_digits, inverse, to_float
+from torch import Tensor
+
+from streamgp.conditioning import SparseGP
+from streamgp.gp import Prediction
 
 __all__ = [
     "ReferenceMoments",

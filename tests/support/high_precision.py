@@ -1,6 +1,6 @@
 """Arithmetic of arrays in any precision: NumPy's floats, or numbers of mpmath in arrays of objects.
 
-Enough linear algebra to run the references of `streamgp.testing.reference` in fifty digits, and all kernels that can be
+Enough linear algebra to run the references of `tests.support.reference` in fifty digits, and all kernels that can be
 saved, by their formulas. Nothing here shares code with the library or with GPyTorch.
 """
 

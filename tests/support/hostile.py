@@ -15,13 +15,13 @@ from typing import Any, final
 import gpytorch
 import torch
 from gpytorch import kernels
+from tests.support.reference import ReferenceMoments, condition_precisely
 from torch import Tensor
 
 from streamgp import likelihoods, load
 from streamgp.conditioning import ConditionedGP, SparseGP
 from streamgp.errors import StreamGPError
 from streamgp.likelihoods import AbstractLikelihood
-from streamgp.testing.reference import ReferenceMoments, condition_precisely
 
 __all__ = ["KERNELS", "LIKELIHOODS", "CaseResult", "run_case"]
 

@@ -6,12 +6,12 @@ from typing import Any, ClassVar
 import pytest
 import torch
 from botorch.models import SingleTaskGP
+from tests.support.problems import random_sparse_gp
 from torch import Tensor
 
 from streamgp.errors import ShapeError, UnsupportedError, ValueRangeError
 from streamgp.likelihoods import Gaussian
 from streamgp.models import OnlineGP
-from streamgp.testing.problems import random_sparse_gp
 
 __all__ = ["SamplingLaws"]
 
