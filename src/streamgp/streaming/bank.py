@@ -13,6 +13,7 @@ from torch import Tensor
 
 from streamgp.gp import Prior, SparseProcess
 from streamgp.linalg import cholesky, solve_lower, solve_vector
+from streamgp.processes import sent_by_value
 from streamgp.streaming.aging import Scales
 from streamgp.streaming.experts import Experts
 from streamgp.streaming.features import KernelColumn, RowFeatures
@@ -59,6 +60,7 @@ class Seen(NamedTuple):
         return self.weights.swapaxes(-1, -2) @ self.spread
 
 
+@sent_by_value
 @final
 @dataclass(frozen=True, eq=False)
 class Bank:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from streamgp.errors import DTypeError, ValueRangeError
 from streamgp.likelihoods import Bernoulli
+from streamgp.processes import sent_by_value
 from streamgp.streaming.batches import Batch
 from streamgp.streaming.estimator import AbstractStreamingEstimator, EstimatorState, generator_of, refuse_options
 from streamgp.streaming.merging import merge_classes
@@ -28,6 +29,7 @@ __all__ = ["StreamingGPClassifier"]
 _LABEL_KINDS = "biuU"
 
 
+@sent_by_value
 @final
 class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRest]):
     """Gaussian-process classification that learns from a stream in constant time and memory.

@@ -14,6 +14,7 @@ from streamgp.checks import check_finite, check_inputs, to_double
 from streamgp.conditioning import SparseGP
 from streamgp.errors import ArgumentTypeError, ShapeError, UnsupportedError, ValueRangeError
 from streamgp.gp import SparseProcess
+from streamgp.processes import sent_by_value
 from streamgp.storage import register
 from streamgp.threads import limit_threads
 from streamgp.training import FitResult
@@ -23,6 +24,7 @@ from streamgp.training.scaling import Scaling
 __all__ = ["KeyedLearner"]
 
 
+@sent_by_value
 @register
 @final
 @dataclass(frozen=True, eq=False)

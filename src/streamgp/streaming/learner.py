@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.errors import OptionError, UnsupportedError
+from streamgp.processes import sent_by_value
 from streamgp.streaming.bank import Bank
 from streamgp.streaming.model import StreamModel
 from streamgp.streaming.past import sample_past
@@ -67,6 +68,7 @@ class Halfway(NamedTuple):
     num_rows: int
 
 
+@sent_by_value
 @final
 @dataclass(frozen=True, eq=False)
 class StreamLearner:

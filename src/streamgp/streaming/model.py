@@ -11,6 +11,7 @@ from torch import Tensor
 
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.linalg import cholesky
+from streamgp.processes import sent_by_value
 from streamgp.streaming.bank import Bank, Seen
 from streamgp.streaming.hyperparameters import FittedHyperparameters
 from streamgp.streaming.mixture import Mixture
@@ -43,6 +44,7 @@ class Judged(NamedTuple):
     plausible: Plausibility | None
 
 
+@sent_by_value
 @final
 @dataclass(frozen=True, eq=False)
 class StreamModel:

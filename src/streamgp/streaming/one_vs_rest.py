@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from streamgp.errors import ShapeError, UnsupportedError
+from streamgp.processes import sent_by_value
 from streamgp.streaming.learner import Array, LearnInfo, Predicted, StreamLearner
 from streamgp.streaming.prediction import StreamPrediction
 from streamgp.streaming.refitting import RefitReport, relearn
@@ -53,6 +54,7 @@ class PredictedLabels(NamedTuple):
     num_seen: int
 
 
+@sent_by_value
 @final
 @dataclass(frozen=True, eq=False)
 class OneVsRest:

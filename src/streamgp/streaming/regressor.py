@@ -10,6 +10,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from streamgp.processes import sent_by_value
 from streamgp.streaming.batches import Batch, read_total_count
 from streamgp.streaming.estimator import AbstractStreamingEstimator, EstimatorState, generator_of, refuse_options
 from streamgp.streaming.learner import Predicted, StreamLearner
@@ -25,6 +26,7 @@ __all__ = ["StreamingGPRegressor"]
 _COUNTS = ("poisson", "negative_binomial", "binomial")
 
 
+@sent_by_value
 @final
 class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLearner]):
     r"""Gaussian-process regression that learns from a stream in constant time and memory.

@@ -13,6 +13,7 @@ from streamgp.integrations.river.estimator import AbstractRiverEstimator
 from streamgp.integrations.river.features import read_block, read_row
 from streamgp.integrations.river.labels import read_label, read_labels
 from streamgp.likelihoods import Bernoulli
+from streamgp.processes import sent_by_value
 from streamgp.sites import SiteRule
 from streamgp.streaming import OneVsRest
 from streamgp.streaming.scoring import ClassScore
@@ -20,6 +21,7 @@ from streamgp.streaming.scoring import ClassScore
 __all__ = ["StreamingGPClassifier"]
 
 
+@sent_by_value
 @final
 @dataclass(eq=False, repr=False)
 class StreamingGPClassifier(AbstractRiverEstimator[OneVsRest], base.MiniBatchClassifier):

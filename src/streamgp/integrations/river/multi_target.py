@@ -10,6 +10,7 @@ from river import base
 from streamgp.errors import ArgumentTypeError, ValueRangeError
 from streamgp.integrations.river.estimator import AbstractRiverEstimator
 from streamgp.integrations.river.features import read_row
+from streamgp.processes import sent_by_value
 from streamgp.streaming import StreamLearner
 from streamgp.streaming.locks import lock_of
 from streamgp.streaming.prediction import StreamPrediction
@@ -18,6 +19,7 @@ from streamgp.streaming.scoring import ValueScore
 __all__ = ["StreamingGPMultiTargetRegressor"]
 
 
+@sent_by_value
 @final
 @dataclass(eq=False, repr=False)
 class StreamingGPMultiTargetRegressor(AbstractRiverEstimator[StreamLearner], base.MultiTargetRegressor):

@@ -12,6 +12,7 @@ from streamgp.errors import ShapeError
 from streamgp.integrations.river.estimator import AbstractRiverEstimator
 from streamgp.integrations.river.features import read_block, read_row
 from streamgp.likelihoods import AbstractLikelihood
+from streamgp.processes import sent_by_value
 from streamgp.sites import SiteRule
 from streamgp.streaming import StreamLearner
 from streamgp.streaming.batches import read_numbers
@@ -21,6 +22,7 @@ from streamgp.streaming.scoring import ValueScore
 __all__ = ["StreamingGPRegressor"]
 
 
+@sent_by_value
 @final
 @dataclass(eq=False, repr=False)
 class StreamingGPRegressor(AbstractRiverEstimator[StreamLearner], base.MiniBatchRegressor):
