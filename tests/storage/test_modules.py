@@ -1,3 +1,5 @@
+import pickle
+
 import gpytorch
 import pytest
 import torch
@@ -7,6 +9,7 @@ from gpytorch.constraints import GreaterThan, Interval, LessThan
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.priors import GammaPrior, HalfCauchyPrior, HalfNormalPrior, LogNormalPrior, NormalPrior, UniformPrior
 
+import streamgp as sg
 from streamgp.errors import FileFormatError, UnsupportedError
 from streamgp.gp.coregionalization import CoregionalizationKernel
 from streamgp.storage.archive import ArchiveReader, write_archive
@@ -228,3 +231,12 @@ def test_a_hostile_structure_is_refused_at_once(structure, sentence):
 
 def test_state_leaves_out_what_the_structure_says():
     assert list(state_of(gpytorch.kernels.RBFKernel(active_dims=(0,)))) == ["raw_lengthscale"]
+
+
+def test_an_optimizer_can_be_pickled_after_it_has_made_a_model_and_after_it_was_read_from_a_file(tmp_path):
+    optimizer = sg.Optimizer([(0.0, 1.0), (0.0, 1.0)], seed=1)
+    optimizer.tell([[0.1, 0.2], [0.5, 0.9], [0.9, 0.4], [0.3, 0.7]], [1.0, 2.0, 0.5, 1.5])
+    expected = optimizer.predict([[0.2, 0.2]]).mean
+    optimizer.save(tmp_path / "optimizer")
+    for each in (optimizer, sg.load(tmp_path / "optimizer")):
+        assert torch.equal(pickle.loads(pickle.dumps(each)).predict([[0.2, 0.2]]).mean, expected)

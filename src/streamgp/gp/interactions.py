@@ -55,7 +55,7 @@ class InteractionKernel(Kernel):  # type: ignore[misc] # GPyTorch's kernels have
         super().__init__(ard_num_dims=ard_num_dims, **options)
         num_parts = min(ard_num_dims, 3) + 1
         self.register_parameter("logits", torch.nn.Parameter(torch.zeros(*self.batch_shape, num_parts)))
-        self.register_prior("logits_prior", NormalPrior(0.0, _LOGIT_DEVIATION), "logits")
+        self.register_prior("logits_prior", NormalPrior(0.0, _LOGIT_DEVIATION), _get_logits, _set_logits)
 
     @property
     def shares(self) -> Float[Tensor, "*k p"]:
@@ -185,3 +185,12 @@ def _differentiable_gradient(g: Tensor, inputs: tuple[Tensor, ...], needs: Seque
     wanted = [one for one, is_needed in zip(inputs, needs, strict=True) if is_needed]
     found = iter(torch.autograd.grad(_evaluate(*inputs), wanted, g, create_graph=True))
     return tuple(next(found) if is_needed else None for is_needed in needs)
+
+
+# GPyTorch would make these by itself of the name, as closures that cannot be pickled.
+def _get_logits(kernel: InteractionKernel) -> Tensor:
+    return kernel.logits
+
+
+def _set_logits(kernel: InteractionKernel, logits: Tensor) -> None:
+    kernel.initialize(logits=logits)

@@ -16,6 +16,7 @@ from streamgp.errors import UnsupportedError
 from streamgp.gp import Prior, SparseProcess, read_kernel
 from streamgp.gp.named_kernels import make_kernel
 from streamgp.likelihoods import AbstractLikelihood
+from streamgp.storage.priors import register_prior
 from streamgp.training import FitResult, fit
 
 __all__ = ["WarpedKernel", "fit_with_transform", "learned_names"]
@@ -121,7 +122,7 @@ def _with_priors(transform: Any) -> Any:
             part: Any = module  # its methods have no types
             for name in ("concentration0", "concentration1"):
                 if f"{name}_prior" not in part._priors:
-                    part.register_prior(f"{name}_prior", LogNormalPrior(0.0, _WARP_VARIANCE**0.5), name)
+                    register_prior(part, name, LogNormalPrior(0.0, _WARP_VARIANCE**0.5))
     return copy
 
 

@@ -13,7 +13,7 @@ from torch.nn import Module
 
 from streamgp.errors import FileFormatError, UnsupportedError
 from streamgp.storage.constraints import describe_constraints, rebuild_constraint
-from streamgp.storage.priors import describe_priors, rebuild_prior
+from streamgp.storage.priors import describe_priors, rebuild_prior, register_prior
 
 __all__ = [
     "describe_module",
@@ -172,7 +172,7 @@ def _rebuild(structure: Structure, shapes: Shapes, *, depth: int, budget: list[i
     for name, described in structure["constraints"].items():
         module.register_constraint(name, rebuild_constraint(described))
     for name, described in structure["priors"].items():
-        module.register_prior(f"{name}_prior", rebuild_prior(described), name)
+        register_prior(module, name, rebuild_prior(described))
     return module
 
 

@@ -1,5 +1,6 @@
 """Priors of the parameters of kernels and means as plain descriptions."""
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -8,7 +9,7 @@ from torch import Tensor
 
 from streamgp.errors import FileFormatError
 
-__all__ = ["describe_priors", "rebuild_prior"]
+__all__ = ["describe_priors", "rebuild_prior", "register_prior"]
 
 _CLASSES: dict[str, tuple[type, tuple[str, ...]]] = {
     "GammaPrior": (priors.GammaPrior, ("concentration", "rate")),
@@ -65,3 +66,16 @@ def rebuild_prior(described: dict[str, Any]) -> Any:
     if len(values) != len(arguments) or not all(bool(torch.isfinite(value).all()) for value in values):
         raise FileFormatError(f"The file describes a {described['class']} with other arguments. It is damaged.")
     return cls(*values)
+
+
+def register_prior(module: Any, name: str, prior: Any) -> None:
+    """Give a parameter a prior as GPyTorch does by its name, but so that the module can be pickled."""
+    module.register_prior(f"{name}_prior", prior, partial(_get, name), partial(_set, name))
+
+
+def _get(name: str, module: Any) -> Tensor:
+    return getattr(module, name)
+
+
+def _set(name: str, module: Any, value: Any) -> None:
+    module.initialize(**{name: value})
