@@ -8,6 +8,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
+# The paper's experiments are a package beside the library, which is not installed.
+export PYTHONPATH := $(CURDIR)
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-fast test-slow test-arithmetic check docs format report wheel bench bench-sites bench-fit bench-kg bench-steps bench-streams bench-optimizers bench-defaults bench-active clean
 
@@ -60,8 +63,8 @@ docs: $(INSTALLED) ## build the documentation site into docs/_build/html, withou
 wheel: $(INSTALLED) ## build the source distribution and the wheel into dist/
 	$(BIN)/python -m build --no-isolation --outdir dist .
 
-report: $(INSTALLED) ## make the page of the paper's figures from results/
-	$(BIN)/streamgp report
+report: $(INSTALLED) ## make the page of the paper's figures from paper/results/
+	$(BIN)/python -m paper report
 
 bench: $(INSTALLED) ## time conditioning beside GPyTorch, BoTorch and bare torch
 	$(BIN)/python benchmarks/fantasies.py
@@ -91,6 +94,6 @@ bench-active: $(INSTALLED) ## hotspots of a disease beside the published numbers
 	$(BIN)/python benchmarks/active_learning.py $(ARGS)
 
 clean: ## remove .venv, caches and what the demo wrote
-	rm -rf $(VENV) build dist src/*.egg-info streamgp-demo.png streamgp-report.html
+	rm -rf $(VENV) build dist src/*.egg-info streamgp-demo.png paper-report.html
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests paper benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -3,9 +3,9 @@
     python benchmarks/active_learning.py [--trials 20] [--scale quick | full | FILE.toml] [--methods ...] [--jobs 1]
                                          [--results DIR] [--show]
 
-A unit is a method and a seed of the study `hotspots`, run and kept as `streamgp run` does: finished units are not run
-again. Seconds are those of the processor, with one thread. With --show nothing is run. Data sets come from where
-`streamgp data` finds them.
+A unit is a method and a seed of the study `hotspots`, run and kept as `python -m paper run` does: finished units are
+not run again. Seconds are those of the processor, with one thread. With --show nothing is run. Data sets come from
+where `python -m paper data` finds them.
 
 Reported: accuracy and mean squared error of the prevalence on villages that were not visited, after 100, 150 and 199
 villages, mean and two standard errors over seeds; mean seconds of a fit (refits that were not due take none) and of a
@@ -20,12 +20,12 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from streamgp.cli.run.running import run_experiments
-from streamgp.experiments.engine.plan import RunRequest, make_plans
-from streamgp.experiments.plots.village_survey import PROBLEM, survey_table
-from streamgp.experiments.registry import find_study
-from streamgp.experiments.schema.configuration import SCALES
-from streamgp.experiments.schema.record import Records
+from paper.commands.run.running import run_experiments
+from paper.engine.plan import RunRequest, make_plans
+from paper.plots.village_survey import PROBLEM, survey_table
+from paper.registry import find_study
+from paper.schema.configuration import SCALES
+from paper.schema.record import Records
 
 STUDY = find_study("hotspots")
 CAPTIONS = {"accuracy": "Accuracy of hotspots", "error": "Mean squared error of the prevalence"}
@@ -61,7 +61,7 @@ def main() -> None:
         "--methods", nargs="+", default=["svgp-entropy", "svgp-response", "svgp-random"], choices=list(STUDY.methods)
     )
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--results", type=Path, default=Path("results"))
+    parser.add_argument("--results", type=Path, default=Path("paper/results"))
     parser.add_argument("--show", action="store_true", help="run nothing")
     options = parser.parse_args()
     is_own = options.scale not in SCALES

@@ -21,8 +21,8 @@ from scipy.stats import kendalltau, t
 from torch import Tensor
 
 import streamgp as sg
+from paper.problems import PreferenceCosine
 from streamgp.gp.named_kernels import make_kernel
-from streamgp.problems import PreferenceCosine
 
 Utility = Callable[[Tensor], Tensor]
 

@@ -12,7 +12,7 @@ hyperparameters and inducing points with the best belief for them (so GPyTorch g
 
 With --quick GPyTorch takes 100 steps only: the time of the last 90 is extrapolated and marked with ~, and its other
 columns are those after 100 steps, marked with *. --rows N adds one pass over N rows in minibatches at p = 256. The data
-sets come from `streamgp.datasets`.
+sets come from `paper.datasets`.
 """
 
 import argparse
@@ -38,7 +38,7 @@ from tests.support.gpytorch_models import SVGP
 from torch import Tensor
 
 import streamgp as sg
-from streamgp.datasets import load_bananas, read_table
+from paper.datasets import load_bananas, read_table
 from streamgp.training import FitResult, Minibatches
 from streamgp.training.features import Observed
 from streamgp.training.full_batch import evaluate

@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 import streamgp as sg
-from streamgp.problems import Rover
+from paper.problems import Rover
 
 NUM_INITIAL, BATCH = 30, 10
 KERNELS = ("spherical_linear", "rbf", "matern")

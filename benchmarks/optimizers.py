@@ -41,8 +41,8 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 import streamgp as sg
-from streamgp.problems import Hartmann6, PoissonHartmann6, Rover
-from streamgp.problems.base import AbstractProblem
+from paper.problems import Hartmann6, PoissonHartmann6, Rover
+from paper.problems.base import AbstractProblem
 
 NUM_INITIAL, BATCH, BUDGET = 12, 3, 60
 TURBO_INITIAL, TURBO_BATCH, TURBO_BUDGET = 200, 100, 2000

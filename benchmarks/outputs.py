@@ -37,8 +37,8 @@ from rich.table import Table
 from torch import Tensor
 
 import streamgp as sg
-from streamgp.datasets.exchange_rates import CURRENCIES
-from streamgp.datasets.tables import read_table
+from paper.datasets.exchange_rates import CURRENCIES
+from paper.datasets.tables import read_table
 from streamgp.gp.coregionalization import output_rows
 from streamgp.models import OnlineMultiTaskGP
 

@@ -19,7 +19,7 @@ from rich.table import Table
 from torch import Tensor
 
 import streamgp as sg
-from streamgp.datasets import load_bananas
+from paper.datasets import load_bananas
 from streamgp.likelihoods import AbstractLikelihood, Bernoulli, Binomial, Poisson, Volatility
 from streamgp.linalg import pivoted_cholesky
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from streamgp.datasets import UCI_NAMES, load_bananas, load_uci
+from paper.datasets import UCI_NAMES, load_bananas, load_uci
 
 # Rows that are used of the large files, to bound the time.
 NUM_ROWS = {"elevators": 10_000, "protein": 10_000}

@@ -1,10 +1,10 @@
-"""The noisy sine of `streamgp.experiments.studies.sine` as a table: the paper's O-SGPR beside ours and batch fits."""
+"""The noisy sine of `paper.studies.sine` as a table: the paper's O-SGPR beside ours and batch fits."""
 
 import torch
 from rich.table import Table
 
-from streamgp.experiments.schema.configuration import read_configuration
-from streamgp.experiments.studies.sine import STUDY
+from paper.schema.configuration import read_configuration
+from paper.studies.sine import STUDY
 
 
 def sine_table(num_seeds: int) -> Table:

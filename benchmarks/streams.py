@@ -12,7 +12,7 @@ sine: the noisy sine on which the paper's O-SGPR under-fits. cost: time and memo
 
 A unit (data, order, block, method, seed) runs in a process with one thread, and its result is a line of --output;
 units that are there are not run again, so a run can be stopped and goes on where it was. Delete the file, or name
-another, to measure changed code. The data sets come from `streamgp.datasets`.
+another, to measure changed code. The data sets come from `paper.datasets`.
 """
 
 import argparse

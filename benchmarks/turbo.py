@@ -32,12 +32,12 @@ from scipy import stats
 from torch import Tensor
 
 import streamgp as sg
+from paper.problems import Rover
 from streamgp.acquisition import AbstractDrawingRule, Thompson
 from streamgp.acquisition.candidates import CandidateSource, read_candidates
 from streamgp.acquisition.context import Context
 from streamgp.acquisition.samplers import read_sampler
 from streamgp.acquisition.thompson import best_of_each
-from streamgp.problems import Rover
 
 # Scales of draws are kept between these.
 LEAST_SCALE, MOST_SCALE = 0.25, 4.0

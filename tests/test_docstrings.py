@@ -11,6 +11,7 @@ import torch
 import streamgp as sg
 
 SOURCE = Path(sg.__file__).parent
+PAPER = Path(__file__).parents[1] / "paper"
 
 
 def _blocks_of(text: str | None) -> list[str]:
@@ -19,7 +20,7 @@ def _blocks_of(text: str | None) -> list[str]:
 
 def _examples():
     """Name and code of every example, wherever in the package it is."""
-    for path in sorted(SOURCE.rglob("*.py")):
+    for path in sorted([*SOURCE.rglob("*.py"), *PAPER.rglob("*.py")]):
         if "```python" not in (text := path.read_text(encoding="utf-8")):
             continue
         for node in ast.walk(ast.parse(text)):

@@ -26,7 +26,7 @@ def test_the_examples_of_a_page_run_one_after_the_other(page, tmp_path, monkeypa
     assert blocks
     for extra in re.findall(r"^(?:from|import) (ax|distributed|optuna|river)\b", "\n".join(blocks), flags=re.MULTILINE):
         pytest.importorskip(extra, reason=f"the page needs an extra with the package {extra}")
-    if any("streamgp.datasets" in block for block in blocks):
+    if any("paper.datasets" in block for block in blocks):
         request.getfixturevalue("data_directory")
     names: dict[str, object] = {}
     for block in blocks:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = {"src": "*.py", "docs": "*.md", "news": "*.md", "benchmarks": "*.py"}
+FOLDERS = {"src": "*.py", "docs": "*.md", "news": "*.md", "benchmarks": "*.py", "paper": "*.py"}
 FILES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",

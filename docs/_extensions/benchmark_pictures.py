@@ -12,11 +12,11 @@ import numpy as np
 from matplotlib.figure import Figure as Picture
 from scipy import stats
 
-from streamgp.experiments.analysis.drawing import PALETTE, ink, new_picture
-from streamgp.experiments.engine.results import load_records
-from streamgp.experiments.registry import find_figure
-from streamgp.experiments.report.themes import LIGHT
-from streamgp.experiments.report.trials import select_trials
+from paper.analysis.drawing import PALETTE, ink, new_picture
+from paper.engine.results import load_records
+from paper.registry import find_figure
+from paper.report.themes import LIGHT
+from paper.report.trials import select_trials
 
 # Figures of the paper that a page of the section shows.
 _FIGURES = ("fig4b", "fig6", "fig8")
@@ -104,7 +104,7 @@ def write_pictures(app: Any) -> None:
     drawers: dict[str, Callable[[], Picture]] = {
         "defaults-shares": partial(draw_shares, defaults),
         "defaults-ranks": partial(draw_ranks, defaults),
-        **{name: partial(draw_figure, name, source.parent / "results") for name in _FIGURES},
+        **{name: partial(draw_figure, name, source.parent / "paper" / "results") for name in _FIGURES},
     }
     for name, draw in drawers.items():
         with matplotlib.rc_context():

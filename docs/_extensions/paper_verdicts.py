@@ -5,10 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from streamgp.experiments.registry import FIGURES, find_figure, find_study
-from streamgp.experiments.report.page import render_page, write_page
-from streamgp.experiments.report.report import Report, make_report
-from streamgp.experiments.schema.configuration import SCALES, read_configuration
+from paper.registry import FIGURES, find_figure, find_study
+from paper.report.page import render_page, write_page
+from paper.report.report import Report, make_report
+from paper.schema.configuration import SCALES, read_configuration
 
 _PAGE = "paper-report.html"
 
@@ -41,7 +41,7 @@ def verdict_table(report: Report) -> str:
 def write_table(app: Any) -> None:
     """Judge all claims when the site is built."""
     source = Path(app.srcdir)
-    app.paper_report = read_report(source.parent / "results", Path(app.outdir))
+    app.paper_report = read_report(source.parent / "paper" / "results", Path(app.outdir))
     output = source / "images" / "generated" / "verdicts.md"
     output.parent.mkdir(parents=True, exist_ok=True)
     table = verdict_table(app.paper_report)

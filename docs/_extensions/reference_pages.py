@@ -21,8 +21,6 @@ _MODULES = (
     "sites",
     "gp",
     "storage",
-    "problems",
-    "datasets",
     "errors",
     "integrations.river",
     "integrations.optuna",

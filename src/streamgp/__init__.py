@@ -12,7 +12,6 @@ __all__ = [
     "ConditionedGP",
     "Constraint",
     "Integer",
-    "LaMCTSOptimizer",
     "LinearConstraint",
     "MultiOutputGP",
     "Objective",
@@ -28,7 +27,6 @@ __all__ = [
     "TurboOptimizer",
     "__version__",
     "acquisition",
-    "datasets",
     "errors",
     "fit",
     "from_gpytorch",
@@ -37,7 +35,6 @@ __all__ = [
     "load_estimator",
     "loops",
     "merge",
-    "problems",
     "storage",
 ]
 
@@ -50,7 +47,6 @@ _HOMES = {
     "ConditionedGP": "streamgp.conditioning",
     "Constraint": "streamgp.loops",
     "Integer": "streamgp.loops",
-    "LaMCTSOptimizer": "streamgp.optimizers",
     "LinearConstraint": "streamgp.loops",
     "MultiOutputGP": "streamgp.conditioning",
     "Objective": "streamgp.loops",
@@ -70,16 +66,16 @@ _HOMES = {
     "load_estimator": "streamgp.streaming.saving",
     "merge": "streamgp.conditioning",
 }
-_SUBMODULES = ("acquisition", "datasets", "errors", "likelihoods", "loops", "problems", "storage")
+_SUBMODULES = ("acquisition", "errors", "likelihoods", "loops", "storage")
 
 if TYPE_CHECKING:
-    from streamgp import acquisition, datasets, errors, likelihoods, loops, problems, storage
+    from streamgp import acquisition, errors, likelihoods, loops, storage
     from streamgp.conditioning import ConditionedGP, MultiOutputGP, SparseGP, merge
     from streamgp.conditioning.importing import from_gpytorch
     from streamgp.gp import Prediction
     from streamgp.loops import Categorical, Constraint, Integer, LinearConstraint, Objective, Ordinal, Real
     from streamgp.models import OnlineGP
-    from streamgp.optimizers import LaMCTSOptimizer, Optimizer, TurboOptimizer
+    from streamgp.optimizers import Optimizer, TurboOptimizer
     from streamgp.pools import PoolLearner
     from streamgp.storage import load
     from streamgp.streaming.classifier import StreamingGPClassifier

@@ -13,8 +13,6 @@ ROOT = Path(streamgp.__file__).parent
 CLASSES = {name for name in likelihoods.__all__ if name[0].isupper() and not name.startswith("Abstract")}
 CLASSES.add("WrappedLikelihood")
 NAMES = set(likelihoods.names()) | {"softmax", "heteroskedastic"} | CLASSES
-# A study of a single likelihood, whose scale function no other has.
-ASKING_FOR_CLASSES = {"experiments/studies/conditioning.py"}
 # Streams take a few likelihoods by name, with settings of their own for each.
 ASKING_FOR_NAMES = {
     "cli/stream/options.py",
@@ -80,7 +78,7 @@ def asking_files(kind):
 
 
 def test_no_further_file_asks_which_class_a_likelihood_is():
-    assert asking_files("class") == ASKING_FOR_CLASSES
+    assert asking_files("class") == set()
 
 
 def test_no_further_file_compares_names_of_likelihoods():

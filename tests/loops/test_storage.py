@@ -152,8 +152,6 @@ PARTS = [
     acquisition.RegionRules(min_length=0.1),
     acquisition.TrustRegion().start(),
     acquisition.TrustRegion().start().region,
-    acquisition.PartitionSettings(leaf_size=7, keeps_samples=False),
-    acquisition.TreeSearch().start(),
     sg.Real(0.5, 2.0, log=True),
     sg.Integer(1, 9, step=2),
     sg.Ordinal(["a", 2]),
@@ -180,6 +178,6 @@ def test_every_registered_class_of_loops_and_rules_has_an_example():
     made = {type(part) for part in PARTS}
     made |= {loops.Box, loops.PoolSpace, loops.ParameterSpace, loops.LoopSettings}  # of whole loops, as the rest
     made |= {LoopState, Observations, SparseSurrogate, ExactSurrogate, OutcomeUnits}
-    made |= {sg.Optimizer, sg.TurboOptimizer, sg.LaMCTSOptimizer, sg.PoolLearner}
+    made |= {sg.Optimizer, sg.TurboOptimizer, sg.PoolLearner}
     names = ("acquisition.", "loops.", "optimizers.", "pools.")
     assert {each.cls for each in registered() if each.name.startswith(names)} <= made

@@ -165,9 +165,7 @@ def assert_same(first, second, where="value"):
 # Classes that refuse most random contents, or hold those that do. tests/loops/test_storage.py and those of streams and
 # their checkpoints save them.
 CHECKED = {
-    "acquisition.PartitionSettings",
     "acquisition.RegionRules",
-    "acquisition.TreeSearch",
     "acquisition.TrustRegion",
     "cli.Checkpoint",
     "cli.Progress",

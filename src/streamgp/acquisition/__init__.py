@@ -27,11 +27,9 @@ from streamgp.acquisition.rules.pool_rules import (
     ResponseVariance,
 )
 from streamgp.acquisition.rules.sampling import LookaheadThompson, Random, Thompson
-from streamgp.acquisition.rules.tree_search_rule import TreeSearch
 from streamgp.acquisition.rules.trust_region_rule import TrustRegion
 from streamgp.acquisition.search import Search
 from streamgp.acquisition.space import AbstractSpace
-from streamgp.acquisition.space_partition import PartitionSettings
 from streamgp.acquisition.thompson import thompson_sampling
 from streamgp.acquisition.trust_region import RegionRules
 
@@ -55,13 +53,11 @@ __all__ = [
     "MultiStep",
     "NoisyExpectedImprovement",
     "NoisyHypervolumeImprovement",
-    "PartitionSettings",
     "Random",
     "RegionRules",
     "ResponseVariance",
     "Search",
     "Thompson",
-    "TreeSearch",
     "TrustRegion",
     "UpperConfidenceBound",
     "exceedance",

@@ -10,12 +10,8 @@ from typing import Annotated
 import typer
 
 from streamgp import __version__
-from streamgp.cli.arguments import words
-from streamgp.cli.data.command import data
-from streamgp.cli.error_handling import report_errors
 from streamgp.cli.fit.command import fit, predict
 from streamgp.cli.optimize.command import optimize
-from streamgp.cli.run.command import run
 from streamgp.cli.stream.command import stream
 from streamgp.cli.survey.command import survey
 
@@ -71,32 +67,6 @@ def demo(
     run_demo(output=output, seed=seed, is_quick=is_quick)
 
 
-def report(
-    results: Annotated[Path, typer.Option(help="Where files of results are.")] = Path("results"),
-    output: Annotated[Path, typer.Option(help="Where to write the page.")] = Path("streamgp-report.html"),
-    scale: Annotated[
-        str | None,
-        typer.Option(
-            help="Settings of the runs: quick, full, or the name of your own. By default full where there are results, "
-            "and quick elsewhere.",
-            show_default=False,
-        ),
-    ] = None,
-    figures: Annotated[str | None, typer.Option(help="Figures to show, separated by commas; all by default.")] = None,
-) -> None:
-    """Make one page from files of results: each figure's claim, picture, numbers and verdict."""
-    from rich.console import Console
-
-    from streamgp.cli.report import run_report
-
-    names = words(figures)
-    with report_errors():
-        is_complete = run_report(Console(markup=False, highlight=False), results, output, scale=scale, names=names)
-    if not is_complete:
-        raise typer.Exit(1)
-
-
-for _command in (demo, fit, predict, stream, survey, run, report):
+for _command in (demo, fit, predict, stream, survey):
     app.command()(_command)
-app.add_typer(data, name="data")
 app.add_typer(optimize, name="optimize")

@@ -1,0 +1,1 @@
+"""`python -m paper data`: fetch and show data sets."""

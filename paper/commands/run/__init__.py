@@ -1,0 +1,1 @@
+"""`python -m paper run`: run experiments."""

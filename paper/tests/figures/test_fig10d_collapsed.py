@@ -1,0 +1,20 @@
+"""Fig. 10 d on made records."""
+
+from paper.figures.fig10d_collapsed import FIGURE
+from paper.tests.figure_laws import FigureLaws
+from paper.tests.made_records import records_with_ends
+
+SETTINGS = {"num_inducing_large": 400, "num_inducing_small": 200, "depth": 4}
+
+
+def outcome(end):
+    return {"num_evaluations": [100, 200], "best": [-8.0, end], "seconds": [1.0]}
+
+
+class TestFigure(FigureLaws):
+    figure = FIGURE
+    verdicts = (({}, "reproduced"), ({"exact-lts": 6.0}, "partly"), ({"svgp-large-elbo-ts": -3.0}, "not"))
+
+    def records(self, num_trials, **changes):
+        ends = dict.fromkeys(FIGURE.methods, 2.0) | changes
+        return records_with_ends(FIGURE, ends, outcome, spread=0.1, num_trials=num_trials, settings=SETTINGS)

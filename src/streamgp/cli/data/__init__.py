@@ -1,1 +1,0 @@
-"""`streamgp data`: fetch and show data sets."""

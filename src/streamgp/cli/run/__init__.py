@@ -1,1 +1,0 @@
-"""`streamgp run`: run experiments."""
