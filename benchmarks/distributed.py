@@ -32,7 +32,7 @@ from streamgp.likelihoods import Gaussian
 from streamgp.training.features import Observed
 from streamgp.training.sharding import MappedShards
 from streamgp.training.sharding.gaussian import gaussian_objective
-from streamgp.training.sharding.place import Layout
+from streamgp.training.sharding.parameters import Layout
 from streamgp.training.starting import starting_hyperparameters
 
 NUM_DIMS, BLOCK = 8, 1000

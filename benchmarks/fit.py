@@ -40,10 +40,10 @@ from torch import Tensor
 import streamgp as sg
 from paper.datasets import load_bananas, read_table
 from streamgp.training import FitResult, Minibatches
+from streamgp.training.arguments import Options
 from streamgp.training.features import Observed
 from streamgp.training.full_batch import evaluate
 from streamgp.training.inducing import kmeans_points
-from streamgp.training.options import Options
 from streamgp.training.parameters import Hyperparameters
 
 NUM_STEPS, NUM_QUICK_STEPS, NUM_FIRST_STEPS, NUM_NEW = 1000, 100, 10, 10

@@ -3,8 +3,8 @@ import pytest
 import torch
 
 from streamgp.errors import ArgumentTypeError, OptionError, ShapeError, ValueRangeError
+from streamgp.training.arguments import Minibatches
 from streamgp.training.batches import read_source
-from streamgp.training.options import Minibatches
 
 SIZES = Minibatches(batch_size=100, num_warm_rows=150)
 

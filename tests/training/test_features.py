@@ -8,7 +8,7 @@ from torch.testing import assert_close
 import streamgp as sg
 from streamgp.errors import OptionError, UnsupportedError
 from streamgp.testing.tolerances import approximation, rounding
-from streamgp.training.options import Minibatches
+from streamgp.training.arguments import Minibatches
 
 
 def rows(rng, n=60):

@@ -11,13 +11,13 @@ from streamgp.errors import OptionError
 from streamgp.likelihoods import Bernoulli, Gaussian, Poisson
 from streamgp.testing.tolerances import judgement, regression_condition, rounding, tolerance
 from streamgp.training import Minibatches
-from streamgp.training.collapsed import collapsed_bound
+from streamgp.training.arguments import Options
+from streamgp.training.collapsed import NaturalBelief, collapsed_bound
 from streamgp.training.features import Observed, observed_features
-from streamgp.training.finishing import optimal_process
 from streamgp.training.full_batch import evaluate
-from streamgp.training.minibatch import NaturalBelief, natural_step, summed_belief
-from streamgp.training.options import Options
+from streamgp.training.minibatch import natural_step, summed_belief
 from streamgp.training.parameters import Hyperparameters
+from streamgp.training.result import optimal_process
 from streamgp.training.uncollapsed import latent_moments
 
 

@@ -18,9 +18,11 @@ from streamgp.testing.tolerances import approximation, judgement, regression_con
 from streamgp.training import Minibatches
 from streamgp.training.collapsed import collapsed_bound
 from streamgp.training.features import Observed, observed_features
-from streamgp.training.objective import target_variance, trace_slack
+from streamgp.training.full_batch import trace_slack
 from streamgp.training.parameters import Hyperparameters, hyperparameter_space
 from streamgp.training.prior_site import read_prior_site
+from streamgp.training.priors import target_variance
+from streamgp.training.result import optimal_process
 from streamgp.training.sites_bound import optimal_sites, sites_bound
 
 
@@ -234,7 +236,7 @@ def test_a_belief_that_becomes_too_wide_is_refused(rng):
     with pytest.raises(NumericalError, match="too wide under these hyperparameters"):
         observed_features(setting, data)
     with pytest.raises(NumericalError, match="too wide under these hyperparameters"):
-        data.carried.moved(setting)
+        optimal_process(setting, data)
 
 
 def test_points_that_lose_the_carried_belief_show_in_the_slack(rng):

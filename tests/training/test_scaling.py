@@ -6,7 +6,8 @@ from torch.testing import assert_close
 from streamgp.errors import OptionError
 from streamgp.gp import Prediction
 from streamgp.testing.tolerances import rounding
-from streamgp.training.scaling import RescaledProcess, describe_unscaled_inputs, find_scaling
+from streamgp.training.fitted_gp import RescaledProcess
+from streamgp.training.scaling import describe_unscaled_inputs, find_scaling
 
 
 def columns(rng):

@@ -10,8 +10,8 @@ from streamgp.likelihoods import Gaussian
 from streamgp.testing.tolerances import tolerance
 from streamgp.training.collapsed import collapsed_bound
 from streamgp.training.features import Observed
-from streamgp.training.finishing import optimal_process
 from streamgp.training.parameters import Hyperparameters, hyperparameter_space
+from streamgp.training.result import optimal_process
 from streamgp.training.uncollapsed import (
     BELIEF_MEAN,
     BELIEF_ROOT,

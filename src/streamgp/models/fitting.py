@@ -17,7 +17,7 @@ from streamgp.likelihoods import AbstractLikelihood, Gaussian
 from streamgp.models.arguments import GP, read_likelihoods
 from streamgp.models.warping import fit_with_transform, learned_names
 from streamgp.training import fit
-from streamgp.training.data import check_squares
+from streamgp.training.arguments import check_squares
 from streamgp.training.scaling import describe_unscaled_inputs
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ from streamgp.streaming.scoring import ClassScore, ValueScore
 from streamgp.streaming.settings import StreamSettings
 from streamgp.streaming.units import Units
 from streamgp.training import FitResult
-from streamgp.training.finishing import cast_process
 from streamgp.training.labels import read_labels
+from streamgp.training.result import cast_process
 from streamgp.training.scaling import Scaling
 from streamgp.training.sharding import AbstractShards
 

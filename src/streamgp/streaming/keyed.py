@@ -18,7 +18,7 @@ from streamgp.processes import sent_by_value
 from streamgp.storage import register
 from streamgp.threads import limit_threads
 from streamgp.training import FitResult
-from streamgp.training.finishing import cast_process
+from streamgp.training.result import cast_process
 from streamgp.training.scaling import Scaling
 
 __all__ = ["KeyedLearner"]

@@ -12,8 +12,7 @@ from torch import Tensor
 
 from streamgp.errors import ArgumentTypeError, OptionError, ShapeError
 from streamgp.likelihoods import AbstractLikelihood
-from streamgp.training.data import CheckedRows, read_rows
-from streamgp.training.options import Minibatches
+from streamgp.training.arguments import CheckedRows, Minibatches, read_rows
 
 __all__ = ["AbstractSource", "read_source"]
 

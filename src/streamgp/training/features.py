@@ -112,6 +112,11 @@ class Features:
     carried: InformedPrior | None = None
 
     @property
+    def variance(self) -> Float[Tensor, "*c n"]:
+        r"""The prior variance of the observed values, $\operatorname{diag} K_{xx}$."""
+        return self.slack + self.phi.square().sum(-2)
+
+    @property
     def log_normalizer(self) -> Float[Tensor, ""]:
         """What a carried belief adds to the bound of the observations."""
         return self.phi.new_zeros(()) if self.carried is None else self.carried.log_normalizer

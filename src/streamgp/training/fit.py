@@ -18,17 +18,25 @@ from streamgp.conditioning import SparseGP
 from streamgp.errors import ArgumentTypeError, OptionError, StreamGPWarning, UnsupportedError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.threads import limit_threads
+from streamgp.training.arguments import (
+    CheckedRows,
+    Minibatches,
+    Options,
+    Request,
+    check_modules,
+    has_constants,
+    progress_bar,
+    read_likelihood,
+    read_rows,
+)
 from streamgp.training.batches import AbstractSource, read_source
-from streamgp.training.data import CheckedRows, has_constants, read_rows
+from streamgp.training.full_batch import best_start, make_result
 from streamgp.training.minibatch import train_in_minibatches
-from streamgp.training.options import Minibatches, Options
 from streamgp.training.outputs import MultiOutputFit, fit_outputs
-from streamgp.training.progress import progress_bar
-from streamgp.training.requests import Request, best_start, check_carried, check_several_latents, make_result, prepare
 from streamgp.training.result import FitResult
 from streamgp.training.sharded_fit import fit_over_shards
 from streamgp.training.sharding import AbstractShards, MappedShards
-from streamgp.training.starting import check_modules, read_likelihood
+from streamgp.training.starting import prepare
 
 __all__ = ["fit"]
 
@@ -202,10 +210,7 @@ def fit(  # type: ignore[misc] # the options of both are named here
         request = Request(given, kernel, mean, start, carried, standardize, num_starts)
         shards = _shards(X, y, map, request, options)
         sizes = None if shards is not None else _minibatches(X, given, minibatches)
-        if given is not None and given.num_latents > 1:
-            check_several_latents(request, options, is_in_parts=shards is not None or sizes is not None)
-        if carried is not None:
-            check_carried(request, options, is_in_parts=sizes is not None)
+        request.check(options, is_in_parts=sizes is not None, is_sharded=shards is not None)
         if shards is not None:
             with limit_threads(math.inf):
                 result = fit_over_shards(shards, request, options)

@@ -25,9 +25,49 @@ from streamgp.gp import AbstractProcess, Prediction
 from streamgp.likelihoods import AbstractLikelihood, Gaussian, read_likelihood
 from streamgp.sites import SiteRule
 from streamgp.storage import register, save
-from streamgp.training.scaling import RescaledProcess, Scaling
+from streamgp.training.scaling import Scaling
 
-__all__ = ["AbstractFit", "FittedGP"]
+__all__ = ["AbstractFit", "FittedGP", "RescaledProcess"]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class RescaledProcess(AbstractProcess):
+    """A process in the user's units."""
+
+    process: AbstractProcess
+    scaling: Scaling
+
+    @property
+    def reference(self) -> Tensor:
+        return self.process.reference
+
+    @property
+    def num_inducing(self) -> int:
+        return self.process.num_inducing
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        return self.process.batch_shape
+
+    def cross(self, X: Tensor) -> Tensor | None:
+        return self.process.cross(self.scaling.inputs(X))
+
+    def mean(self, X: Tensor, cross: Tensor | None = None) -> Tensor:
+        mean = self.process.mean(self.scaling.inputs(X), cross)
+        return self.scaling.target_shift.to(mean) + self.scaling.target_scale.to(mean) * mean
+
+    def variance(self, X: Tensor, cross: Tensor | None = None) -> Tensor:
+        variance = self.process.variance(self.scaling.inputs(X), cross)
+        return self.scaling.target_scale.to(variance).square() * variance
+
+    def covariance(self, X: Tensor) -> Tensor:
+        covariance = self.process.covariance(self.scaling.inputs(X))
+        return self.scaling.target_scale.to(covariance).square() * covariance
+
+    def prior_variance(self, X: Tensor) -> Tensor:
+        variance = self.process.prior_variance(self.scaling.inputs(X))
+        return self.scaling.target_scale.to(variance).square() * variance
 
 
 class AbstractFit(ABC):

@@ -8,24 +8,33 @@ import torch
 from gpytorch.kernels import Kernel
 from torch import Tensor
 
-from streamgp.training.data import has_constants
-from streamgp.training.features import Observed
+from streamgp.errors import NumericalError
+from streamgp.gp import SparseProcess
+from streamgp.training.arguments import Options, has_constants
+from streamgp.training.collapsed import collapsed_bound
+from streamgp.training.features import Observed, observed_features
 from streamgp.training.inducing import extend_points, kmeans_points, pivoted_points
 from streamgp.training.lbfgs import Ascent, maximize
-from streamgp.training.objective import (
-    FINAL_SITE_TOLERANCE,
-    SITE_TOLERANCE,
-    bound_of,
-    hyper_prior,
-    likelihood_bounds,
-    target_unit,
-    trace_slack,
-)
-from streamgp.training.options import Options
 from streamgp.training.parameters import Hyperparameters, hyperparameter_space
-from streamgp.training.sites_bound import FixedSites, optimal_sites
+from streamgp.training.priors import hyper_prior, likelihood_bounds, target_unit
+from streamgp.training.result import FitInfo, FitResult, cast_process, optimal_process
+from streamgp.training.scaling import Scaling
+from streamgp.training.sites_bound import FINAL_SITE_TOLERANCE, SITE_TOLERANCE, FixedSites, optimal_sites, sites_bound
+from streamgp.training.uncollapsed import learn_belief
 
-__all__ = ["Log", "Task", "Trained", "alternate", "evaluate", "train"]
+__all__ = [
+    "Log",
+    "Task",
+    "Trained",
+    "alternate",
+    "best_start",
+    "bound_of",
+    "evaluate",
+    "make_result",
+    "rounded_points",
+    "trace_slack",
+    "train",
+]
 
 # Rounds of hyperparameters at points chosen under the kernel of the round before, and iterations of each. Points that
 # are learned afterwards need to be chosen less well.
@@ -37,6 +46,8 @@ SITE_GAIN = 0.1
 _SMALLEST_AUTO = 32
 # Of twice as many rows or more, a random part of so many is fitted first: its steps are cheap, and end near the end.
 _ROWS_OF_PART = 4096
+# Standard deviation of the random change of logarithmic hyperparameters for starts after the first.
+_START_SPREAD = 1.0
 
 
 @final
@@ -233,7 +244,7 @@ def _ascend(
     setting: Hyperparameters, task: Task, *, max_iterations: int, learn_inducing: bool, sites: FixedSites | None = None
 ) -> tuple[Hyperparameters, Ascent]:
     data, options = task.data, task.options
-    prior = hyper_prior(setting, data, options)
+    prior = hyper_prior(setting, data, options.priors)
     setting = replace(setting, extra={**prior.start, **setting.extra})
     space = hyperparameter_space(
         setting,
@@ -266,5 +277,121 @@ def evaluate(setting: Hyperparameters, data: Observed, options: Options) -> Trai
         if not setting.likelihood.is_gaussian:
             sites, _ = optimal_sites(setting, data, tolerance=FINAL_SITE_TOLERANCE)
         bound = float(bound_of(setting, data, sites, beta=options.beta))
-        log_prior = float(hyper_prior(setting, data, options).log_density(setting))
+        log_prior = float(hyper_prior(setting, data, options.priors).log_density(setting))
         return Trained(setting, bound, log_prior, trace_slack(setting, data, sites), sites)
+
+
+def bound_of(setting: Hyperparameters, data: Observed, sites: FixedSites | None, *, beta: float) -> Tensor:
+    """The bound: collapsed where observations are Gaussian, at fixed sites otherwise."""
+    noise = setting.likelihood.gaussian_noise_variance
+    if noise is not None:
+        return collapsed_bound(setting, data, noise, beta=beta)
+    assert sites is not None
+    return sites_bound(setting, data, sites)
+
+
+def trace_slack(setting: Hyperparameters, data: Observed, sites: FixedSites | None = None) -> float:
+    """What the inducing points leave unexplained of an observation, in units of its noise, and of a carried belief."""
+    with torch.no_grad():
+        features = observed_features(setting, data)
+        slack, lost = features.slack, 0.0 if features.carried is None else float(features.carried.lost_trace)
+        noise = setting.likelihood.gaussian_noise_variance
+        if noise is not None:
+            return float((slack / noise.to(slack)).mean()) + lost / data.num_data
+        if sites is None:
+            sites, _ = optimal_sites(setting, data, tolerance=SITE_TOLERANCE)
+        return float((slack * sites.precision).mean()) + lost / data.num_data
+
+
+def best_start(
+    first: Hyperparameters, task: Task, *, num_starts: int, dtype: torch.dtype
+) -> tuple[Trained, SparseProcess]:
+    """Train from one start or several, and keep the best."""
+    log, generator = task.log, task.options.generator
+    best: tuple[Trained, SparseProcess] | None = None
+    unit = target_unit(first, task.data)
+    for index in range(num_starts):
+        one = Log()
+        try:
+            setting = first if index == 0 else perturbed(first, generator, target_unit=unit)
+            ended = _train_once(setting, replace(task, log=one), dtype)
+        except NumericalError:
+            if index == num_starts - 1 and best is None:
+                raise
+            continue
+        log.count(one)
+        if best is None or ended[0].bound + ended[0].log_prior > best[0].bound + best[0].log_prior:
+            best = ended
+            log.history, log.reason, log.is_converged = one.history, one.reason, one.is_converged
+            log.warnings = [*log.warnings, *one.warnings]
+    assert best is not None
+    return best
+
+
+def _train_once(setting: Hyperparameters, task: Task, dtype: torch.dtype) -> tuple[Trained, SparseProcess]:
+    data, options, log = task.data, task.options, task.log
+    setting = rounded_points(train(setting, task), dtype)
+    trained = evaluate(setting, data, options)
+    is_gaussian = setting.likelihood.is_gaussian
+    if options.objective == "elbo" and (options.beta == 1.0 or is_gaussian):
+        return trained, optimal_process(setting, data, beta=options.beta, sites=trained.sites)
+    process = optimal_process(setting, data, sites=trained.sites)
+    setting, process, ascent = learn_belief(setting, process, data, options)
+    log.history.clear()  # of another objective
+    log.add(ascent)
+    with torch.no_grad():
+        log_prior = float(hyper_prior(setting, data, options.priors).log_density(setting))
+    return Trained(setting, ascent.value - log_prior, log_prior, trained.trace_slack), process
+
+
+def make_result(
+    trained: Trained, process: SparseProcess, log: Log, *, scaling: Scaling | None, dtype: torch.dtype
+) -> FitResult:
+    """What the user gets."""
+    setting = trained.setting
+    learned = {name: value.detach().to(dtype) for name, value in setting.likelihood.learnable().items()}
+    info = FitInfo(
+        bound=trained.bound,
+        log_prior=trained.log_prior,
+        history=tuple(log.history),
+        seconds=0.0,
+        num_evaluations=log.num_evaluations,
+        num_rejected=log.num_rejected,
+        is_converged=log.is_converged,
+        reason=log.reason,
+        num_inducing=process.num_inducing,
+        trace_slack=trained.trace_slack,
+        warnings=tuple(log.warnings),
+    )
+    likelihood = setting.likelihood.with_learnable(learned)
+    return FitResult(cast_process(process, dtype), likelihood, info, scaling, frozen_names(setting))
+
+
+def perturbed(setting: Hyperparameters, generator: torch.Generator, *, target_unit: float) -> Hyperparameters:
+    """Another start: all learned hyperparameters moved at random, on the scale of their logarithms.
+
+    Args:
+        setting: The first one.
+        generator: Of the moves.
+        target_unit: The spread of the targets.
+    """
+    space = hyperparameter_space(setting, target_unit=target_unit)
+    lower, upper = space.bounds
+    noise = torch.randn(len(lower), generator=generator, dtype=torch.float64).to(lower)
+    return space.setting((space.start + _START_SPREAD * noise).clamp(lower, upper))
+
+
+def frozen_names(setting: Hyperparameters) -> tuple[str, ...]:
+    """Names of the parameters that are not learned."""
+    return tuple(
+        f"{group}.{name}"
+        for group, module in (("kernel", setting.kernel), ("mean", setting.mean))
+        for name, parameter in module.named_parameters()
+        if not parameter.requires_grad
+    )
+
+
+def rounded_points(setting: Hyperparameters, dtype: torch.dtype) -> Hyperparameters:
+    """The same with inducing points that the dtype of the result can hold."""
+    Z = setting.inducing_points
+    return replace(setting, inducing_points=Z.to(dtype).to(Z.dtype))

@@ -2,36 +2,28 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import final
+from dataclasses import replace
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.errors import NumericalError, OptionError, ValueRangeError
-from streamgp.gp import SparseProcess, inducing_variables, read_kernel
+from streamgp.gp import SparseProcess
 from streamgp.likelihoods import AbstractLikelihood
-from streamgp.linalg import apply, cholesky, solve_lower, solve_vector
+from streamgp.linalg import apply, cholesky
+from streamgp.training.arguments import Minibatches
 from streamgp.training.batches import AbstractSource
-from streamgp.training.data import CheckedRows, to_observed
+from streamgp.training.collapsed import NaturalBelief, Sums, collapse
 from streamgp.training.features import Features, Observed, observed_features
-from streamgp.training.finishing import optimal_process, prior_process
 from streamgp.training.full_batch import Task, Trained
-from streamgp.training.objective import hyper_prior, likelihood_bounds, target_unit
-from streamgp.training.options import Minibatches
 from streamgp.training.parameters import Hyperparameters, hyperparameter_space
-from streamgp.training.scaling import Scaling
-from streamgp.training.uncollapsed import (
-    BELIEF_MEAN,
-    BELIEF_ROOT,
-    belief_of,
-    divergence,
-    latent_moments,
-    pack_belief,
-)
+from streamgp.training.priors import hyper_prior, likelihood_bounds, target_unit
+from streamgp.training.result import optimal_process, prior_process
+from streamgp.training.scaling import Scaling, to_observed
+from streamgp.training.uncollapsed import BELIEF_MEAN, BELIEF_ROOT, belief_of, divergence, latent_moments, pack_belief
 
-__all__ = ["NaturalBelief", "natural_step", "summed_belief", "train_in_minibatches"]
+__all__ = ["natural_step", "summed_belief", "train_in_minibatches"]
 
 # The rates at the end of training, relative to those at its start.
 _LAST_RATE = 0.1
@@ -39,29 +31,6 @@ _LAST_RATE = 0.1
 _NUM_STEPS = 1000
 # Weight of the newest batch in the smoothed objective.
 _SMOOTHING = 0.05
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class NaturalBelief:
-    r"""A whitened belief by its natural parameters.
-
-    Attributes:
-        precision: $\bar S^{-1} = I + \bar\Lambda$.
-        pull: $\bar S^{-1} \bar m$.
-    """
-
-    precision: Float[Tensor, "m m"]
-    pull: Float[Tensor, " m"]
-
-    def moments(self) -> tuple[Float[Tensor, " m"], Float[Tensor, "m m"], Float[Tensor, ""]]:
-        r"""The mean $\bar m$, a root $R$ with $\bar S = R R^\top$, and the divergence from the prior."""
-        L, _ = cholesky(self.precision, name="the precision of the belief")
-        eye = torch.eye(len(L), dtype=L.dtype, device=L.device)
-        mean = solve_vector(L, solve_vector(L, self.pull), is_transposed=True)
-        root = solve_lower(L, eye).mT
-        log_determinant = -2.0 * L.diagonal().log().sum()
-        return mean, root, 0.5 * (root.square().sum() + mean.square().sum() - len(mean) - log_determinant)
 
 
 def natural_step(
@@ -118,7 +87,7 @@ def train_in_minibatches(
     for epoch in range(num_epochs):
         seen = 0
         for rows in source.visit(options.generator):
-            run.step(_observed(rows, scaling), (epoch + seen / source.num_data) / num_epochs)
+            run.step(to_observed(rows.inputs, rows.targets, scaling), (epoch + seen / source.num_data) / num_epochs)
             seen += len(rows.targets)
     if math.isnan(run.bound):
         raise OptionError(
@@ -128,7 +97,7 @@ def train_in_minibatches(
     log.reason, log.is_converged = f"passes over all {source.num_data} observations done: {num_epochs}", True
     with torch.no_grad():
         if source.is_repeatable and options.objective == "elbo":
-            batches = (_observed(rows, scaling) for rows in source.visit(options.generator))
+            batches = (to_observed(rows.inputs, rows.targets, scaling) for rows in source.visit(options.generator))
             if setting.likelihood.is_gaussian:
                 run.belief, run.bound, run.slack = summed_belief(setting, batches, beta=options.beta)
             else:
@@ -137,7 +106,7 @@ def train_in_minibatches(
         process = prior_process(setting, sample.jitter)
         m, R = belief_of(setting) if options.objective == "pll" else run.belief.moments()[:2]
         process = process.with_belief(m, R.contiguous())
-        log_prior = float(hyper_prior(setting, sample, options).log_density(setting))
+        log_prior = float(hyper_prior(setting, sample, options.priors).log_density(setting))
     return Trained(setting, run.bound, log_prior, run.slack), process
 
 
@@ -149,7 +118,7 @@ class _StochasticTraining:
         self.num_data, self.sizes, self.options, self.log = num_data, sizes, options, task.log
         process = optimal_process(setting, sample)
         self.belief = _scaled_belief(process, num_data / sample.num_data)
-        self.prior = hyper_prior(setting, sample, options)
+        self.prior = hyper_prior(setting, sample, options.priors)
         extra, bounds = {**self.prior.start, **setting.extra}, dict(self.prior.bounds)
         if options.objective == "pll":
             m, R, _ = self.belief.moments()
@@ -242,31 +211,23 @@ def _smoothed(old: float, new: float) -> float:
 def summed_belief(
     setting: Hyperparameters, batches: Iterable[Observed], *, beta: float
 ) -> tuple[NaturalBelief, float, float]:
-    r"""Put together the optimal belief, the collapsed bound and the trace slack of Gaussian observations.
+    """Put together the optimal belief, the collapsed bound and the trace slack of Gaussian observations.
 
-    With $G = \phi (\beta \Sigma)^{-1/2}$ and $r = (\beta \Sigma)^{-1/2} (y - \mu)$ they depend on the observations
-    through the sums $G G^\top$, $G r$, $r^\top r$, so one pass in batches is exact.
+    They depend on the observations through sums, so one pass in batches is exact.
     """
-    Z, likelihood = setting.inducing_points, setting.likelihood
-    assert likelihood.gaussian_noise_variance is not None
-    noise = likelihood.gaussian_noise_variance.detach().to(Z)
-    m = inducing_variables(Z, read_kernel(setting.kernel)).num_variables
-    precision, pull = torch.eye(m, dtype=Z.dtype, device=Z.device), Z.new_zeros(m)
-    squares = slack = 0.0
-    num_data = 0
+    noise = setting.likelihood.gaussian_noise_variance
+    assert noise is not None
+    sums, noise = None, noise.detach().to(setting.inducing_points)
     for data in batches:
         features = observed_features(setting, data)
-        r = data.targets - features.mean
-        precision = precision + features.phi @ features.phi.mT / (beta * noise)
-        pull = pull + apply(features.phi, r) / (beta * noise)
-        squares += float(r.square().sum() / (beta * noise))
-        slack += float(features.slack.sum() / (beta * noise))
-        num_data += data.num_data
-    L, _ = cholesky(precision, name="the information of the observations")
-    explained = float(solve_vector(L, pull).square().sum())
-    T = squares - explained + 2.0 * float(L.diagonal().log().sum()) + slack
-    bound = -0.5 * (beta * T + num_data * float(torch.log(2.0 * math.pi * noise)))
-    return NaturalBelief(precision, pull), bound, beta * slack / num_data
+        part = Sums.of(
+            features.phi, features.variance, data.targets - features.mean, noise.detach().to(features.phi), beta
+        )
+        sums = part if sums is None else sums.plus(part)
+    assert sums is not None
+    optimum = collapse(sums, beta)
+    slack = beta * float(sums.slack) / sums.num_data
+    return NaturalBelief(optimum.precision, sums.pull), float(optimum.bound), slack
 
 
 def _num_epochs(source: AbstractSource, sizes: Minibatches) -> int:
@@ -282,8 +243,3 @@ def _scaled_belief(process: SparseProcess, factor: float) -> NaturalBelief:
     precision = torch.cholesky_inverse(L)
     eye = torch.eye(len(L), dtype=L.dtype, device=L.device)
     return NaturalBelief(eye + factor * (precision - eye), factor * apply(precision, process.whitened_mean.double()))
-
-
-def _observed(rows: CheckedRows, scaling: Scaling | None) -> Observed:
-    data = to_observed(rows, dtype=rows.inputs.dtype)
-    return data if scaling is None else scaling.observed(data)

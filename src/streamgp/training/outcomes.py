@@ -13,7 +13,7 @@ from streamgp.checks import check_finite, check_float
 from streamgp.errors import OptionError, ShapeError, UnsupportedError, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood, Gaussian
 from streamgp.likelihoods.registry import read_likelihood
-from streamgp.training.data import has_constants
+from streamgp.training.arguments import has_constants
 
 __all__ = ["OutputUnits", "fill_gaps", "read_likelihoods", "read_outcomes"]
 

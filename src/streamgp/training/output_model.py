@@ -15,10 +15,12 @@ from streamgp.conditioning.multi_output.mixed_likelihood import MixedLikelihood
 from streamgp.gp import read_kernel
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.linalg import cholesky, solve_lower
+from streamgp.training.collapsed import Sums, collapse
 from streamgp.training.features import Features
+from streamgp.training.scaling import spread
 from streamgp.training.sites_bound import FixedSites, bound_at_sites, sites_of
 
-__all__ = ["OutputModel", "OutputProblem", "spread_of"]
+__all__ = ["OutputModel", "OutputProblem"]
 
 # Bounds of what is learned, for targets of unit variance: logarithms of lengthscales relative to the inputs' spread
 # and of noise variances, the mixing weights, and values of other likelihoods.
@@ -82,8 +84,8 @@ class OutputModel:
         self.num_kernels = 1 if outputs == "icm" else num_latents
         self.num_lengthscales = prototype.lengthscale.shape[-1]
         # In units of the spread of the inputs that a lengthscale is for.
-        spread = spread_of(problem.inputs)
-        self.spread = spread if self.num_lengthscales > 1 else spread.mean().unsqueeze(-1)
+        unit = spread(problem.inputs)
+        self.spread = unit if self.num_lengthscales > 1 else unit.mean().unsqueeze(-1)
         kernel = deepcopy(prototype).requires_grad_(False)
         kernel.lengthscale = torch.ones_like(kernel.lengthscale)
         self.unit = read_kernel(kernel)
@@ -185,7 +187,9 @@ class OutputModel:
         """The bound on the log marginal likelihood: Titsias' for Gaussian noise, that at given sites otherwise."""
         features, likelihood = self.observed(x)
         if sites is None:
-            return self._collapsed(features, torch.stack([_noise(each) for each in likelihood.parts]))
+            noise = torch.stack([_noise(each) for each in likelihood.parts])[self.problem.output]
+            residual = self.problem.targets - features.mean
+            return collapse(Sums.of(features.phi, features.variance, residual, noise)).bound
         return bound_at_sites(features, likelihood, self.problem.targets, sites)
 
     def log_prior(self, x: Tensor) -> Tensor:
@@ -210,21 +214,6 @@ class OutputModel:
             features, likelihood = self.observed(x)
             return sites_of(features, likelihood, self.problem.targets, tolerance=tolerance)[0]
 
-    def _collapsed(self, features: Features, noise: Tensor) -> Tensor:
-        variances, phi = noise[self.problem.output], features.phi
-        residual = (self.problem.targets - features.mean) / variances.sqrt()
-        A = phi / variances.sqrt()
-        eye = torch.eye(len(A), dtype=A.dtype)
-        L, _ = cholesky(eye + A @ A.mT, name="the information of the observations")
-        half = solve_lower(L, (A @ residual).unsqueeze(-1))
-        return (
-            -0.5 * len(residual) * math.log(2.0 * math.pi)
-            - 0.5 * variances.log().sum()
-            - L.diagonal().log().sum()
-            - 0.5 * (residual.square().sum() - half.square().sum())
-            - 0.5 * (features.slack / variances).sum()
-        )
-
 
 def _log_normal(values: Tensor, mean: float, deviation: float) -> Tensor:
     scaled = (values - mean) / deviation
@@ -235,9 +224,3 @@ def _noise(likelihood: AbstractLikelihood) -> Tensor:
     noise = likelihood.gaussian_noise_variance
     assert noise is not None
     return noise.double()
-
-
-def spread_of(X: Tensor) -> Tensor:
-    """Standard deviations of the inputs; one where they do not vary."""
-    deviation = X.std(0, unbiased=False)
-    return torch.where(deviation > 0, deviation, 1.0)

@@ -28,10 +28,11 @@ from streamgp.storage import register, save
 from streamgp.threads import limit_threads
 from streamgp.training.full_batch import SITE_GAIN, SITE_ITERATIONS
 from streamgp.training.lbfgs import Ascent, maximize
-from streamgp.training.objective import FINAL_SITE_TOLERANCE, SITE_TOLERANCE
 from streamgp.training.outcomes import OutputUnits, fill_gaps, read_likelihoods, read_outcomes
-from streamgp.training.output_model import OutputModel, OutputProblem, spread_of
+from streamgp.training.output_model import OutputModel, OutputProblem
 from streamgp.training.result import FitInfo
+from streamgp.training.scaling import spread
+from streamgp.training.sites_bound import FINAL_SITE_TOLERANCE, SITE_TOLERANCE
 
 __all__ = ["MultiOutputFit", "fit_outputs"]
 
@@ -193,7 +194,7 @@ def fit_outputs(
         check_count(max_iterations, "max_iterations"), check_positive(tolerance, "tolerance"), callback
     )
     with limit_threads():
-        filled = fill_gaps(inputs / spread_of(inputs), units.standard(outcomes))
+        filled = fill_gaps(inputs / spread(inputs), units.standard(outcomes))
         ascent = _climb(model, model.start(filled, units.mean), units.mean, search)
         return _finish(model, ascent, X=X, units=units, outcomes=outcomes, began=began)
 
@@ -318,7 +319,7 @@ def _problem(X: Tensor, Y: Tensor, prototype: Kernel, num_inducing: int) -> Outp
     """Lay the observed outcomes out, and choose inducing points that cover the inputs."""
     row, output = (~torch.isnan(Y)).nonzero().unbind(-1)
     unit = deepcopy(prototype).requires_grad_(False)
-    unit.lengthscale = 0.25 * spread_of(X) if unit.lengthscale.shape[-1] > 1 else 0.25 * spread_of(X).mean()
+    unit.lengthscale = 0.25 * spread(X) if unit.lengthscale.shape[-1] > 1 else 0.25 * spread(X).mean()
     function = read_kernel(unit)
     chosen = pivoted_cholesky(function.matrix, X, num_inducing, variance=function.diagonal(X).expand(len(X)))
     return OutputProblem(X, X[chosen.pivots.sort().values], Y[row, output], row, output)

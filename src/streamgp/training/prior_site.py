@@ -8,7 +8,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.conditioning import SparseGP
-from streamgp.conditioning.transport import transport
 from streamgp.errors import ArgumentTypeError, DTypeError, NumericalError, ShapeError, UnsupportedError
 from streamgp.gp import Prior, SparseProcess, inducing_variables, read_kernel
 from streamgp.linalg import apply, solve_lower, solve_vector, symmetric_eigenvalues
@@ -110,14 +109,6 @@ class PriorSite:
         log_determinant = 2.0 * L_P.diagonal().log().sum()
         log_normalizer = 0.5 * (half @ half - log_determinant - lost_trace) + shifted @ delta
         return InformedPrior(L_P, solve_vector(L_P, half, is_transposed=True), log_normalizer, lost_trace)
-
-    def moved(self, setting: Hyperparameters) -> SparseProcess:
-        """The belief at the points and under the prior of a setting."""
-        Z = setting.inducing_points.detach()
-        moved, info = transport(self.process, Z, Prior.snapshot(setting.kernel, setting.mean, like=Z))
-        if info.num_clipped:
-            raise NumericalError(_TOO_WIDE)
-        return moved
 
     def _factorized(self, explained: Tensor) -> Tensor:
         eye = torch.eye(len(explained), dtype=explained.dtype, device=explained.device)

@@ -1,4 +1,4 @@
-"""Priors of hyperparameters, for maximum-a-posteriori training."""
+"""Priors, bounds and natural scales of hyperparameters."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -14,9 +14,19 @@ from torch import Tensor
 
 from streamgp.checks import check_choice
 from streamgp.likelihoods import AbstractLikelihood
+from streamgp.training.features import Observed
 from streamgp.training.parameters import Hyperparameters
 
-__all__ = ["PRIORS", "HyperPrior", "read_priors"]
+__all__ = [
+    "PRIORS",
+    "HyperPrior",
+    "hyper_prior",
+    "latent_variance",
+    "likelihood_bounds",
+    "read_priors",
+    "target_unit",
+    "target_variance",
+]
 
 PRIORS = ("dim_scaled", "paper", "half_cauchy")
 
@@ -26,6 +36,10 @@ _LEAST_SHRINKAGE = 0.01
 SHRINKAGE = "log_shrinkage"
 # Of a latent mean on the logit, probit or log scale: weak, but if all outcomes are alike it must not run away.
 _MEAN_DEVIATION = 5.0
+# The least noise variance that is learned, relative to the variance of the targets.
+_LEAST_NOISE = 1e-6
+# Targets are constant if they deviate by no more than so many roundings of their own size, whatever their units.
+_ROUNDING = 100.0
 
 Density = Callable[[Tensor], Tensor]
 
@@ -180,3 +194,51 @@ def _gamma(shape: float, rate: float) -> Density:
         return constant + (shape - 1.0) * x.log() - rate * x
 
     return density
+
+
+def hyper_prior(setting: Hyperparameters, data: Observed, priors: str | None) -> HyperPrior:
+    """Put a named set of priors on the hyperparameters of a setting, on the scale of the targets."""
+    return read_priors(
+        priors,
+        setting.kernel,
+        setting.mean,
+        likelihood=setting.likelihood,
+        target_variance=latent_variance(data, setting.likelihood),
+    )
+
+
+def latent_variance(data: Observed, likelihood: AbstractLikelihood | None) -> float | Float[Tensor, " c"]:
+    """The variance that latent functions are expected to have, of each where there are several."""
+    if likelihood is not None and likelihood.num_latents > 1:
+        return likelihood.starting_latents(data.targets)[1]
+    return target_variance(data, is_gaussian=likelihood is None or likelihood.is_gaussian)
+
+
+def target_variance(data: Observed, *, is_gaussian: bool) -> float:
+    """The variance of the targets; 1 for constant ones and for those that are not Gaussian.
+
+    Where new targets vary less than the values of a carried belief, as in a sorted stream, that of the belief counts.
+    """
+    if not is_gaussian:
+        return 1.0
+    variance = float(data.targets.var(correction=0)) if data.whole_variance is None else data.whole_variance
+    if data.carried is not None:
+        variance = max(variance, data.carried.value_variance)
+    rounding = _ROUNDING * torch.finfo(data.targets.dtype).eps
+    return variance if variance > rounding**2 * float(data.targets.square().mean()) else 1.0
+
+
+def target_unit(setting: Hyperparameters, data: Observed) -> float:
+    """The standard deviation of the targets; 1 for constant ones and for those that are not Gaussian."""
+    return math.sqrt(target_variance(data, is_gaussian=setting.likelihood.is_gaussian))
+
+
+def likelihood_bounds(setting: Hyperparameters, data: Observed) -> dict[str, tuple[float, float]]:
+    """Bounds of the logarithm of a learned noise variance."""
+    likelihood = setting.likelihood
+    noise = likelihood.gaussian_noise_variance
+    if noise is None or not likelihood.learnable():
+        return {}
+    start = float(noise)
+    least = min(_LEAST_NOISE * target_variance(data, is_gaussian=True), start)
+    return {"noise_variance": (math.log(least), float("inf"))}

@@ -1,21 +1,30 @@
-"""What `fit` returns."""
+"""Result of a fit, and the process that it holds: prior and optimal belief of what was learned."""
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
+import torch
+
 from streamgp.checks import ArrayLike
 from streamgp.conditioning import AbsorbInfo, SparseGP
 from streamgp.display import html_table, new_axes
+from streamgp.gp import Prior, SparseProcess
 from streamgp.likelihoods import AbstractLikelihood
+from streamgp.linalg import solve_lower_transpose, solve_vector
 from streamgp.sites import SiteRule
 from streamgp.storage import register
+from streamgp.training.collapsed import NaturalBelief
+from streamgp.training.features import Observed, observed_features
 from streamgp.training.fitted_gp import AbstractFit
+from streamgp.training.parameters import Hyperparameters
+from streamgp.training.prior_site import PriorSite
 from streamgp.training.scaling import Scaling
+from streamgp.training.sites_bound import FINAL_SITE_TOLERANCE, FixedSites, sites_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["FitInfo", "FitResult"]
+__all__ = ["FitInfo", "FitResult", "cast_process", "optimal_process", "prior_process"]
 
 
 @register
@@ -140,3 +149,52 @@ class FitResult(AbstractFit):
         axes.set_ylabel("objective")
         axes.set_title(f"{self.info.num_inducing} inducing points, {self.info.seconds:.2g} s: {self.info.reason}")
         return axes
+
+
+def prior_process(setting: Hyperparameters, jitter: float, carried: PriorSite | None = None) -> SparseProcess:
+    """Make the prior of a setting a process, with jitter relative to its variance, or that of a carried belief."""
+    Z = setting.inducing_points.detach()
+    prior = Prior.snapshot(setting.kernel, setting.mean, like=Z)
+    Z = Z.expand(*prior.batch_shape, *Z.shape)  # latent functions share them
+    absolute = float(prior.inducing(Z).jitter(jitter)) if carried is None else carried.jitter
+    return SparseProcess.from_prior(prior, Z, jitter=absolute)
+
+
+def optimal_process(
+    setting: Hyperparameters, data: Observed, *, beta: float = 1.0, sites: FixedSites | None = None
+) -> SparseProcess:
+    """Put the optimal belief for a setting in closed form.
+
+    Args:
+        setting: Hyperparameters and inducing points.
+        data: All observations, with a carried belief that takes the place of the prior.
+        beta: Weight of the divergence; Gaussian observations only.
+        sites: Optimal sites of other observations, if they are known already.
+    """
+    with torch.no_grad():
+        features = observed_features(setting, data)
+        noise = setting.likelihood.gaussian_noise_variance
+        if noise is not None:
+            precision = (1.0 / (beta * noise.to(data.targets))).expand(features.slack.shape)
+            pull = precision * (data.targets - features.mean)
+        else:
+            if sites is None:
+                sites, _ = sites_of(features, setting.likelihood, data.targets, tolerance=FINAL_SITE_TOLERANCE)
+            precision, pull = sites.precision, sites.pull - sites.precision * features.mean
+        mean, root, _ = NaturalBelief.of_sites(features.phi, precision, pull).moments()
+        jitter, carried = data.jitter, features.carried
+        if carried is None:
+            return prior_process(setting, jitter).with_belief(mean, root.contiguous())
+        # The features were those of the prior with the carried belief, in whose coordinates this one is.
+        mean = carried.mean + solve_vector(carried.factor, mean, is_transposed=True)
+        root = solve_lower_transpose(carried.factor, root)
+    return prior_process(setting, jitter, carried=data.carried).with_belief(mean, root)
+
+
+def cast_process(process: SparseProcess, dtype: torch.dtype) -> SparseGP:
+    """The model in the dtype of the data; its inducing points have been rounded before."""
+    Z = process.inducing_points.to(dtype)
+    prior = Prior.snapshot(process.prior.kernel, process.prior.mean_function, like=Z)
+    return SparseGP(
+        SparseProcess(prior, Z, process.whitened_mean.to(dtype), process.whitened_root.to(dtype), process.jitter)
+    )

@@ -1,4 +1,4 @@
-"""Standardized inputs and targets, and predictions back in the user's units."""
+"""Units of training: standardized inputs and targets."""
 
 from dataclasses import dataclass, replace
 from typing import final
@@ -8,11 +8,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.errors import OptionError
-from streamgp.gp import AbstractProcess
 from streamgp.storage import register
-from streamgp.training.features import Observed
+from streamgp.training.features import Observed, relative_jitter
 
-__all__ = ["RescaledProcess", "Scaling", "describe_unscaled_inputs", "find_scaling", "spread"]
+__all__ = ["Scaling", "describe_unscaled_inputs", "find_scaling", "spread", "to_observed"]
 
 # Spreads of inputs for which the priors of lengthscales were made: the unit cube's is 0.29.
 _USUAL_SPREAD = (0.01, 10.0)
@@ -45,54 +44,30 @@ class Scaling:
         return (y - self.target_shift.to(y)) / self.target_scale.to(y)
 
     def double(self) -> "Scaling":
-        """The same in double precision."""
+        """Maps in double precision."""
         parts = (self.input_shift, self.input_scale, self.target_shift, self.target_scale)
         return Scaling(*(part.double() for part in parts))
 
     def observed(self, data: Observed) -> Observed:
-        """All of the data in the units of training."""
+        """Observations in the units of training."""
         others = None if data.others is None else self.inputs(data.others)
         return replace(data, inputs=self.inputs(data.inputs), others=others, targets=self.targets(data.targets))
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class RescaledProcess(AbstractProcess):
-    """A process in the user's units."""
+def to_observed(inputs: Tensor, targets: Tensor, scaling: Scaling | None = None) -> Observed:
+    """Observations in double precision and in the units of training, for a model in their dtype.
 
-    process: AbstractProcess
-    scaling: Scaling
-
-    @property
-    def reference(self) -> Tensor:
-        return self.process.reference
-
-    @property
-    def num_inducing(self) -> int:
-        return self.process.num_inducing
-
-    @property
-    def batch_shape(self) -> torch.Size:
-        return self.process.batch_shape
-
-    def cross(self, X: Tensor) -> Tensor | None:
-        return self.process.cross(self.scaling.inputs(X))
-
-    def mean(self, X: Tensor, cross: Tensor | None = None) -> Tensor:
-        mean = self.process.mean(self.scaling.inputs(X), cross)
-        return self.scaling.target_shift.to(mean) + self.scaling.target_scale.to(mean) * mean
-
-    def variance(self, X: Tensor, cross: Tensor | None = None) -> Tensor:
-        variance = self.process.variance(self.scaling.inputs(X), cross)
-        return self.scaling.target_scale.to(variance).square() * variance
-
-    def covariance(self, X: Tensor) -> Tensor:
-        covariance = self.process.covariance(self.scaling.inputs(X))
-        return self.scaling.target_scale.to(covariance).square() * covariance
-
-    def prior_variance(self, X: Tensor) -> Tensor:
-        variance = self.process.prior_variance(self.scaling.inputs(X))
-        return self.scaling.target_scale.to(variance).square() * variance
+    Args:
+        inputs: Inputs `(n, d)`, or pairs `(n, 2, d)`.
+        targets: Targets `(n,)`.
+        scaling: Units of training; those of the observations by default.
+    """
+    X, y, jitter = inputs.detach().double(), targets.detach().double(), relative_jitter(inputs.dtype)
+    if X.dim() == 3:
+        data = Observed(X[..., 0, :].contiguous(), X[..., 1, :].contiguous(), y, jitter)
+    else:
+        data = Observed(X, None, y, jitter)
+    return data if scaling is None else scaling.observed(data)
 
 
 def find_scaling(

@@ -13,25 +13,16 @@ from gpytorch.kernels import Kernel
 from streamgp.errors import StreamGPError, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood, Bernoulli
 from streamgp.threads import limit_threads
-from streamgp.training.finishing import rounded_points
-from streamgp.training.full_batch import Task
+from streamgp.training.arguments import Options, Request, check_modules, progress_bar
+from streamgp.training.full_batch import Task, best_start, make_result, rounded_points
 from streamgp.training.inducing import kernel_units, kmeans_points
 from streamgp.training.labels import check_kinds, read_labels
-from streamgp.training.options import Options
 from streamgp.training.parameters import Hyperparameters
-from streamgp.training.progress import progress_bar
-from streamgp.training.requests import Request, best_start, make_result, prepare
 from streamgp.training.result import FitResult
 from streamgp.training.scaling import Scaling
-from streamgp.training.sharding import (
-    AbstractShards,
-    climb_over_shards,
-    evaluate_over_shards,
-    kmeans_over_shards,
-    overview_of,
-    sample_of,
-)
-from streamgp.training.starting import check_modules
+from streamgp.training.sharding import AbstractShards, evaluate_over_shards, kmeans_over_shards, optimize_over_shards
+from streamgp.training.sharding.moments import row_moments, sample_of
+from streamgp.training.starting import prepare
 
 __all__ = ["classes_of", "fit_classes", "fit_over_shards"]
 
@@ -54,11 +45,11 @@ def _fit_together(questions: Sequence[AbstractShards], request: Request, options
         options: How.
     """
     likelihood, first = request.likelihood, questions[0]
-    overview = overview_of(first, likelihood)
+    moments = row_moments(first, likelihood)
     num_rows = max(_ROWS_OF_SAMPLE, _ROWS_OF_POINT * options.usual_inducing)
-    rows = sample_of(first, overview, num_rows, likelihood=likelihood, generator=options.generator)
-    task, scaling, setting = prepare(rows, request, options, overview=overview)
-    dtype = overview.dtype
+    rows = sample_of(first, moments, num_rows, likelihood=likelihood, generator=options.generator)
+    task, scaling, setting = prepare(rows, request, options, moments=moments)
+    dtype = moments.dtype
     if not options.is_warm:
         trained, _ = best_start(setting, task, num_starts=request.num_starts, dtype=dtype)
         task.log.history.clear()  # of another objective, that of the sample
@@ -68,7 +59,7 @@ def _fit_together(questions: Sequence[AbstractShards], request: Request, options
     if options.on_stage is not None:
         options.on_stage(options.most_iterations)
     common: dict[str, Any] = {"likelihood": likelihood, "scaling": scaling}
-    setting = climb_over_shards(setting, questions, task, num_data=overview.num_data, **common)
+    setting = optimize_over_shards(setting, questions, task, num_data=moments.num_data, **common)
     setting = rounded_points(setting, dtype)
     ends = [evaluate_over_shards(setting, each, task, **common) for each in questions]
     return tuple(make_result(trained, process, task.log, scaling=scaling, dtype=dtype) for trained, process in ends)

@@ -13,7 +13,19 @@ from streamgp.sites import AbstractBelief, DenseBelief, FactoredBelief, SiteRule
 from streamgp.training.features import Features, Observed, observed_features
 from streamgp.training.parameters import Hyperparameters
 
-__all__ = ["FixedSites", "bound_at_sites", "optimal_sites", "sites_bound", "sites_of"]
+__all__ = [
+    "FINAL_SITE_TOLERANCE",
+    "SITE_TOLERANCE",
+    "FixedSites",
+    "bound_at_sites",
+    "optimal_sites",
+    "sites_bound",
+    "sites_of",
+]
+
+# The residual at which sites are good enough while hyperparameters still move, and at the end, in posterior standard
+# deviations.
+SITE_TOLERANCE, FINAL_SITE_TOLERANCE = 1e-3, 1e-5
 
 
 class FixedSites(NamedTuple):

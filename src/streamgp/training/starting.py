@@ -2,6 +2,7 @@
 
 import math
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -11,46 +12,61 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.conditioning import SparseGP
-from streamgp.errors import ArgumentTypeError, ShapeError, UnsupportedError
+from streamgp.errors import ShapeError, UnsupportedError
 from streamgp.gp.kernel_dims import check_num_dims
-from streamgp.gp.named_kernels import check_kernel_name, make_kernel
-from streamgp.likelihoods import AbstractLikelihood, Gaussian, registry
+from streamgp.gp.named_kernels import make_kernel
+from streamgp.likelihoods import AbstractLikelihood, Gaussian
+from streamgp.training.arguments import CheckedRows, Options, Request, check_points
 from streamgp.training.features import Observed
-from streamgp.training.parameters import Hyperparameters, hyperparameter_space
+from streamgp.training.full_batch import Log, Task
+from streamgp.training.parameters import Hyperparameters
+from streamgp.training.prior_site import read_prior_site
+from streamgp.training.priors import latent_variance
 from streamgp.training.result import FitResult
-from streamgp.training.scaling import spread
+from streamgp.training.scaling import Scaling, describe_unscaled_inputs, find_scaling, spread, to_observed
+from streamgp.training.sharding.moments import RowMoments
 
-__all__ = ["check_modules", "frozen_names", "perturbed", "read_likelihood", "starting_hyperparameters"]
+__all__ = ["prepare", "starting_hyperparameters"]
 
 # Where a learned noise variance starts, relative to that of the targets.
 _START_NOISE = 0.05
-# Standard deviation of the random change of logarithmic hyperparameters for starts after the first.
-_START_SPREAD = 1.0
+_ADVICE = "Pass standardize='inputs', which the result remembers, or scale the inputs."
 
 
-def read_likelihood(likelihood: object, start: object) -> AbstractLikelihood | None:
-    """Check a likelihood, an object or a name; that of an earlier result if there is none."""
-    if likelihood is None:
-        return start.likelihood if isinstance(start, FitResult) else None
-    return registry.read_likelihood(likelihood)
+def prepare(
+    rows: CheckedRows, request: Request, options: Options, *, moments: RowMoments | None = None
+) -> tuple[Task, Scaling | None, Hyperparameters]:
+    """Observations as training sees them, their scaling, and where to start.
 
-
-def check_modules(kernel: object, mean: object, start: object) -> None:
-    """Check what a user gave to start with."""
-    if isinstance(kernel, str):
-        check_kernel_name(kernel)
-        kernel = None
-    for module, kind, name in ((kernel, Kernel, "kernel"), (mean, Mean, "mean")):
-        if module is not None and not isinstance(module, kind):
-            raise ArgumentTypeError(
-                f"{name} must be one of gpytorch.{name}s, an object and not its class, but is "
-                f"{f'the class {module.__name__}' if isinstance(module, type) else f'a {type(module).__name__}'}."
-            )
-    if start is not None and not isinstance(start, FitResult | SparseGP):
-        raise ArgumentTypeError(
-            f"start must be what fit returned or a SparseGP, but is a {type(start).__name__}. "
-            "Give a starting kernel as kernel."
-        )
+    Where the rows are a sample, scaling and priors follow the moments of all of them.
+    """
+    log = Log()
+    data, start = to_observed(rows.inputs, rows.targets), request.start
+    if isinstance(options.inducing, Tensor):
+        check_points(options.inducing, like=rows.inputs)
+    scaling = find_scaling(request.standardize, data.all_inputs, data.targets, is_gaussian=request.is_gaussian)
+    if moments is not None and scaling is not None:
+        scaling = moments.scaling(like=scaling)
+    if isinstance(start, FitResult) and start.scaling is not None:
+        scaling = start.scaling  # what is carried over has these units
+    if scaling is not None:
+        data = scaling.observed(data)
+    if moments is not None:
+        unit = 1.0 if scaling is None else float(scaling.target_scale)
+        data = replace(data, whole_variance=moments.target_variance / unit**2)
+    if request.carried is None and request.standardize is not None:
+        log.warnings += filter(None, [describe_unscaled_inputs(data.all_inputs, advice=_ADVICE)])
+    if request.carried is not None:  # whose units were chosen before, for inputs that may have spread further
+        data = replace(data, carried=read_prior_site(request.carried, like=rows.inputs))
+    setting = starting_hyperparameters(
+        data,
+        likelihood=request.likelihood,
+        kernel=request.kernel,
+        mean=request.mean,
+        start=start,
+        latent_variance=latent_variance(data, request.likelihood),
+    )
+    return Task(data, options, log), scaling, setting
 
 
 def starting_hyperparameters(
@@ -112,30 +128,6 @@ def starting_hyperparameters(
     check_num_dims(chosen, X.shape[-1])
     _check_batch_shape(chosen, likelihood)
     return Hyperparameters(chosen, mean, likelihood, Z, {})
-
-
-def perturbed(setting: Hyperparameters, generator: torch.Generator, *, target_unit: float) -> Hyperparameters:
-    """Another start: all learned hyperparameters moved at random, on the scale of their logarithms.
-
-    Args:
-        setting: The first one.
-        generator: Of the moves.
-        target_unit: The spread of the targets.
-    """
-    space = hyperparameter_space(setting, target_unit=target_unit)
-    lower, upper = space.bounds
-    noise = torch.randn(len(lower), generator=generator, dtype=torch.float64).to(lower)
-    return space.setting((space.start + _START_SPREAD * noise).clamp(lower, upper))
-
-
-def frozen_names(setting: Hyperparameters) -> tuple[str, ...]:
-    """Names of the parameters that are not learned."""
-    return tuple(
-        f"{group}.{name}"
-        for group, module in (("kernel", setting.kernel), ("mean", setting.mean))
-        for name, parameter in module.named_parameters()
-        if not parameter.requires_grad
-    )
 
 
 def _thawed(module: Any, group: str, frozen: tuple[str, ...]) -> Any:

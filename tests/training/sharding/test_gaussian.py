@@ -12,7 +12,7 @@ from streamgp.training.features import Observed
 from streamgp.training.parameters import hyperparameter_space
 from streamgp.training.sharding import MappedShards
 from streamgp.training.sharding.gaussian import gaussian_objective
-from streamgp.training.sharding.place import Layout
+from streamgp.training.sharding.parameters import Layout
 from streamgp.training.starting import starting_hyperparameters
 
 

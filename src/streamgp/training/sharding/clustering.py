@@ -9,8 +9,7 @@ from torch import Tensor
 
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.training.scaling import Scaling
-from streamgp.training.sharding.rows import blocks_of
-from streamgp.training.sharding.shards import AbstractShards
+from streamgp.training.sharding.shards import AbstractShards, blocks_of
 
 __all__ = ["Clusters", "kmeans_over_shards"]
 

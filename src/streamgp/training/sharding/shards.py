@@ -10,7 +10,9 @@ from typing import Any, final
 
 from streamgp.errors import ArgumentTypeError, DatasetError, StreamGPError
 from streamgp.likelihoods import AbstractLikelihood
-from streamgp.training.data import CheckedRows, read_rows
+from streamgp.training.arguments import CheckedRows, read_rows
+from streamgp.training.features import Observed
+from streamgp.training.scaling import Scaling, to_observed
 
 __all__ = [
     "AbstractShards",
@@ -18,6 +20,7 @@ __all__ = [
     "Plus",
     "Question",
     "Step",
+    "blocks_of",
     "load_shard",
     "own_copy",
     "read_shard",
@@ -30,6 +33,8 @@ Question = Callable[[int, Any, Any], Any]
 Step = Callable[[int, Any, Any], tuple[Any, Any]]
 # Adds what two shards, or groups of shards, send back.
 Plus = Callable[[Any, Any], Any]
+# Rows of a shard that are in work together: their features at 256 inducing points take 32 MB.
+_ROWS_OF_BLOCK = 16_384
 
 
 class AbstractShards(ABC):
@@ -170,3 +175,10 @@ def read_shard(index: int, shard: Any, likelihood: AbstractLikelihood | None) ->
         return read_rows(shard[0], shard[1], likelihood)
     except StreamGPError as error:
         raise type(error)(f"Shard {index}: {error}") from error
+
+
+def blocks_of(index: int, shard: Any, *, likelihood: Any, scaling: Scaling | None) -> Iterator[Observed]:
+    """Rows of a shard in blocks, as training sees them."""
+    X, y = read_shard(index, shard, likelihood)
+    for start in range(0, len(y), _ROWS_OF_BLOCK):
+        yield to_observed(X[start : start + _ROWS_OF_BLOCK], y[start : start + _ROWS_OF_BLOCK], scaling)

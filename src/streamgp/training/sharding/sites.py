@@ -1,4 +1,4 @@
-"""Gaussian sites of observations over shards, found where the observations are; only sums of them travel."""
+"""Gaussian sites of observations over shards, and the bound at them: sites stay with their observations."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,16 +7,17 @@ from typing import Any, NamedTuple, final
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from streamgp.errors import ConvergenceError
-from streamgp.linalg import apply
+from streamgp.linalg import apply, cholesky, solve_lower, solve_vector
+from streamgp.training.collapsed import NaturalBelief
 from streamgp.training.features import Features, Observed, observed_features
-from streamgp.training.minibatch import NaturalBelief
-from streamgp.training.sharding.place import Place
-from streamgp.training.sharding.rows import blocks_of
-from streamgp.training.sharding.shards import AbstractShards
+from streamgp.training.parameters import Hyperparameters
+from streamgp.training.sharding.parameters import Layout, ParameterPoint
+from streamgp.training.sharding.shards import AbstractShards, blocks_of
 
-__all__ = ["KeptSites", "SiteTotals", "added", "find_sites_over_shards", "site_blocks", "site_totals"]
+__all__ = ["SiteTotals", "find_sites_over_shards", "sites_objective"]
 
 # As in `streamgp.sites.rules`: precision of sites that say nothing, relative to the prior; the most that precision
 # times variance may gain in one step; what rounding may lower the objective by; and when a result is worthless.
@@ -54,7 +55,7 @@ class SiteTotals(NamedTuple):
         return NaturalBelief(eye + self.precision, self.pull)
 
 
-class KeptSites(NamedTuple):
+class _KeptSites(NamedTuple):
     """Sites on a shard: where they are, and where the fixed-point map leads from there."""
 
     sites: Tensor
@@ -80,7 +81,7 @@ class _SiteReport(NamedTuple):
         )
 
 
-def added(parts: list[Any]) -> Any:
+def _added(parts: list[Any]) -> Any:
     """The sum of what blocks of rows tell, by their `plus`."""
     total = parts[0]
     for part in parts[1:]:
@@ -89,7 +90,7 @@ def added(parts: list[Any]) -> Any:
 
 
 def find_sites_over_shards(
-    shards: AbstractShards, place: Place, *, tolerance: float, max_iterations: int = 100
+    shards: AbstractShards, point: ParameterPoint, *, tolerance: float, max_iterations: int = 100
 ) -> tuple[SiteTotals, float]:
     """Find the sites that maximize the bound, by the iteration of `streamgp.sites`, one pass for each step.
 
@@ -97,15 +98,15 @@ def find_sites_over_shards(
         Their totals, and the bound.
     """
     # Those of an earlier search would save few steps, and would have to be remembered for as long as there is a fit.
-    (totals,) = shards.run(_Begin(place), is_first=True, plus=SiteTotals.plus)
-    value, report = _look(shards, place, totals, _Move(None, 0.0))
+    (totals,) = shards.run(_Begin(point), is_first=True, plus=SiteTotals.plus)
+    value, report = _look(shards, point, totals, _Move(None, 0.0))
     length, move = 1.0, _Move(True, 0.0)
     for _ in range(max_iterations):
         if report.residual <= tolerance:
             break
         share = min(length, _LARGEST_GAIN / max(report.gain, _LARGEST_GAIN))
         tried = totals.toward(report.goal, share)
-        new_value, new = _look(shards, place, tried, _Move(move.is_taken, share))
+        new_value, new = _look(shards, point, tried, _Move(move.is_taken, share))
         is_better = new_value >= value - _ROUNDING * max(abs(value), 1.0)
         is_better = is_better or (new.residual < report.residual < 1.0)
         if is_better:
@@ -129,17 +130,17 @@ class _Move(NamedTuple):
     share: float
 
 
-def _look(shards: AbstractShards, place: Place, totals: SiteTotals, move: _Move) -> tuple[float, _SiteReport]:
+def _look(shards: AbstractShards, point: ParameterPoint, totals: SiteTotals, move: _Move) -> tuple[float, _SiteReport]:
     """The bound at sites of given totals, after shards have moved theirs there."""
     m, R, divergence = totals.belief().moments()
-    (report,) = shards.run(_Improve(place, m, R, move), plus=_SiteReport.plus)
+    (report,) = shards.run(_Improve(point, m, R, move), plus=_SiteReport.plus)
     value = float(report.fit - divergence)
     return (value if torch.isfinite(report.fit) else -torch.inf), report
 
 
-def site_blocks(place: Place, index: int, shard: Any) -> Iterator[tuple[slice, Observed]]:
-    """The rows of a shard in blocks, each with its place among the sites that the shard keeps."""
-    layout, start = place.layout, 0
+def _site_blocks(point: ParameterPoint, index: int, shard: Any) -> Iterator[tuple[slice, Observed]]:
+    """The rows of a shard in blocks, each with its point among the sites that the shard keeps."""
+    layout, start = point.layout, 0
     for data in blocks_of(index, shard, likelihood=layout.likelihood, scaling=layout.scaling):
         yield slice(start, start + data.num_data), data
         start += data.num_data
@@ -150,19 +151,19 @@ def site_blocks(place: Place, index: int, shard: Any) -> Iterator[tuple[slice, O
 class _Begin:
     """Sites that say nothing."""
 
-    place: Place
+    point: ParameterPoint
 
     def __call__(self, index: int, shard: Any, kept: Any) -> tuple[Any, SiteTotals]:
         parts, totals = [], []
         with torch.no_grad():
-            for _, data in site_blocks(self.place, index, shard):
-                features = observed_features(self.place.setting, data)
+            for _, data in _site_blocks(self.point, index, shard):
+                features = observed_features(self.point.setting, data)
                 variance = features.phi.square().sum(-2)
                 least = _LEAST_PRECISION / variance.clamp_min(torch.finfo(variance.dtype).eps)
                 parts.append(torch.stack([least * features.mean, least]))
                 totals.append(_totals(features, parts[-1]))
         sites = torch.cat(parts, -1)
-        return KeptSites(sites, sites, sites, sites), added(totals)
+        return _KeptSites(sites, sites, sites, sites), _added(totals)
 
 
 @final
@@ -170,19 +171,19 @@ class _Begin:
 class _Improve:
     """Move the sites, and find where the fixed-point map leads from there."""
 
-    place: Place
+    point: ParameterPoint
     mean: Tensor
     root: Tensor
     move: _Move
 
-    def __call__(self, index: int, shard: Any, kept: KeptSites) -> tuple[KeptSites, _SiteReport]:
+    def __call__(self, index: int, shard: Any, kept: _KeptSites) -> tuple[_KeptSites, _SiteReport]:
         kept = _settled(kept, self.move.is_taken)
         sites, goal = kept.sites, kept.goal
         tried = sites if self.move.is_taken is None else sites + self.move.share * (goal - sites)
-        likelihood, reports, goals = self.place.setting.likelihood, [], []
+        likelihood, reports, goals = self.point.setting.likelihood, [], []
         with torch.no_grad():
-            for rows, data in site_blocks(self.place, index, shard):
-                features = observed_features(self.place.setting, data)
+            for rows, data in _site_blocks(self.point, index, shard):
+                features = observed_features(self.point.setting, data)
                 phi, y, tau = features.phi, data.targets, tried[1, rows]
                 shift, variance = phi.mT @ self.mean, (self.root.mT @ phi).square().sum(-2)
                 latent = features.mean + shift, variance + features.slack
@@ -201,7 +202,7 @@ class _Improve:
                         _totals(features, goals[-1]),
                     )
                 )
-        return KeptSites(sites, goal, tried, torch.cat(goals, -1)), added(reports)
+        return _KeptSites(sites, goal, tried, torch.cat(goals, -1)), _added(reports)
 
 
 @final
@@ -211,12 +212,12 @@ class _Settle:
 
     is_taken: bool | None
 
-    def __call__(self, index: int, shard: Any, kept: KeptSites) -> tuple[KeptSites, None]:
+    def __call__(self, index: int, shard: Any, kept: _KeptSites) -> tuple[_KeptSites, None]:
         return _settled(kept, self.is_taken), None
 
 
-def _settled(kept: KeptSites, is_taken: bool | None) -> KeptSites:
-    return KeptSites(kept.tried, kept.tried_goal, kept.tried, kept.tried_goal) if is_taken else kept
+def _settled(kept: _KeptSites, is_taken: bool | None) -> _KeptSites:
+    return _KeptSites(kept.tried, kept.tried_goal, kept.tried, kept.tried_goal) if is_taken else kept
 
 
 def _totals(features: Features, sites: Tensor) -> SiteTotals:
@@ -226,21 +227,126 @@ def _totals(features: Features, sites: Tensor) -> SiteTotals:
     )
 
 
-def site_totals(shards: AbstractShards, place: Place) -> SiteTotals:
+def _site_totals(shards: AbstractShards, point: ParameterPoint) -> SiteTotals:
     """The sums over the sites that shards keep, at given hyperparameters."""
-    (totals,) = shards.ask(_SumSites(place), plus=SiteTotals.plus)
+    (totals,) = shards.ask(_SumSites(point), plus=SiteTotals.plus)
     return totals
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class _SumSites:
-    place: Place
+    point: ParameterPoint
 
-    def __call__(self, index: int, shard: Any, kept: KeptSites) -> SiteTotals:
+    def __call__(self, index: int, shard: Any, kept: _KeptSites) -> SiteTotals:
         with torch.no_grad():
             parts = [
-                _totals(observed_features(self.place.setting, data), kept.sites[:, rows])
-                for rows, data in site_blocks(self.place, index, shard)
+                _totals(observed_features(self.point.setting, data), kept.sites[:, rows])
+                for rows, data in _site_blocks(self.point, index, shard)
             ]
-        return added(parts)
+        return _added(parts)
+
+
+def sites_objective(shards: AbstractShards, layout: Layout) -> Any:
+    """The bound at fixed sites as a differentiable function of the coordinates that a layout has."""
+    summed: Any = _SummedSitesBound
+    return lambda x: summed.apply(x, shards, layout)
+
+
+class _SummedSitesBound(torch.autograd.Function):
+    r"""Three passes: sums over sites, the expected log density at the belief they lead to, and the gradient.
+
+    With $A = I + \phi \operatorname{diag}(\tau) \phi^\top$, $b = \phi (\lambda - \tau \mu)$ and $c = A^{-1} b$ the
+    bound is $\sum_i \ell_i(\mu_i + \phi_i^\top c, s_i + \phi_i^\top A^{-1} \phi_i) - \frac12 (c^\top c +
+    \operatorname{tr} A^{-1} - m + \log \lvert A \rvert)$. The second pass brings the derivatives of the sum in $c$ and
+    $A^{-1}$, with which those in $A$ and $b$ follow here.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, shards: AbstractShards, layout: Layout) -> Tensor:
+        point = ParameterPoint(layout, x.detach())
+        totals = _site_totals(shards, point)
+        m, R, divergence = totals.belief().moments()
+        (look,) = shards.ask(_Slope(point, m, R), plus=_Slopes.plus)
+        ctx.shards, ctx.point, ctx.totals, ctx.look, ctx.moments = shards, point, totals, look, (m, R)
+        return look.fit - divergence
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
+        belief, look = ctx.totals.belief(), ctx.look
+        A, b = belief.precision.clone().requires_grad_(True), belief.pull.clone().requires_grad_(True)
+        with torch.enable_grad():
+            L, _ = cholesky(A, name="the precision of the belief")
+            c = solve_vector(L, solve_vector(L, b), is_transposed=True)
+            R = solve_lower(L, torch.eye(len(b), dtype=b.dtype, device=b.device)).mT
+            log_determinant = 2.0 * L.diagonal().log().sum()
+            divergence = 0.5 * (c @ c + R.square().sum() - len(b) + log_determinant)
+            value = look.by_mean @ c + (look.by_covariance * (R @ R.mT)).sum() - divergence
+            by_A, by_b = torch.autograd.grad(value, (A, b))
+        mean, root = ctx.moments
+        question = _DifferentiateSites(ctx.point, mean, root, 0.5 * (by_A + by_A.mT), by_b)
+        (gradient,) = ctx.shards.ask(question, plus=torch.add)
+        return g * gradient, None, None
+
+
+class _Slopes(NamedTuple):
+    """The sum of expected log densities, and its derivatives in the belief's mean and covariance."""
+
+    fit: Tensor
+    by_mean: Tensor
+    by_covariance: Tensor
+
+    def plus(self, other: "_Slopes") -> "_Slopes":
+        return _Slopes(*(a + b for a, b in zip(self, other, strict=True)))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Slope:
+    point: ParameterPoint
+    mean: Tensor
+    root: Tensor
+
+    def __call__(self, index: int, shard: Any, kept: _KeptSites) -> _Slopes:
+        likelihood, parts = self.point.setting.likelihood, []
+        for _, data in _site_blocks(self.point, index, shard):
+            with torch.no_grad():
+                features = observed_features(self.point.setting, data)
+            phi = features.phi
+            mean = (features.mean + phi.mT @ self.mean).requires_grad_(True)
+            variance = (features.slack + (self.root.mT @ phi).square().sum(-2)).requires_grad_(True)
+            with torch.enable_grad():
+                fit = likelihood.expected_log_density(mean, variance, data.targets).sum()
+                by_mean, by_variance = torch.autograd.grad(fit, (mean, variance))
+            parts.append(_Slopes(fit.detach(), apply(phi, by_mean), (phi * by_variance) @ phi.mT))
+        return _added(parts)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _DifferentiateSites:
+    point: ParameterPoint
+    mean: Tensor
+    root: Tensor
+    by_precision: Tensor
+    by_pull: Tensor
+
+    def __call__(self, index: int, shard: Any, kept: _KeptSites) -> Tensor:
+        gradient = torch.zeros_like(self.point.x)
+        for rows, data in _site_blocks(self.point, index, shard):
+
+            def product(s: Hyperparameters, data: Observed = data, rows: slice = rows) -> Tensor:
+                features = observed_features(s, data)
+                phi, (pull, tau) = features.phi, kept.sites[:, rows]
+                mean = features.mean + phi.mT @ self.mean
+                variance = features.slack + (self.root.mT @ phi).square().sum(-2)
+                fit = s.likelihood.expected_log_density(mean, variance, data.targets).sum()
+                by_precision = (tau * ((self.by_precision @ phi) * phi).sum(-2)).sum()
+                return fit + by_precision + self.by_pull @ apply(phi, pull - tau * features.mean)
+
+            leaf = self.point.x.clone().requires_grad_(True)
+            with torch.enable_grad():
+                (part,) = torch.autograd.grad(self.point.space.evaluate(leaf, product), leaf)
+            gradient += part
+        return gradient

@@ -5,7 +5,7 @@ from torch.testing import assert_close
 
 from streamgp.likelihoods import Gaussian
 from streamgp.training.features import Observed
-from streamgp.training.sharding.place import Layout, Place
+from streamgp.training.sharding.parameters import Layout, ParameterPoint
 from streamgp.training.starting import starting_hyperparameters
 
 
@@ -16,7 +16,7 @@ def test_a_place_that_was_sent_has_the_same_hyperparameters(rng):
         data, likelihood=Gaussian(0.1), kernel=None, mean=None, start=None, latent_variance=1.0
     )
     layout = Layout(setting, True, {}, {"noise_variance": (-9.0, 9.0)}, None, None)
-    place = Place(layout, layout.space().start + 0.1)
+    place = ParameterPoint(layout, layout.space().start + 0.1)
     sent = pickle.loads(pickle.dumps(place))
     assert sent.space.names == place.space.names
     assert_close(sent.setting.inducing_points, place.setting.inducing_points, rtol=0, atol=0)

@@ -1,20 +1,22 @@
-"""A first look over all rows of shards: their number and moments."""
+"""Number and moments of all rows of shards, and a sample of them."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from streamgp.errors import ShapeError
 from streamgp.likelihoods import AbstractLikelihood
+from streamgp.training.arguments import CheckedRows
 from streamgp.training.scaling import Scaling
 from streamgp.training.sharding.shards import AbstractShards, read_shard
 
-__all__ = ["Overview", "overview_of"]
+__all__ = ["RowMoments", "row_moments", "sample_of"]
 
 
-class Overview(NamedTuple):
+class RowMoments(NamedTuple):
     """Moments of all rows.
 
     Attributes:
@@ -62,7 +64,7 @@ class Overview(NamedTuple):
         """Number of all inputs, two for each comparison."""
         return self.num_data * self.inputs_of_row
 
-    def rounded(self) -> "Overview":
+    def rounded(self) -> "RowMoments":
         """To twelve digits, so that the order of the sums, which shards decide, makes no difference."""
         moments = [
             torch.tensor([float(f"{each:.12g}") for each in value.reshape(-1).tolist()], dtype=value.dtype).reshape(
@@ -78,7 +80,7 @@ class Overview(NamedTuple):
             target_squares=target_squares,
         )
 
-    def joined(self, other: "Overview") -> "Overview":
+    def joined(self, other: "RowMoments") -> "RowMoments":
         """The moments of both, by the formula of Chan, Golub and LeVeque."""
         if self.dtype != other.dtype or self.input_mean.shape != other.input_mean.shape:
             raise ShapeError(
@@ -104,7 +106,7 @@ class Overview(NamedTuple):
         )
 
 
-def overview_of(shards: AbstractShards, likelihood: AbstractLikelihood | None) -> Overview:
+def row_moments(shards: AbstractShards, likelihood: AbstractLikelihood | None) -> RowMoments:
     """Look over all rows once: check and count them."""
     parts = shards.ask(_Survey(likelihood))
     if not parts:
@@ -120,11 +122,11 @@ def overview_of(shards: AbstractShards, likelihood: AbstractLikelihood | None) -
 class _Survey:
     likelihood: AbstractLikelihood | None
 
-    def __call__(self, index: int, shard: Any, kept: Any) -> Overview:
+    def __call__(self, index: int, shard: Any, kept: Any) -> RowMoments:
         rows = read_shard(index, shard, self.likelihood)
         X, y = rows.inputs.double().reshape(-1, rows.inputs.shape[-1]), rows.targets.double()
         x_mean, y_mean = X.mean(0), y.mean()
-        return Overview(
+        return RowMoments(
             (len(y),),
             x_mean,
             (X - x_mean).square().sum(0),
@@ -139,3 +141,30 @@ def _root_or_one(variance: Tensor, mean: Tensor) -> Tensor:
     """Standard deviations, one for columns that are constant up to rounding."""
     deviation = variance.sqrt()
     return torch.where(deviation > 1e-12 * mean.abs(), deviation, 1.0)
+
+
+def sample_of(
+    shards: AbstractShards, moments: RowMoments, num_rows: int, *, likelihood: Any, generator: torch.Generator
+) -> CheckedRows:
+    """Random rows of all shards; which ones does not depend on how the rows are divided."""
+    n, seed = moments.num_data, int(torch.randint(2**31, (), generator=generator))
+    # Without a list of all rows, which may be billions.
+    drawn = np.random.default_rng(seed).choice(n, min(num_rows, n), replace=False, shuffle=False)
+    chosen = torch.from_numpy(drawn).sort().values
+    ends = torch.tensor(moments.counts).cumsum(0)
+    rows: list[Tensor] = []
+    for end, count in zip(ends.tolist(), moments.counts, strict=True):
+        rows.append(chosen[(chosen >= end - count) & (chosen < end)] - (end - count))
+    parts = shards.ask(_Take(likelihood, tuple(rows)))
+    return CheckedRows(torch.cat([part.inputs for part in parts]), torch.cat([part.targets for part in parts]))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Take:
+    likelihood: AbstractLikelihood | None
+    rows: tuple[Tensor, ...]
+
+    def __call__(self, index: int, shard: Any, kept: Any) -> CheckedRows:
+        rows = read_shard(index, shard, self.likelihood)
+        return CheckedRows(rows.inputs[self.rows[index]].clone(), rows.targets[self.rows[index]].clone())

@@ -12,7 +12,7 @@ from streamgp.likelihoods import AbstractLikelihood
 from streamgp.training.parameters import Hyperparameters, Space, hyperparameter_space
 from streamgp.training.scaling import Scaling
 
-__all__ = ["Layout", "Place"]
+__all__ = ["Layout", "ParameterPoint"]
 
 
 @final
@@ -51,7 +51,7 @@ class Layout:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Place:
+class ParameterPoint:
     """A point of the space."""
 
     layout: Layout

@@ -4,11 +4,18 @@ import torch
 from gpytorch.kernels import RBFKernel
 
 import streamgp as sg
-from streamgp.errors import ArgumentTypeError, DTypeError, ShapeError, SupportError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, DTypeError, OptionError, ShapeError, SupportError, ValueRangeError
 from streamgp.likelihoods import Binomial, Poisson, Preference
-from streamgp.training.data import check_points, has_constants, read_rows, to_observed
-from streamgp.training.options import Options
-from streamgp.training.starting import check_modules
+from streamgp.training.arguments import (
+    Minibatches,
+    Options,
+    check_modules,
+    check_points,
+    has_constants,
+    progress_bar,
+    read_rows,
+)
+from streamgp.training.scaling import to_observed
 
 X = torch.rand(4, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
 ARRAY = np.random.default_rng(0).uniform(size=(12, 2))
@@ -18,7 +25,7 @@ Y = ARRAY[:, 0] + 0.5
 def test_arrays_of_numpy_are_rows_too():
     rows = read_rows(np.zeros((4, 2), dtype=np.float32), np.arange(4.0, dtype=np.float32), None)
     assert rows.inputs.dtype == torch.float32
-    assert to_observed(rows, dtype=torch.float32).targets.dtype == torch.float64
+    assert to_observed(*rows).targets.dtype == torch.float64
 
 
 def test_whole_numbers_become_counts_of_the_dtype_of_the_inputs():
@@ -30,7 +37,7 @@ def test_whole_numbers_become_counts_of_the_dtype_of_the_inputs():
 
 def test_comparisons_are_pairs_of_inputs():
     pairs = torch.stack([X, X + 1], dim=1)
-    observed = to_observed(read_rows(pairs, torch.ones(4, dtype=torch.float64), Preference()), dtype=torch.float64)
+    observed = to_observed(*read_rows(pairs, torch.ones(4, dtype=torch.float64), Preference()))
     assert torch.equal(observed.inputs, X)
     assert torch.equal(observed.others, X + 1)
     assert observed.all_inputs.shape == (8, 2)
@@ -126,3 +133,62 @@ def test_constants_are_numbers_for_each_observation():
     assert not has_constants(None)
     assert not has_constants(Binomial(5))
     assert has_constants(Binomial(torch.tensor([5.0, 6.0])))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"num_inducing": 0}, ValueRangeError, "num_inducing must be a whole number of at least 1, but is 0"),
+        ({"num_inducing": "many"}, OptionError, "num_inducing must be a whole number or 'auto', but is 'many'"),
+        (
+            {"inducing": "random"},
+            OptionError,
+            "inducing must be one of 'pivoted', 'kmeans', 'distributed_kmeans', 'features', but is 'random'",
+        ),
+        ({"objective": "mll"}, OptionError, "objective must be one of 'elbo', 'pll', but is 'mll'"),
+        ({"beta": 0.0}, ValueRangeError, "beta must be a positive, finite number, but is 0.0"),
+        ({"tolerance": -1.0}, ValueRangeError, "tolerance must be a positive, finite number, but is -1.0"),
+        ({"priors": "flat"}, OptionError, "priors must be one of 'dim_scaled'"),
+        ({"max_iterations": 0}, ValueRangeError, "max_iterations must be a whole number of at least 1, but is 0"),
+    ],
+)
+def test_wrong_options_are_refused(options, error, message):
+    with pytest.raises(error, match=message):
+        Options(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"batch_size": 0}, "batch_size must be a whole number of at least 1, but is 0"),
+        ({"natural_rate": 1.5}, "natural_rate must be a number above 0 and at most 1, but is 1.5"),
+        ({"learning_rate": 0.0}, "learning_rate must be a positive, finite number, but is 0.0"),
+    ],
+)
+def test_wrong_sizes_of_minibatches_are_refused(options, message):
+    with pytest.raises(ValueRangeError, match=message):
+        Minibatches(**options)
+
+
+def test_without_a_bar_the_users_function_is_called_as_it_is():
+    def callback(value):
+        raise AssertionError
+
+    with progress_bar(is_shown=False, callback=callback) as reports:
+        assert reports.on_iteration is callback
+        assert reports.on_stage is None
+    with progress_bar(is_shown=False, callback=None) as reports:
+        assert reports.on_iteration is None
+
+
+def test_a_bar_shows_the_steps_and_calls_the_users_function(capsys):
+    called = []
+    with progress_bar(is_shown=True, callback=called.append) as reports:
+        reports.on_iteration(1.5)
+        reports.on_stage(4)
+        reports.on_iteration(2.5)
+        reports.on_iteration(3.5)
+    assert called == [1.5, 2.5, 3.5]
+    shown = capsys.readouterr().out
+    assert "2 steps" in shown
+    assert "left" in shown

@@ -8,28 +8,23 @@ from torch import Tensor
 
 from streamgp.gp import SparseProcess
 from streamgp.likelihoods import AbstractLikelihood
-from streamgp.training.finishing import prior_process
+from streamgp.training.collapsed import NaturalBelief, collapse
 from streamgp.training.full_batch import SITE_GAIN, Task, Trained, alternate
 from streamgp.training.lbfgs import Ascent, maximize
-from streamgp.training.objective import (
-    FINAL_SITE_TOLERANCE,
-    SITE_TOLERANCE,
-    hyper_prior,
-    likelihood_bounds,
-    target_unit,
-)
 from streamgp.training.parameters import Hyperparameters
+from streamgp.training.priors import hyper_prior, likelihood_bounds, target_unit
+from streamgp.training.result import prior_process
 from streamgp.training.scaling import Scaling
-from streamgp.training.sharding.gaussian import belief_of, bound_of, gaussian_objective, gaussian_totals, slack_of
-from streamgp.training.sharding.place import Layout, Place
+from streamgp.training.sharding.gaussian import gaussian_objective, gaussian_sums
+from streamgp.training.sharding.parameters import Layout, ParameterPoint
 from streamgp.training.sharding.shards import AbstractShards
-from streamgp.training.sharding.sites import find_sites_over_shards
-from streamgp.training.sharding.sites_bound import sites_objective
+from streamgp.training.sharding.sites import find_sites_over_shards, sites_objective
+from streamgp.training.sites_bound import FINAL_SITE_TOLERANCE, SITE_TOLERANCE
 
-__all__ = ["climb_over_shards", "evaluate_over_shards"]
+__all__ = ["evaluate_over_shards", "optimize_over_shards"]
 
 
-def climb_over_shards(
+def optimize_over_shards(
     setting: Hyperparameters,
     questions: Sequence[AbstractShards],
     task: Task,
@@ -60,9 +55,9 @@ def climb_over_shards(
 
     def step(setting: Hyperparameters, most: int) -> tuple[Hyperparameters, Ascent]:
         layout = _layout(setting, task, likelihood=likelihood, scaling=scaling)
-        place = Place(layout, layout.space().start)
+        point = ParameterPoint(layout, layout.space().start)
         for shards in questions:
-            find_sites_over_shards(shards, place, tolerance=SITE_TOLERANCE)
+            find_sites_over_shards(shards, point, tolerance=SITE_TOLERANCE)
         objective = _total([sites_objective(shards, layout) for shards in questions])
         ascent = _ascend(objective, layout, task, num_data, max_iterations=most, gain=SITE_GAIN)
         return layout.space().setting(ascent.x), ascent
@@ -80,16 +75,17 @@ def evaluate_over_shards(
 ) -> tuple[Trained, SparseProcess]:
     """The bound of all observations at its optimal belief, and that belief."""
     layout = replace(_layout(setting, task, likelihood=likelihood, scaling=scaling), learn_inducing=False)
-    place, options = Place(layout, layout.space().start), task.options
+    point, options = ParameterPoint(layout, layout.space().start), task.options
     with torch.no_grad():
         if setting.likelihood.is_gaussian:
-            totals = gaussian_totals(shards, place, task.data.jitter)
-            bound = float(bound_of(totals, setting, beta=options.beta))
-            belief, slack = belief_of(totals, setting, beta=options.beta), slack_of(totals, setting)
+            sums = gaussian_sums(shards, point, task.data.jitter, beta=options.beta)
+            optimum = collapse(sums, options.beta)
+            bound, belief = float(optimum.bound), NaturalBelief(optimum.precision, sums.pull)
+            slack = options.beta * float(sums.slack) / sums.num_data
         else:
-            found, bound = find_sites_over_shards(shards, place, tolerance=FINAL_SITE_TOLERANCE)
+            found, bound = find_sites_over_shards(shards, point, tolerance=FINAL_SITE_TOLERANCE)
             belief, slack = found.belief(), float(found.slack) / found.num_data
-        log_prior = float(hyper_prior(setting, task.data, options).log_density(setting))
+        log_prior = float(hyper_prior(setting, task.data, options.priors).log_density(setting))
         m, R, _ = belief.moments()
         process = prior_process(setting, task.data.jitter).with_belief(m, R.contiguous())
     return Trained(setting, bound, log_prior, slack), process
@@ -98,7 +94,7 @@ def evaluate_over_shards(
 def _layout(
     setting: Hyperparameters, task: Task, *, likelihood: AbstractLikelihood | None, scaling: Scaling | None
 ) -> Layout:
-    prior = hyper_prior(setting, task.data, task.options)
+    prior = hyper_prior(setting, task.data, task.options.priors)
     setting = replace(setting, extra={**prior.start, **setting.extra})
     bounds = likelihood_bounds(setting, task.data)
     learn_inducing = task.options.learn_inducing and bool(len(setting.inducing_points))
@@ -120,7 +116,7 @@ def _ascend(
     gain: float,
 ) -> Ascent:
     space, options = layout.space(), task.options
-    prior = hyper_prior(layout.base, task.data, options)
+    prior = hyper_prior(layout.base, task.data, options.priors)
 
     def with_prior(x: Tensor) -> Tensor:
         return objective(x) + space.evaluate(x, prior.log_density)

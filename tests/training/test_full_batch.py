@@ -7,7 +7,8 @@ from streamgp.likelihoods import Gaussian, Poisson
 from streamgp.testing.tolerances import rounding, within
 from streamgp.training.collapsed import collapsed_bound
 from streamgp.training.features import Observed
-from streamgp.training.objective import bound_of, likelihood_bounds, target_variance, trace_slack
+from streamgp.training.full_batch import bound_of, trace_slack
+from streamgp.training.priors import likelihood_bounds, target_variance
 from streamgp.training.sites_bound import optimal_sites, sites_bound
 from streamgp.training.starting import starting_hyperparameters
 
