@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from streamgp.errors import FileFormatError, SaveError, UnsupportedError
-from streamgp.storage.archive import ArchiveReader, write_archive
+from streamgp.storage.archive import ArchiveReader, is_finite, write_archive
 
 DESCRIPTION = {"format": "test", "version": 3, "numbers": [0.1, 2], "text": "Matérn"}
 
@@ -213,3 +213,16 @@ def test_a_file_of_very_many_parts_is_refused_before_they_are_listed(tmp_path):
 def test_what_would_not_be_read_back_is_not_written(tmp_path):
     with pytest.raises(UnsupportedError, match="more than would be read back"):
         write_archive(tmp_path / "a", {"format": "x", "version": 1, "many": [{}] * 200_000}, {})
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (100_000,), (1, 100_000), (3, 1, 50_000), (400, 400)])
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
+def test_one_number_that_is_not_finite_is_found_anywhere(rng, shape, bad):
+    value = torch.full(shape, 1e308, dtype=torch.float64)
+    assert is_finite(value)
+    assert is_finite(value.float().clamp(max=1e38).mT if len(shape) > 1 else value.long())
+    if value.numel():
+        place = int(torch.randint(value.numel(), (), generator=rng))
+        value.view(-1)[place] = bad
+        assert not is_finite(value)
+        assert not is_finite(value.movedim(0, -1) if shape else value)

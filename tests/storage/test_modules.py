@@ -5,7 +5,7 @@ import pytest
 import torch
 from botorch.models.utils.gpytorch_modules import get_matern_kernel_with_gamma_prior
 from gpytorch import kernels, means
-from gpytorch.constraints import GreaterThan, Interval, LessThan
+from gpytorch.constraints import GreaterThan, Interval, LessThan, Positive
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.priors import GammaPrior, HalfCauchyPrior, HalfNormalPrior, LogNormalPrior, NormalPrior, UniformPrior
 
@@ -14,7 +14,7 @@ from streamgp.errors import FileFormatError, UnsupportedError
 from streamgp.gp.coregionalization import CoregionalizationKernel
 from streamgp.storage.archive import ArchiveReader, write_archive
 from streamgp.storage.codec import Decoder, Encoder
-from streamgp.storage.modules import describe_module, rebuild_module, register_module, registered_modules, state_of
+from streamgp.storage.modules import _FORMATS, describe_module, rebuild_module, register_module, state_of
 
 # Base classes, kernels of several outputs, of distributions or of grids, and those that are deprecated: a sparse GP
 # cannot be made of them.
@@ -94,7 +94,7 @@ def assert_same(module, other):
 
 
 def test_every_class_of_gpytorch_is_saved_or_known_not_to_be():
-    known = {cls.__name__ for cls in registered_modules()}
+    known = set(_FORMATS)
     assert set(SIMPLE) | {"ScaleKernel", "AdditiveKernel", "ProductKernel"} <= known
     assert not known & NOT_SAVED
 
@@ -163,6 +163,8 @@ def test_priors_that_cannot_be_rebuilt_are_left_out_only_where_nothing_is_learne
     ):
         round_trip(kernel, tmp_path)
     assert not list(round_trip(kernel.requires_grad_(False), tmp_path).named_priors())
+    own = RBFKernel(lengthscale_constraint=Positive(transform=torch.exp, inv_transform=torch.log))
+    assert describe_module(own) is None
     own = RBFKernel()
     own.register_prior("lengthscale_prior", GammaPrior(1.0, 1.0), lambda kernel: kernel.lengthscale.log())
     assert describe_module(own) is None
@@ -194,6 +196,9 @@ def test_a_kernel_of_ones_own_is_passed_in_or_registered(tmp_path, monkeypatch):
     assert round_trip(module, tmp_path).base_kernel.flavor == "odd"
 
 
+GAMMA = describe_module(RBFKernel(lengthscale_prior=GammaPrior(3.0, 6.0)))["priors"]["lengthscale"]
+
+
 def nested(depth):
     structure, outer = describe_module(RBFKernel()), describe_module(ScaleKernel(RBFKernel()))
     for _ in range(depth):
@@ -222,6 +227,10 @@ def changed(module, **options):
         (changed(RBFKernel(), options={"evil": 1}), "options"),
         (changed(RBFKernel(), parts={"base": nested(0)}), "RBFKernel"),
         ({"class": "Evil", "parts": {}}, "of class Evil"),
+        (
+            changed(RBFKernel(), priors={"lengthscale": GAMMA | {"arguments": [1.0]}}),
+            "with other arguments",
+        ),
     ],
 )
 def test_a_hostile_structure_is_refused_at_once(structure, sentence):

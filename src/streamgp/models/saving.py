@@ -13,7 +13,7 @@ from streamgp.conditioning import ConditionedGP, SparseGP
 from streamgp.errors import FileFormatError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.storage import register_module
-from streamgp.storage.tables import from_arrays, to_arrays
+from streamgp.storage.saving import from_arrays, to_arrays
 
 if TYPE_CHECKING:
     from streamgp.models.frozen_model import AbstractFrozenModel

@@ -16,7 +16,7 @@ from streamgp.errors import UnsupportedError
 from streamgp.gp import Prior, SparseProcess, read_kernel
 from streamgp.gp.named_kernels import make_kernel
 from streamgp.likelihoods import AbstractLikelihood
-from streamgp.storage.priors import register_prior
+from streamgp.storage.modules import register_prior
 from streamgp.training import FitResult, fit
 
 __all__ = ["WarpedKernel", "fit_with_transform", "learned_names"]

@@ -1,13 +1,12 @@
 """Files without pickle: arrays and a JSON description in one archive, read within bounds."""
 
-import ast
 import io
 import json
 import math
 import os
-import struct
 import zipfile
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, final
@@ -19,7 +18,7 @@ from torch import Tensor
 from streamgp.errors import FileFormatError, UnsupportedError
 from streamgp.storage.writing import write_atomically
 
-__all__ = ["ArchiveReader", "write_archive"]
+__all__ = ["ArchiveReader", "is_finite", "write_archive"]
 
 _DESCRIPTION = "description.json"
 # Bounds on what is read, so that it takes at most twice the memory that the file has bytes, and 32 MB: once for the
@@ -31,9 +30,10 @@ _SHARE_OF_DESCRIPTION = 0.5
 _SHARE_OF_ENTRIES = 1 / 32
 _FREE_ENTRIES = 256_000
 _LONGEST_HEADER = 10_000
-_MOST_AXES = 32
 _CHUNK = 1 << 20
 _KINDS = "fiubcU"
+# Numbers whose finiteness is checked at once; more would take more memory while a file is read.
+_NUM_AT_ONCE = 1 << 16
 
 
 def write_archive(
@@ -45,7 +45,7 @@ def write_archive(
 
     Args:
         path: The file.
-        description: What JSON can hold, with the names `"format"` and `"version"`.
+        description: A mapping that JSON can hold, with the names `"format"` and `"version"`.
         arrays: Tensors and arrays of numbers, truths or texts, by name.
     """
     text = json.dumps({**description, "tensors": sorted(arrays)}, indent=1, allow_nan=False).encode()
@@ -70,7 +70,7 @@ def write_archive(
 
 
 def _is_too_long(text: bytes, size: int) -> bool:
-    """Whether a description might take more memory than a file of a size is allowed.
+    """Say whether a description might take more memory than a file of a size is allowed.
 
     Counted are, with their places in lists and what is decoded from them, objects and lists (300 bytes), texts (80) and
     other values (48), and the text itself: its bytes, its characters and those of the texts in it, of up to four bytes.
@@ -94,7 +94,7 @@ def _to_numpy(name: str, value: Tensor | np.ndarray) -> np.ndarray:
 
 @final
 class ArchiveReader:
-    """An open archive: its description, and arrays that are read one by one, each once.
+    """Open archive: its description, and arrays that are read one by one, each once.
 
     No more is read than the file holds: parts must not be compressed, overlap, or declare more than they have.
     """
@@ -108,40 +108,21 @@ class ArchiveReader:
             FileFormatError: If there is no such file, or it is damaged.
         """
         self.path = Path(path)
-        try:
-            is_file = self.path.is_file()
-        except (OSError, ValueError):
-            is_file = False
-        if not is_file:
+        if not _is_file(self.path):
             raise FileFormatError(f"There is no file {path}. Check the path; it is the one that was given to save.")
-        try:
-            size = self.path.stat().st_size
-            self._file = _BoundedFile(self.path, _FREE_ENTRIES + int(_SHARE_OF_ENTRIES * size))
-        except OSError as error:
-            raise self.damaged(error) from error
-        try:
-            self._archive = zipfile.ZipFile(self._file)
-        except Exception as error:  # whatever a damaged zip raises, it means one thing to the user
-            self._file.close()
-            raise self.damaged(error) from error
-        self._file.longest = _LONGEST_DESCRIPTION
-        try:
-            self._parts = self._checked_parts(size)
-            text = self._archive.read(_DESCRIPTION)
-            if _is_too_long(text, size):
-                raise ValueError("its description is too long")
-            self.description = json.loads(text)
-            if not isinstance(self.description, dict):
-                raise ValueError("its description is not an object")
-            if self.description.get("tensors") != sorted(self._parts):
-                raise ValueError("it does not hold the tensors that its description names")
-        except Exception as error:
-            self._close()
-            raise (error if isinstance(error, FileFormatError) else self.damaged(error)) from error
-
-    def _close(self) -> None:
-        self._archive.close()
-        self._file.close()
+        with ExitStack() as opened:
+            try:
+                size = self.path.stat().st_size
+                file = opened.enter_context(_BoundedFile(self.path, _FREE_ENTRIES + int(_SHARE_OF_ENTRIES * size)))
+                self._archive = opened.enter_context(zipfile.ZipFile(file))
+                file.longest = _LONGEST_DESCRIPTION
+                self._parts = self._checked_parts(size)
+                self.description = self._read_description(size)
+            except FileFormatError:
+                raise
+            except Exception as error:  # whatever a damaged zip raises, it means one thing to the user
+                raise self.damaged(error) from error
+            self._opened = opened.pop_all()
 
     def __enter__(self) -> "ArchiveReader":
         return self
@@ -149,10 +130,10 @@ class ArchiveReader:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._close()
+        self._opened.close()
 
     def damaged(self, error: BaseException | str) -> FileFormatError:
-        """The error that says that the file is damaged."""
+        """Return an error that says that the file is damaged."""
         what = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
         return FileFormatError(f"{self.path} is damaged or was not written by streamgp ({what}). Save it again.")
 
@@ -202,6 +183,17 @@ class ArchiveReader:
         except Exception as error:
             raise self.damaged(error) from error
 
+    def _read_description(self, size: int) -> dict[str, Any]:
+        text = self._archive.read(_DESCRIPTION)
+        if _is_too_long(text, size):
+            raise ValueError("its description is too long")
+        description = json.loads(text)
+        if not isinstance(description, dict):
+            raise ValueError("its description is not an object")
+        if description.get("tensors") != sorted(self._parts):
+            raise ValueError("it does not hold the tensors that its description names")
+        return description
+
     def _checked_parts(self, size: int) -> dict[str, zipfile.ZipInfo]:
         parts, total = {}, 0
         for info in self._archive.infolist():
@@ -217,8 +209,15 @@ class ArchiveReader:
         return parts
 
 
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a null byte in the path
+        return False
+
+
 class _BoundedFile(io.FileIO):
-    """A file of which no more than so many bytes are read at once: a zip file's list of parts is, for one."""
+    """File that refuses to read more bytes at once than a bound; a zip file reads its list of parts at once."""
 
     def __init__(self, path: Path, longest: int) -> None:
         super().__init__(path)
@@ -232,18 +231,12 @@ class _BoundedFile(io.FileIO):
 
 def _read_header(part: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Shape, order and type of an array in NumPy's format, within bounds."""
-    start = part.read(8)
-    if start[:6] != b"\x93NUMPY" or start[6] not in (1, 2, 3):
-        raise ValueError("a part is not an array")
-    length = struct.unpack("<H", part.read(2))[0] if start[6] == 1 else struct.unpack("<I", part.read(4))[0]
-    if length > _LONGEST_HEADER:
-        raise ValueError("the header of an array is too long")
-    header = ast.literal_eval(part.read(length).decode("latin1" if start[6] < 3 else "utf8"))
-    shape, dtype = header["shape"], np.dtype(header["descr"])
-    is_shape = isinstance(shape, tuple) and all(type(size) is int and size >= 0 for size in shape)
-    if not is_shape or len(shape) > _MOST_AXES or dtype.kind not in _KINDS or dtype.itemsize == 0:
+    is_short = np.lib.format.read_magic(part) == (1, 0)
+    read = np.lib.format.read_array_header_1_0 if is_short else np.lib.format.read_array_header_2_0
+    shape, is_by_columns, dtype = read(part, max_header_size=_LONGEST_HEADER)
+    if dtype.kind not in _KINDS or dtype.itemsize == 0 or min(shape, default=0) < 0:
         raise ValueError(f"an array has shape {shape} and type {dtype}")
-    return shape, header["fortran_order"] is True, dtype
+    return shape, is_by_columns, dtype
 
 
 def _allocate(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
@@ -263,3 +256,12 @@ def _fill(part: Any, values: np.ndarray) -> None:
         position += len(chunk)
     if position != len(flat):
         raise ValueError("an array ends early")
+
+
+def is_finite(value: Tensor) -> bool:
+    """Say whether no number is NaN or infinite, without a copy of them all."""
+    if value.numel() <= _NUM_AT_ONCE:
+        return bool(torch.isfinite(value).all())
+    axis = max(range(value.dim()), key=lambda i: value.shape[i])
+    size = max(1, _NUM_AT_ONCE * value.shape[axis] // value.numel())
+    return all(bool(torch.isfinite(part).all()) for part in value.split(size, axis))

@@ -11,13 +11,7 @@ from torch import Tensor
 from torch.nn import Module
 
 from streamgp.errors import FileFormatError, StreamGPError, UnsupportedError
-from streamgp.storage.descriptions import (
-    check_fields,
-    read_dtype,
-    read_float,
-    read_shape,
-)
-from streamgp.storage.finite import is_finite
+from streamgp.storage.archive import is_finite
 from streamgp.storage.modules import describe_module, rebuild_module, restore_module, role_of, state_of
 from streamgp.storage.registry import find_class, find_name, is_registered
 
@@ -45,7 +39,7 @@ class Encoder:
         Args:
             value: The object.
             where: Its place, which names arrays, and objects in errors.
-            depth: How many objects it lies within.
+            depth: Number of objects that it lies within.
 
         Raises:
             UnsupportedError: If something in it is of a class that was not registered.
@@ -135,23 +129,23 @@ class Encoder:
 
 @runtime_checkable
 class Arrays(Protocol):
-    """Where arrays are read from: a file or a table."""
+    """Source of arrays: a file or a table in memory."""
 
     @property
     def path(self) -> object:
-        """What errors call it."""
+        """Name of the source in errors."""
 
     def damaged(self, error: BaseException | str) -> FileFormatError:
-        """The error that says that it is damaged."""
+        """Return an error that says that it is damaged."""
 
     def shape_of(self, name: str) -> tuple[int, ...]:
         """Shape of an array."""
 
     def take_array(self, name: str) -> np.ndarray:
-        """An array, once."""
+        """Return an array; it cannot be taken again."""
 
     def take(self, name: str) -> Tensor:
-        """A tensor, once."""
+        """Return a tensor; it cannot be taken again."""
 
 
 @final
@@ -170,18 +164,18 @@ class Decoder:
         Args:
             reader: The open file.
             modules: By role, `"kernel"` or `"mean"`, a module to use where one cannot be rebuilt by name.
-            device: Where to put tensors; the CPU by default.
+            device: Device of the tensors; the CPU by default.
         """
         self._reader = reader
         self._modules = dict(modules or {})
         self._device = device
         self._builders: dict[str, Callable[[dict[str, Any], int], Any]] = {
-            "float": lambda node, _: read_float(node["value"]),
+            "float": lambda node, _: _read_float(node["value"]),
             "datetime": lambda node, _: datetime.fromisoformat(node["value"]),
-            "size": lambda node, _: torch.Size(read_shape(node["items"])),
+            "size": lambda node, _: torch.Size(_read_shape(node["items"])),
             "list": lambda node, depth: self._items(node["items"], depth),
             "dict": self._decode_dict,
-            "dtype": lambda node, _: read_dtype(node["value"]),
+            "dtype": lambda node, _: _read_dtype(node["value"]),
             "tensor": lambda node, _: self._tensor(node["at"]),
             "array": lambda node, _: reader.take_array(node["at"]),
             "number": lambda node, _: reader.take_array(node["at"])[()],
@@ -225,7 +219,7 @@ class Decoder:
         items = self._items(node["items"], depth)
         values = np.empty(len(items), object)
         values[:] = items
-        return values.reshape(read_shape(node["shape"]))
+        return values.reshape(_read_shape(node["shape"]))
 
     def _tensor(self, name: Any) -> Tensor:
         return self._place(self._reader.take(name))
@@ -262,13 +256,29 @@ class Decoder:
     def _decode_object(self, node: dict[str, Any], depth: int) -> Any:
         stored = find_name(node["class"])
         fields = {str(name): self.decode(item, depth=depth + 1) for name, item in node["fields"].items()}
-        check_fields(stored, fields)
         try:
-            value = stored.from_fields(**fields)
-            if stored.check is not None:
-                stored.check(value)
+            return stored.build(fields)
         except FileFormatError:
             raise
         except StreamGPError as error:
             raise FileFormatError(f"{self._reader.path} holds a {stored.name} that makes no sense: {error}") from error
-        return value
+
+
+def _read_float(text: Any) -> float:
+    """Read a number that JSON does not have."""
+    if text not in ("inf", "-inf", "nan"):
+        raise ValueError(f"{text!r} is not a number")
+    return float(text)
+
+
+def _read_shape(values: Any) -> list[int]:
+    if type(values) is not list or not all(type(value) is int and value >= 0 for value in values):
+        raise ValueError(f"{values!r} is not a shape")
+    return values
+
+
+def _read_dtype(name: Any) -> torch.dtype:
+    dtype = getattr(torch, str(name))
+    if not isinstance(dtype, torch.dtype):
+        raise TypeError(f"{name!r} is not a type of tensors")
+    return dtype

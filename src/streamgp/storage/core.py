@@ -1,4 +1,4 @@
-"""The classes of `gp` and `likelihoods` in files: they lie below the codec, so it registers them."""
+"""Registers the classes of `gp` and `likelihoods`, which lie below the codec and cannot do so themselves."""
 
 import dataclasses
 import math
@@ -19,7 +19,7 @@ from streamgp.gp.spherical_linear import SphericalLinearKernel
 from streamgp.likelihoods.registry import known_classes
 from streamgp.likelihoods.wrapped import WrappedLikelihood
 from streamgp.shapes import is_broadcastable
-from streamgp.storage.finite import is_finite
+from streamgp.storage.archive import is_finite
 from streamgp.storage.modules import register_module
 from streamgp.storage.registry import ask_when_unknown, is_registered, register
 

@@ -1,4 +1,4 @@
-"""Whether what was read from a file is what an annotation asks for."""
+"""Comparison of values that were read from a file with annotations."""
 
 import collections.abc
 import types
@@ -14,7 +14,7 @@ _MAPPINGS = (dict, collections.abc.Mapping)
 
 @no_type_check  # or the tests would give each call axes of its own
 def matches(value: Any, hint: Any) -> bool:
-    """Whether a value fits an annotation.
+    """Say whether a value fits an annotation.
 
     Unions, tuples, lists, mappings, literals, classes and shapes of tensors are looked into; what cannot be checked,
     such as a protocol or a function, fits. A whole number is accepted where a float is asked for.

@@ -1,25 +1,27 @@
-"""Kernels, means and other modules as plain descriptions: class names and options that JSON can hold, without code."""
+"""Kernels, means and other modules as plain descriptions: class names and arguments that JSON can hold, without code.
+
+One table says what the constructor of a module takes, another what those of its constraints and priors take.
+"""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, final
 
 import torch
-from gpytorch import kernels, means
+from gpytorch import constraints, kernels, means, priors
 from torch import Tensor
 from torch.nn import Module
 
 from streamgp.errors import FileFormatError, UnsupportedError
-from streamgp.storage.constraints import describe_constraints, rebuild_constraint
-from streamgp.storage.priors import describe_priors, rebuild_prior, register_prior
 
 __all__ = [
     "describe_module",
     "rebuild_module",
     "register_module",
-    "registered_modules",
+    "register_prior",
     "restore_module",
     "role_of",
     "state_of",
@@ -34,11 +36,26 @@ _MOST_PARTS = 2000
 # Values that a module may declare though the file does not hold as many: what they take does not matter.
 _MOST_SPARE = 1000
 
+# Arguments of the constructors of constraints and priors: tensors, which are attributes of the same names.
+_ARGUMENTS: Mapping[type, tuple[str, ...]] = {
+    constraints.GreaterThan: ("lower_bound",),
+    constraints.Interval: ("lower_bound", "upper_bound"),
+    constraints.LessThan: ("upper_bound",),
+    constraints.Positive: (),
+    priors.GammaPrior: ("concentration", "rate"),
+    priors.HalfCauchyPrior: ("scale",),
+    priors.HalfNormalPrior: ("scale",),
+    priors.LogNormalPrior: ("loc", "scale"),
+    priors.NormalPrior: ("loc", "scale"),
+}
+_CLASSES = {cls.__name__: cls for cls in _ARGUMENTS}
+_DTYPES = {"float32": torch.float32, "float64": torch.float64}
+
 
 @final
 @dataclass(frozen=True)
 class _ModuleFormat:
-    """How modules of a class are built again.
+    """Constructor arguments of a class of modules.
 
     Attributes:
         cls: The class.
@@ -83,13 +100,8 @@ def register_module(
     _FORMATS[cls.__name__] = _ModuleFormat(cls, readers, tuple(sizes), tuple(parts), batch_shape)
 
 
-def registered_modules() -> tuple[type, ...]:
-    """The classes of modules that files can rebuild."""
-    return tuple(each.cls for each in _FORMATS.values())
-
-
 def role_of(module: Module) -> str:
-    """What an option of `load` calls such a module."""
+    """Return the option of `load` that stands for such a module."""
     if isinstance(module, kernels.Kernel):
         return "kernel"
     return "mean" if isinstance(module, means.Mean) else "module"
@@ -102,7 +114,7 @@ def state_of(module: Module) -> dict[str, Tensor]:
 
 
 def describe_module(module: Module) -> Structure | None:
-    """The structure of a module; None if it holds something that cannot be rebuilt by name.
+    """Describe the structure of a module; None if it holds something that cannot be rebuilt by name.
 
     Priors count in fits. Where nothing is to be learned, those that cannot be rebuilt are left out.
     """
@@ -117,8 +129,8 @@ def describe_module(module: Module) -> Structure | None:
         options["active_dims"] = module.active_dims.tolist()
     structure["options"] = {name: value for name, value in options.items() if value is not None}
     described = {
-        "constraints": describe_constraints(module),
-        "priors": describe_priors(module),
+        "constraints": _describe_constraints(module),
+        "priors": _describe_priors(module),
         "parts": {name: describe_module(part) for name, part in _parts(module, format).items()},
     }
     if any(None in each.values() for each in described.values()):
@@ -130,7 +142,7 @@ def rebuild_module(structure: Structure, shapes: Shapes) -> Module:
     """Build a described module, with values still to be loaded.
 
     Args:
-        structure: What `describe_module` returned, from a file.
+        structure: Result of `describe_module`, from a file.
         shapes: Of the tensors that will be its state, by name.
 
     Raises:
@@ -140,7 +152,7 @@ def rebuild_module(structure: Structure, shapes: Shapes) -> Module:
 
 
 def restore_module(name: Any, role: Any, given: Mapping[str, Module | None]) -> Module:
-    """A copy of the module that the user passed in place of one that cannot be rebuilt."""
+    """Return a copy of the module that the user passed in place of one that cannot be rebuilt."""
     module = given.get(str(role))
     if module is None:
         raise UnsupportedError(
@@ -170,9 +182,9 @@ def _rebuild(structure: Structure, shapes: Shapes, *, depth: int, budget: list[i
     if list(_parts(module, format)) != list(parts):
         raise FileFormatError(f"The parts of a {structure['class']} are not {sorted(parts)}. The file is damaged.")
     for name, described in structure["constraints"].items():
-        module.register_constraint(name, rebuild_constraint(described))
+        module.register_constraint(name, _rebuild_constraint(described))
     for name, described in structure["priors"].items():
-        register_prior(module, name, rebuild_prior(described))
+        register_prior(module, name, _rebuild_from_arguments(described))
     return module
 
 
@@ -220,6 +232,86 @@ def _attribute(name: str) -> Callable[[Any], Any]:
         return int(value) if isinstance(value, Tensor) else value
 
     return read
+
+
+def _describe_constraints(module: Module) -> dict[str, Structure | None]:
+    """Describe constraints of a module's own parameters, by their names; None for one that cannot be rebuilt."""
+    names = [name for name, value in module.named_parameters(recurse=False) if value is not None]
+    found = {name: getattr(module, f"{name}_constraint", None) for name in names}
+    return {name: _describe_constraint(each) for name, each in found.items() if each is not None}
+
+
+def _describe_constraint(constraint: constraints.Interval) -> Structure | None:
+    described = _describe_arguments(constraint, constraint.lower_bound.dtype)
+    if described is None:
+        return None
+    described["is_transformed"] = constraint._transform is not None
+    # Transforms are functions or modules without values: their text tells them apart.
+    return described if repr(_rebuild_constraint(described)._transform) == repr(constraint._transform) else None
+
+
+def _rebuild_constraint(described: Structure) -> constraints.Interval:
+    untransformed = {} if described["is_transformed"] else {"transform": None, "inv_transform": None}
+    constraint = _rebuild_from_arguments(described, **untransformed)
+    dtype = _DTYPES[described["dtype"]]
+    constraint.to(dtype)
+    for name, value in zip(_ARGUMENTS[type(constraint)], described["arguments"], strict=True):
+        constraint.register_buffer(name, torch.tensor(value, dtype=dtype))  # the constructor rounds to single precision
+    return constraint
+
+
+def _describe_priors(module: Any) -> dict[str, Structure | None]:
+    """Describe priors of a module's parameters by the names of these; None for one that cannot be rebuilt.
+
+    Where nothing is to be learned, those that cannot be rebuilt are left out.
+    """
+    described = {}
+    for name, (prior, closure, _) in getattr(module, "_priors", {}).items():
+        about = name.removesuffix("_prior")
+        value = getattr(module, about, None)
+        is_plain = about != name and isinstance(value, Tensor) and torch.equal(closure(module), value)
+        is_plain = is_plain and getattr(prior, "_transform", None) is None
+        described[about] = _describe_arguments(prior) if is_plain else None
+    if any(parameter.requires_grad for parameter in module.parameters()):
+        return described
+    return {name: prior for name, prior in described.items() if prior is not None}
+
+
+def _describe_arguments(value: Any, dtype: torch.dtype | None = None) -> Structure | None:
+    """Describe class and arguments of a constraint or a prior; None if it cannot be rebuilt from them."""
+    if type(value) not in _ARGUMENTS:
+        return None
+    arguments: list[Tensor] = [getattr(value, name) for name in _ARGUMENTS[type(value)]]
+    if not all(bool(torch.isfinite(each).all()) for each in arguments):
+        return None
+    dtype = arguments[0].dtype if dtype is None else dtype
+    return {
+        "class": type(value).__name__,
+        "dtype": str(dtype).removeprefix("torch."),
+        "arguments": [each.tolist() for each in arguments],
+    }
+
+
+def _rebuild_from_arguments(described: Structure, **options: None) -> Any:
+    """Build a constraint or a prior from what `_describe_arguments` returned."""
+    cls = _CLASSES[described["class"]]
+    values = [torch.tensor(value, dtype=_DTYPES[described["dtype"]]) for value in described["arguments"]]
+    if len(values) != len(_ARGUMENTS[cls]) or not all(bool(torch.isfinite(value).all()) for value in values):
+        raise FileFormatError(f"The file describes a {described['class']} with other arguments. It is damaged.")
+    return cls(*values, **options)
+
+
+def register_prior(module: Any, name: str, prior: Any) -> None:
+    """Give a parameter a prior as GPyTorch does by its name, but so that the module can be pickled."""
+    module.register_prior(f"{name}_prior", prior, partial(_get, name), partial(_set, name))
+
+
+def _get(name: str, module: Any) -> Tensor:
+    return getattr(module, name)
+
+
+def _set(name: str, module: Any, value: Any) -> None:
+    module.initialize(**{name: value})
 
 
 def _num_frequency_dims(kernel: Any) -> int | None:

@@ -1,4 +1,4 @@
-"""Which classes files may hold, by names that stay when code moves."""
+"""Classes that files may hold, by names that stay when code moves."""
 
 import dataclasses
 import inspect
@@ -8,7 +8,11 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any, TypeVar, final, get_type_hints
 
+from jaxtyping import jaxtyped
+from torch import Tensor
+
 from streamgp.errors import FileFormatError, OptionError, UnsupportedError
+from streamgp.storage.hints import matches
 
 __all__ = [
     "Fields",
@@ -47,7 +51,7 @@ _HOMES = {
 @final
 @dataclass(frozen=True, eq=False)
 class StoredClass:
-    """How objects of a class become fields, and fields become an object.
+    """Functions that turn objects of a class into fields, and fields into an object.
 
     Attributes:
         cls: The class.
@@ -80,6 +84,29 @@ class StoredClass:
     def allowed(self) -> frozenset[str]:
         """Names of the fields that may be there."""
         return frozenset(inspect.signature(self.from_fields).parameters)
+
+    def build(self, fields: Mapping[str, Any]) -> Any:
+        """Make an object of fields that were read, after comparing them with those of the class and its annotations.
+
+        Raises:
+            StreamGPError: If a field is missing, unknown or of another type or shape, or if the class refuses it.
+        """
+        missing, unknown = sorted(self.required - fields.keys()), sorted(fields.keys() - self.allowed)
+        if missing or unknown:
+            what = f"lacks {missing}" if missing else f"has {unknown}, which are not known"
+            raise FileFormatError(f"The file's {self.name} {what}. The file is damaged, or of a newer streamgp.")
+        with jaxtyped("context"):  # within which axes of the same letter must have the same size
+            for name, value in fields.items():
+                if name in self.hints and not matches(value, self.hints[name]):
+                    shape = f" of shape {tuple(value.shape)}" if isinstance(value, Tensor) else ""
+                    raise FileFormatError(
+                        f"The field {name} of the file's {self.name} is a {type(value).__name__}{shape}, which is not "
+                        "what it should be, or does not fit the others. The file is damaged; save it again."
+                    )
+        value = self.from_fields(**fields)
+        if self.check is not None:
+            self.check(value)
+        return value
 
 
 _BY_NAME: dict[str, StoredClass] = {}
@@ -167,16 +194,16 @@ def registered() -> tuple[StoredClass, ...]:
 
 
 def is_registered(cls: type) -> bool:
-    """Whether a class was registered."""
+    """Say whether a class was registered."""
     return cls in _BY_CLASS
 
 
 def find_class(cls: type, where: str) -> StoredClass:
-    """How a class is stored.
+    """Find the registration of a class.
 
     Args:
         cls: The class.
-        where: What an error calls the place of the object.
+        where: Name in errors of the object's place.
     """
     if cls not in _BY_CLASS:
         _ask_others()
@@ -189,7 +216,7 @@ def find_class(cls: type, where: str) -> StoredClass:
 
 
 def find_name(name: object) -> StoredClass:
-    """The class with a name, imported if it belongs to the package."""
+    """Find the class with a name, imported if it belongs to the package."""
     if not isinstance(name, str):
         raise FileFormatError(f"The file names a class by {name!r}.")
     if name not in _BY_NAME:

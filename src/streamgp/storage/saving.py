@@ -1,18 +1,22 @@
-"""Saving any object that is registered, and loading whatever was saved."""
+"""Saving any object that is registered, to a file or as arrays in memory, and loading whatever was saved."""
 
 import os
-from typing import Any, TypeVar, overload
+from collections.abc import Mapping
+from typing import Any, TypeVar, final, overload
 
+import numpy as np
 import torch
 from gpytorch.kernels import Kernel
 from gpytorch.means import Mean
+from torch import Tensor
+from torch.nn import Module
 
 from streamgp.errors import FileFormatError, StreamGPError, UnsupportedError
 from streamgp.storage.archive import ArchiveReader, write_archive
 from streamgp.storage.codec import Decoder, Encoder
 from streamgp.storage.registry import find_class
 
-__all__ = ["describe_unsavable", "load", "save"]
+__all__ = ["describe_unsavable", "from_arrays", "load", "save", "to_arrays"]
 
 Kind = TypeVar("Kind")
 
@@ -42,7 +46,7 @@ def describe_unsavable(value: Any, name: str) -> str | None:
 
     Args:
         value: The object.
-        name: What it is to the user.
+        name: Name of the object to the user.
     """
     try:
         Encoder().encode(value, name)
@@ -81,7 +85,7 @@ def load(
     device: torch.device | str | None = None,
     kind: type | None = None,
 ) -> Any:
-    """Read whatever was saved: a GP, a model, a fit, an estimator, an optimizer, a pool learner, a checkpoint.
+    """Read a file that `save` wrote: a GP, a model, a fit, an estimator, an optimizer, a pool learner, a checkpoint.
 
     Files from elsewhere can be read safely: nothing in a file is executed, and no more memory is used than about twice
     its size.
@@ -97,7 +101,7 @@ def load(
         kernel: A kernel of the structure that was saved, where it cannot be rebuilt by name; its values come
             from the file.
         mean: A mean, likewise.
-        device: Where to put the tensors; the CPU by default.
+        device: Device of the tensors; the CPU by default.
         kind: The class that the file must hold; any by default.
 
     Raises:
@@ -129,3 +133,60 @@ def _content_of(reader: ArchiveReader) -> Any:
             "Load it with the version that wrote it, or upgrade streamgp."
         )
     return description["content"]
+
+
+def to_arrays(value: Any, name: str) -> tuple[Any, dict[str, Tensor | np.ndarray]]:
+    """Take an object apart into a description that JSON can hold, and arrays by name.
+
+    Args:
+        value: The object.
+        name: Beginning of the names of the arrays.
+    """
+    encoder = Encoder()
+    return encoder.encode(value, name), encoder.arrays
+
+
+def from_arrays(
+    content: Any, arrays: Mapping[str, Tensor | np.ndarray], *, modules: Mapping[str, Module | None] | None = None
+) -> Any:
+    """Put together an object that `to_arrays` took apart.
+
+    Args:
+        content: The description.
+        arrays: By name.
+        modules: Kernels and means to use where they cannot be rebuilt by name.
+
+    Raises:
+        FileFormatError: If they do not fit together.
+    """
+    return Decoder(_ArrayTable(arrays), modules=modules).decode(content)
+
+
+@final
+class _ArrayTable:
+    """Arrays in memory, read as those of a file are."""
+
+    path = "The state"
+
+    def __init__(self, arrays: Mapping[str, Tensor | np.ndarray]) -> None:
+        """Keep the arrays."""
+        self._arrays = dict(arrays)
+
+    def damaged(self, error: BaseException | str) -> FileFormatError:
+        """Return an error that says that they do not fit together."""
+        return FileFormatError(f"The state does not fit ({error}). Take that of a model of the same structure.")
+
+    def shape_of(self, name: str) -> tuple[int, ...]:
+        """Shape of an array."""
+        return tuple(self._arrays[name].shape)
+
+    def take_array(self, name: str) -> np.ndarray:
+        """Copy an array."""
+        return np.array(self._arrays[name])
+
+    def take(self, name: str) -> Tensor:
+        """Copy a tensor."""
+        value = self._arrays[name]
+        if not isinstance(value, Tensor):
+            raise self.damaged(f"{name} is not a tensor")
+        return value.detach().clone()

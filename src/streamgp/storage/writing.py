@@ -51,7 +51,7 @@ def write_atomically(path: str | os.PathLike[str], write: Callable[[BinaryIO], N
 
 
 def _mode_of(target: Path) -> int | None:
-    """The mode of an existing regular file; None where there is none."""
+    """Return the mode of an existing regular file; None where there is none."""
     try:
         mode = target.stat().st_mode
     except FileNotFoundError:

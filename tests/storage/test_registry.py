@@ -1,4 +1,3 @@
-import math
 from dataclasses import dataclass
 
 import pytest
@@ -7,12 +6,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.errors import FileFormatError
-from streamgp.storage.descriptions import (
-    check_fields,
-    read_dtype,
-    read_float,
-    read_shape,
-)
 from streamgp.storage.registry import StoredClass
 
 
@@ -28,8 +21,8 @@ THREE, FOUR = torch.zeros(3), torch.zeros(4)
 
 
 def test_fields_that_fit_their_class_and_each_other_are_accepted():
-    check_fields(STORED, {"first": THREE, "second": THREE})
-    check_fields(STORED, {"first": THREE, "second": THREE, "weight": 2.0})
+    STORED.build({"first": THREE, "second": THREE})
+    STORED.build({"first": THREE, "second": THREE, "weight": 2.0})
 
 
 @pytest.mark.parametrize(
@@ -44,26 +37,4 @@ def test_fields_that_fit_their_class_and_each_other_are_accepted():
 )
 def test_fields_that_do_not_fit_are_refused(fields, sentence):
     with pytest.raises(FileFormatError, match=sentence):
-        check_fields(STORED, fields)
-
-
-def test_values_are_read_as_they_are_written():
-    assert read_float("-inf") == -math.inf
-    assert math.isnan(read_float("nan"))
-    assert read_shape([2, 0]) == [2, 0]
-    assert read_dtype("float32") is torch.float32
-
-
-@pytest.mark.parametrize(
-    ("read", "value", "error"),
-    [
-        (read_float, "1.0", ValueError),
-        (read_shape, [-1], ValueError),
-        (read_shape, [True], ValueError),
-        (read_shape, (1,), ValueError),
-        (read_dtype, "tensor", TypeError),
-    ],
-)
-def test_values_that_make_no_sense_are_refused(read, value, error):
-    with pytest.raises(error, match="is not a"):
-        read(value)
+        STORED.build(fields)
