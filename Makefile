@@ -12,7 +12,7 @@ INSTALLED := $(VENV)/.installed
 export PYTHONPATH := $(CURDIR)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-slow test-arithmetic check docs format report wheel bench bench-sites bench-fit bench-kg bench-steps bench-streams bench-optimizers bench-defaults bench-active clean
+.PHONY: help demo test test-fast test-slow test-arithmetic mutants check docs format report wheel bench bench-sites bench-fit bench-kg bench-steps bench-streams bench-optimizers bench-defaults bench-active clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -46,6 +46,11 @@ test-slow: $(INSTALLED) ## repeat thousands of times what the other tests do a f
 
 test-arithmetic: $(INSTALLED) ## run the numerical tests as other processors would compute them; an hour, or one with ARGS=1
 	bash .ci/arithmetic $(BIN)/pytest $(ARGS)
+
+mutants: export OMP_NUM_THREADS = 1
+mutants: export MKL_NUM_THREADS = 1
+mutants: $(INSTALLED) ## change the code at random, and print what no test notices; ARGS="--seed 7 --number 50 gp"
+	$(BIN)/python tests/mutants.py $(ARGS)
 
 check: $(INSTALLED) ## check format, lint, types and layers
 	$(BIN)/ruff format --check .

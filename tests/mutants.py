@@ -132,7 +132,8 @@ def _nodes(node: ast.AST, statement: range) -> Iterator[tuple[ast.AST, range]]:
         statement = range(node.lineno, body[0].lineno if body else (node.end_lineno or node.lineno) + 1)
     yield node, statement
     for name, field in ast.iter_fields(node):
-        if name not in ("annotation", "returns", "decorator_list"):
+        is_kept = isinstance(node, ast.keyword) and node.arg in _KEPT_KEYWORDS
+        if name not in ("annotation", "returns", "decorator_list") and not is_kept:
             for child in field if isinstance(field, list) else [field]:
                 if isinstance(child, ast.AST):
                     yield from _nodes(child, statement)

@@ -105,6 +105,18 @@ def test_scores_after_an_observation_are_within_their_bound(rng, likelihood, dty
         pool = after
 
 
+def test_the_bound_of_one_weighed_target_is_that_of_it_alone(rng):
+    gp, X = random_sparse_gp(rng).gp, torch.rand(9, 2, generator=rng, dtype=torch.float64)
+    weights = torch.zeros(9, dtype=torch.float64)
+    weights[4] = 0.3
+    limits = []
+    for options in ({"targets": None, "weights": weights}, {"targets": [4], "weights": weights}):
+        pool = Pool.read(gp, X, likelihood=Gaussian(0.1), pending=None, **options)
+        scores = score_integrated_variance(pool, torch.arange(9))
+        limits.append(bound_integrated_variance(pool, pool.awaiting(2), torch.arange(9), scores))
+    assert_close(limits[0], limits[1], **tolerance(X.dtype))
+
+
 def test_what_was_worth_nothing_is_bounded_by_what_the_observation_takes(rng):
     gp, x = random_sparse_gp(rng).gp, torch.rand(1, 2, generator=rng, dtype=torch.float64)
     before = Pool.read(gp, x, likelihood=Gaussian(0.1), targets=None, weights=None, pending=None)

@@ -149,6 +149,32 @@ def test_pivoted_points_come_from_old_points_and_new_inputs_and_keep_their_numbe
     assert grown.num_inducing == 15
 
 
+@pytest.mark.parametrize("n", [1, 4, 9])
+def test_the_traces_are_those_of_what_the_points_leave_of_new_observations_and_of_the_belief(rng, n):
+    problem = random_sparse_gp(rng)
+    new = random_observations(rng, num_observations=n)
+    Z, kernel, eye = problem.inducing_points, problem.gp.kernel, problem.jitter * torch.eye(6)
+
+    def left(X, points, same=0.0):
+        cross = kernel(X, points).to_dense() + same
+        return kernel(X).to_dense() - cross @ torch.linalg.solve(kernel(points).to_dense() + eye, cross.T)
+
+    limits = rounding(Z.dtype, condition=torch.linalg.cond(kernel(Z).to_dense() + eye).item(), scale=n / 0.05)
+    _, info = absorb(problem.gp, new, inducing="keep")
+    assert_close(info.residual_trace, (left(new.inputs, Z).diagonal() / new.noise_variance).sum(), **limits)
+    assert info.lost_trace == 0
+    moved = Z.clone()
+    moved[2] += 0.2
+    _, info = absorb(problem.gp, new, inducing=moved)
+    L = torch.linalg.cholesky(kernel(Z).to_dense() + eye)
+    site = torch.linalg.inv(L @ problem.gp.whitened_covariance @ L.T) - torch.linalg.inv(L @ L.T)
+    stays = eye.clone()  # jitter is shared by points that stay
+    stays[2] = 0.0
+    lost = left(Z, moved, stays) + eye
+    limits = rounding(Z.dtype, condition=torch.linalg.cond(site).item() * torch.linalg.cond(L).item() ** 2)
+    assert_close(info.lost_trace, (site @ lost).trace(), **limits)
+
+
 def test_growing_to_all_points_loses_nothing_of_the_belief(rng):
     problem = SparseProblem(**(vars(random_sparse_gp(rng)) | {"jitter": 1e-11}))  # jitter is noise on new points
     new = random_observations(rng, num_observations=4)

@@ -15,7 +15,8 @@ from tests.support.reference import (
 )
 from torch.testing import assert_close
 
-from streamgp.testing.tolerances import approximation
+from streamgp.conditioning.gaussian import predict_jointly
+from streamgp.testing.tolerances import approximation, tolerance
 
 
 class TestSparseGP(ConditioningLaws):
@@ -45,8 +46,20 @@ def test_a_chain_below_jitter_weighs_its_observations_equally(rng, noise, dtype)
     # The least jitter is 1e-12, or 1e-5 in single precision; rounding beside it.
     limits = approximation(64 * torch.finfo(dtype).eps / (1e-12 if dtype == torch.float64 else 1e-5), "jitter")
     assert_close(chained.predict(x).mean, 0.5 * one, **limits)
-    again = chained.condition(x, one, noise_variance=noise)
-    assert_close(again.predict(x).mean, 2.0 / 3.0 * one, **limits)
+    # What is observed elsewhere in between does not make the earlier ones more precise than later ones.
+    elsewhere = chained.condition(x + 30.0, one, noise_variance=1.0)
+    for held in (chained, elsewhere):
+        again = held.condition(x, one, noise_variance=noise)
+        assert_close(again.predict(x).mean, 2.0 / 3.0 * one, **limits)
+    assert (elsewhere.jitter >= chained.jitter).all()
+
+
+def test_the_scale_of_projected_values_is_their_variance_where_inputs_are_independent(rng):
+    gp = random_sparse_gp(rng).gp
+    X = 50.0 * torch.arange(1.0, 5.0, dtype=torch.float64).unsqueeze(-1).expand(4, 2)
+    H = torch.randn(3, 4, generator=rng, dtype=torch.float64)
+    predictive = predict_jointly(gp.process, X, H)
+    assert_close(predictive.scale, predictive.covariance.diagonal(), **tolerance(X.dtype, scale=10.0))
 
 
 def test_fantasies_that_need_jitter_are_chained_with_their_own_axes(rng):

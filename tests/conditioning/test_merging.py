@@ -70,6 +70,14 @@ def test_beliefs_at_points_that_hold_all_inputs_merge_without_loss(rng):
     torch.testing.assert_close(merged.predict(X).mean, expected, **limit)
 
 
+def test_points_about_which_nothing_is_known_are_no_common_points(rng, recwarn):
+    prior, _, (gp, *_) = learned(rng)
+    far = sg.SparseGP.from_prior(prior.kernel, prior.inducing_points + 30.0, mean=prior.mean)
+    assert torch.equal(sg.merge([far, gp]).inducing_points, gp.inducing_points)
+    assert_same(sg.merge([far, gp]), gp, torch.float64)
+    assert not recwarn.list
+
+
 def test_what_common_points_cannot_express_is_reported(rng):
     gp, shards, _ = learned(rng)
     left = sg.SparseGP.from_prior(gp.kernel, shards[0].inputs[:2], mean=gp.mean)

@@ -38,6 +38,14 @@ def test_noise_is_raised_where_it_is_too_small_and_counted(kind):
     assert number == {"number": 3, "vector": 1, "matrix": 3}[kind]
     least = torch.linalg.eigvalsh(raised.add_to(torch.zeros(3, 3, dtype=torch.float64))).min()
     assert_close(least, torch.tensor(0.7, dtype=torch.float64), **rounding(X.dtype))
+    floors = torch.tensor([0.9, 0.1, 0.6], dtype=torch.float64)
+    raised, number = noise.raised_to(floors)
+    if kind == "matrix":  # no direction has less than the largest floor
+        raised, floors = torch.linalg.eigvalsh(raised.values), floors.max()
+        assert_close(raised.min(), floors, **rounding(X.dtype))
+    else:
+        assert torch.equal(raised.variances(3), torch.maximum(noise.variances(3), floors))
+        assert number == int((noise.variances(3) < floors).sum())
 
 
 @pytest.mark.parametrize("kind", [0.5, torch.zeros(0, dtype=X.dtype), torch.zeros(0, 0, dtype=X.dtype)], ids=KINDS)

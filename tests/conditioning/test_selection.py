@@ -1,8 +1,13 @@
+from dataclasses import replace
+
+import pytest
 import torch
+from tests.support.conditioning_laws import BATCH_SHAPES, DTYPES
 from tests.support.problems import random_observations, random_sparse_gp
 from torch.testing import assert_close
 
-from streamgp.conditioning.selection import choose_inducing_points, site_information
+import streamgp as sg
+from streamgp.conditioning.selection import choose_inducing_points, derive_information, site_information
 from streamgp.testing.tolerances import rounding
 
 
@@ -32,3 +37,55 @@ def test_the_information_is_the_diagonal_of_the_site(rng):
     scale = S.inverse().abs().max().item()
     expected = (S.inverse() - K.inverse()).diagonal()
     assert_close(site_information(gp.process), expected, **rounding(L.dtype, condition=condition, scale=scale))
+
+
+def informed(process):
+    """A belief that carries its information along, as after an exchange of points."""
+    return sg.SparseGP(replace(process, information=torch.zeros_like(process.whitened_mean)))
+
+
+def absorb(gp, new):
+    return gp.absorb(new.inputs, new.targets, noise_variance=new.noise_variance, inducing="keep")[0]
+
+
+# Steps that keep the points, from a belief that has learned the first observations.
+STEPS = {
+    "one": lambda gp, prior, first, second: absorb(gp, second.part(slice(0, 1))),
+    "block": lambda gp, prior, first, second: absorb(gp, second),
+    "forget": lambda gp, prior, first, second: gp.forget(0.3),
+    "merge": lambda gp, prior, first, second: sg.merge([gp, absorb(prior, second), absorb(prior, first)]),
+    "unlearn": lambda gp, prior, first, second: gp.unlearn(
+        first.inputs[..., :3, :], first.targets[..., :3], noise_variance=first.noise_variance[..., :3]
+    )[0],
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("batch_shape", BATCH_SHAPES)
+@pytest.mark.parametrize("step", STEPS)
+def test_the_information_that_is_carried_along_is_that_of_the_belief(rng, step, batch_shape, dtype):
+    problem = random_sparse_gp(rng, batch_shape=batch_shape, dtype=dtype)
+    prior = sg.SparseGP.from_prior(problem.gp.kernel, problem.inducing_points, mean=problem.gp.mean)
+    prior = informed(prior.process)
+    first, second = (random_observations(rng, num_observations=n, batch_shape=batch_shape, dtype=dtype) for n in (5, 8))
+    process = STEPS[step](absorb(prior, first), prior, first, second).process
+    assert (process.information is None) == (step == "unlearn")
+    derived = derive_information(process.whitened_root, process.inducing_factor.whitening)
+    condition = torch.linalg.cond(process.factor).max().item() ** 2
+    limits = rounding(dtype, condition=condition, scale=derived.abs().max().item())
+    assert_close(site_information(process), derived, **limits)
+
+
+def test_noise_below_the_least_tells_as_much_as_the_least_even_what_was_sure(rng):
+    problem = random_sparse_gp(rng)
+    prior = sg.SparseGP.from_prior(problem.gp.kernel, problem.inducing_points, mean=problem.gp.mean).process
+    sure = replace(prior, whitened_root=torch.zeros_like(prior.whitened_root))
+    new = random_observations(rng, num_observations=1)
+    found = [
+        informed(belief).absorb(new.inputs, new.targets, noise_variance=noise, inducing="keep")[0].process.information
+        for belief in (prior, sure)
+        for noise in (1e-70, 1e-200)
+    ]
+    assert torch.equal(found[0], found[1])
+    assert torch.equal(found[2], found[3])
+    assert (found[2] > 1e50).all()

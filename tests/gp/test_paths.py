@@ -53,6 +53,18 @@ def test_paths_agree_with_their_belief_at_the_inducing_points(rng):
     assert_close(values, expected, **limits)
 
 
+@pytest.mark.parametrize("batch_shape", BATCH_SHAPES)
+def test_each_path_is_a_draw_of_its_own(rng, batch_shape):
+    gp = random_sparse_gp(rng, batch_shape=batch_shape).gp
+    # Far from the inducing points a path is a draw of the prior, of as many features as it may be.
+    W = 40.0 + torch.rand(*batch_shape, 3, 2, generator=rng, dtype=torch.float64)
+    s = 500
+    values = gp.sample_paths(s, generator=rng, num_features=50)(W)
+    variance = gp.kernel.outputscale.unsqueeze(-1).expand(*batch_shape, 3)
+    assert_close(values.mean(0), gp.predict(W).mean, **sampling((variance.max().item() / s) ** 0.5))
+    assert_close(values.var(0), variance, **sampling(variance.max().item() * (2.0 / s) ** 0.5))
+
+
 def test_a_path_is_one_function_wherever_it_is_evaluated(rng):
     gp = random_sparse_gp(rng).gp
     paths = gp.sample_paths(3, generator=rng)

@@ -9,7 +9,7 @@ from streamgp.testing.tolerances import tolerance
 class TestGamma(LikelihoodLaws):
     covers = "Gamma"
     is_discrete = False
-    support = (0.0, 500.0)
+    support = (0.0, 5000.0)
     refused = ((0.0, "numbers above 0"), (-1.0, "numbers above 0"))
 
     def likelihood(self):
@@ -22,7 +22,7 @@ class TestGamma(LikelihoodLaws):
 class TestExponential(LikelihoodLaws):
     covers = "Exponential"
     is_discrete = False
-    support = (0.0, 500.0)
+    support = (0.0, 5000.0)
     refused = ((0.0, "numbers above 0"),)
 
     def likelihood(self):

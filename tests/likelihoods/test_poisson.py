@@ -95,6 +95,15 @@ def test_counts_of_a_hundred_thousand_in_single_precision_are_finite_from_any_be
             assert bool(torch.isfinite(value).all())
 
 
+def test_the_density_of_a_count_is_as_exact_by_stirlings_series_as_before_it():
+    y = torch.tensor([1.0, 40.0, 99.0, 100.0, 101.0, 150.0, 1e4], dtype=torch.float64)
+    expected = scipy.stats.poisson.logpmf(y.numpy(), y.numpy())
+    # The next term of the series is 1 / 1260 y^5.
+    assert_close(
+        Poisson().log_density(y.log(), y), torch.as_tensor(expected), **approximation(1e-13, "printed", scale=500.0)
+    )
+
+
 @pytest.mark.parametrize("variance", [0.0, 0.01, 4.0])
 @pytest.mark.parametrize("mean", [-3.0, 0.0, 3.0, 12.0])
 def test_quantiles_match_the_mixture_of_distribution_functions(mean, variance):

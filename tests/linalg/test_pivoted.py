@@ -24,6 +24,7 @@ def test_pivots_and_residual_equal_lapack(rng):
     factor, order, _, _ = dpstrf(K, lower=True)
     chosen = run(X, 12, weights=weights)
     assert chosen.pivots.tolist() == (order[:12] - 1).tolist()
+    assert (chosen.residual[chosen.pivots] == 0.0).all()
     L = np.tril(factor)[:, :12]
     residual = np.empty(30)
     residual[order - 1] = np.diag(K[np.ix_(order - 1, order - 1)]) - (L**2).sum(1)
@@ -77,13 +78,19 @@ def test_starting_from_pivots_so_far_continues_as_if_they_had_been_chosen(rng):
     continued = run(X, 10, start=whole.pivots[:4])
     assert torch.equal(continued.pivots, whole.pivots)
     assert_close(continued.residual, whole.residual, **rounding(torch.float64))
+    assert (continued.residual[continued.pivots] == 0.0).all()
+    assert (run(X, 4, start=whole.pivots[:4]).residual[whole.pivots[:4]] == 0.0).all()
+    assert torch.equal(run(X, 3, start=whole.pivots[:4]).pivots, whole.pivots[:3])
 
 
 def test_points_of_weight_zero_are_not_chosen(rng):
     X = torch.rand(10, 2, generator=rng, dtype=torch.float64)
     weights = torch.ones(10, dtype=torch.float64)
     weights[::2] = 0.0
-    assert sorted(run(X, 10, weights=weights).pivots.tolist()) == [1, 3, 5, 7, 9]
+    for num_pivots in (10, 5):
+        assert sorted(run(X, num_pivots, weights=weights).pivots.tolist()) == [1, 3, 5, 7, 9]
+    for num_pivots in (10, 4):
+        assert run(X, num_pivots, weights=0.0 * weights).pivots.shape == (0,)
 
 
 def test_rows_of_the_kernel_are_evaluated_one_at_a_time(rng):

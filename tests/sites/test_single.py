@@ -18,7 +18,7 @@ from streamgp.likelihoods import (
     from_gpytorch,
 )
 from streamgp.sites import DenseBelief, FactoredBelief, SiteRule, Sites, find_sites
-from streamgp.sites.single import find_single_site
+from streamgp.sites.single import _ScalarProblem, find_single_site
 from streamgp.testing.tolerances import judgement, tolerance, within
 
 LIKELIHOODS = {
@@ -132,6 +132,29 @@ def test_expected_derivatives_of_one_are_those_of_tensors(name):
             )
             assert all(isinstance(number, float) for number in numbers)
             assert_close(torch.tensor(numbers, dtype=torch.float64), torch.cat(tensors), **tolerance(torch.float64))
+
+
+@pytest.mark.parametrize("rule", ["variational", "laplace"])
+@pytest.mark.parametrize("name", LIKELIHOODS)
+def test_the_objective_is_stationary_at_the_site(name, rule):
+    likelihood, outcomes = LIKELIHOODS[name]
+    numbers = {"mean": 0.4, "variance": 0.7, "slack": 0.2}
+    for y in outcomes:
+        site = find_single_site(likelihood, y, SiteRule(rule, tolerance=1e-10), **numbers, dtype=torch.float64)
+        problem = _ScalarProblem(**numbers, likelihood=likelihood, y=y, rule=rule)
+        step = 1e-3 * (1.0 / 0.7 + site.precision)
+
+        def objective(pull, precision, problem=problem):
+            return problem.objective(problem.evaluate(pull, precision, 0.0))
+
+        best = objective(site.pull, site.precision)
+        assert math.isfinite(best)
+        # A step of the pull by this moves the mean by 1e-3 prior variances: slopes vanish, and curvatures do not.
+        along = [objective(site.pull + sign * step, site.precision) - best for sign in (-1.0, 1.0)]
+        assert abs(along[1] - along[0]) < 0.02 * abs(sum(along)) + 1e-9 * abs(best)
+        if rule == "variational" and site.precision > step:
+            along = [objective(site.pull, site.precision + sign * step) - best for sign in (-1.0, 1.0)]
+            assert abs(along[1] - along[0]) < 0.02 * abs(sum(along)) + 1e-9 * abs(best)
 
 
 @pytest.mark.parametrize("name", LIKELIHOODS)

@@ -124,6 +124,10 @@ class Binomial(AbstractLogitLink, AbstractCountLikelihood):
         r"""Evaluate $N \, \sigma(f)$."""
         return self.total_count.to(f) * torch.sigmoid(f)
 
+    def conditional_variance(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        r"""Evaluate $N \, \sigma(f) \, \sigma(-f)$."""
+        return self.total_count.to(f) * torch.sigmoid(f) * torch.sigmoid(-f)
+
     def _log_probability(self, f: Tensor, count: Tensor) -> Tensor:
         total = self.total_count.to(count)
         return torch.where(count > total, -torch.inf, self.log_density(f, torch.minimum(count, total)))

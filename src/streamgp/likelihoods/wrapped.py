@@ -158,6 +158,10 @@ class WrappedLikelihood(AbstractLikelihood):
 
         return expectation(square, mean, variance, num_nodes=self.num_nodes)
 
+    def conditional_variance(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """Ask the distribution for its variance."""
+        return self._evaluate(lambda given: given.variance, f)
+
     def predictive_quantiles(
         self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."], probabilities: Probabilities
     ) -> Float[Tensor, "..."]:

@@ -104,18 +104,26 @@ class DensityLaws(AbstractLikelihoodProblem):
         assert_close(derivatives[1], expected, dtype)
 
     @pytest.mark.parametrize("variance", [0.0, 0.5])
-    def test_densities_sum_to_one(self, variance: float) -> None:
-        mean = torch.tensor([-1.5, 0.0, 1.2], dtype=torch.float64)
+    def test_the_density_sums_to_one_and_has_the_predicted_moments(self, variance: float) -> None:
+        likelihood, mean = self.likelihood(), torch.tensor([-1.5, 0.0, 1.2], dtype=torch.float64)
         v = torch.full_like(mean, variance)
-
         if self.is_discrete:
             y = torch.arange(self.support[0], self.support[1] + 1.0, dtype=torch.float64)
             weights = torch.ones_like(y)
         else:
             y, weights = _interval_nodes(*self.support)
-        density = self.likelihood().log_predictive_density(mean, v, y.unsqueeze(-1)).exp()
-        total = (weights.unsqueeze(-1) * density).sum(0)
-        assert bool(((total - 1.0).abs() < 10 * TRUNCATION).all()), total
+        y = y.unsqueeze(-1)
+        density = weights.unsqueeze(-1) * likelihood.log_predictive_density(mean, v, y).exp()
+        assert bool(((density.sum(0) - 1.0).abs() < 10 * TRUNCATION).all()), density.sum(0)
+        center = (y * density).sum(0)
+        spread = ((y - center).square() * density).sum(0)
+        found = {"predictive": (likelihood.predictive_mean(mean, v), likelihood.predictive_variance(mean, v))}
+        if not variance:
+            found["conditional"] = likelihood.conditional_mean(mean), likelihood.conditional_variance(mean)
+        for name, moments in found.items():
+            for moment, expected in zip(moments, (center, spread), strict=True):
+                error = (moment - expected).abs() / (1.0 + expected)
+                assert bool((error < self.moment_slack).all()), f"{name}: {moment}, not {expected}"
 
     @both_dtypes
     def test_zero_variance_gives_the_conditional(self, rng: torch.Generator, dtype: torch.dtype) -> None:

@@ -32,6 +32,7 @@ class AbstractLikelihoodProblem(ABC):
         support: An interval that holds all but a negligible part of the probability for latent values
             between -2 and 2.
         refused: Targets outside the support, each with what the error must say.
+        moment_slack: How far mean and variance may be from those of the density within `support`: what lies beyond it.
         quantile_slack: How far the probability of a quantile may be off, beyond sampling error.
     """
 
@@ -39,6 +40,7 @@ class AbstractLikelihoodProblem(ABC):
     is_discrete: ClassVar[bool]
     support: ClassVar[tuple[float, float]]
     refused: ClassVar[tuple[tuple[float, str], ...]]
+    moment_slack: ClassVar[float] = 1e-6
     quantile_slack: ClassVar[float] = 0.0
 
     @abstractmethod
