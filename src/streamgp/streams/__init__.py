@@ -1,0 +1,1 @@
+"""Streams: one mixture of a few Kalman filters, compiled."""

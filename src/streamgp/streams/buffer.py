@@ -1,0 +1,138 @@
+"""The latest rows of a stream, in the user's units and in those of the model."""
+
+from dataclasses import dataclass, field
+from typing import final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+__all__ = ["Buffer", "Units"]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Means and scales by which inputs and targets are standardized.
+
+    Attributes:
+        input_mean: Means of the inputs.
+        input_scale: Scales of the inputs; one for a column that is constant.
+        target_mean: Mean of the targets.
+        target_scale: Scale of the targets.
+    """
+
+    input_mean: Float[np.ndarray, " d"]
+    input_scale: Float[np.ndarray, " d"]
+    target_mean: float
+    target_scale: float
+
+    @classmethod
+    def of(cls, inputs: Float[np.ndarray, "n d"], targets: Float[np.ndarray, " n"]) -> "Units":
+        """Return the units of these rows; of a single row its target is the scale, too."""
+        if len(targets) == 1:
+            size = abs(float(targets[0]))
+            return cls(inputs[0].copy(), np.ones(inputs.shape[1]), float(targets[0]), size if size > 1e-300 else 1.0)
+        mean, scale = inputs.mean(0), inputs.std(0)
+        scale = np.where(scale > 1e-9 * np.abs(inputs).max(0), scale, 1.0)
+        target_mean, target_scale = float(targets.mean()), float(targets.std())
+        is_constant = target_scale <= 1e-12 * float(np.abs(targets).max())
+        return cls(mean, scale, target_mean, (abs(target_mean) or 1.0) if is_constant else target_scale)
+
+    def inputs(self, X: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
+        """Return standardized inputs."""
+        return (X - self.input_mean) / self.input_scale
+
+    def original_inputs(self, inputs: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
+        """Return standardized inputs in the user's units."""
+        return inputs * self.input_scale + self.input_mean
+
+    def targets(self, y: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+        """Return standardized targets."""
+        return (y - self.target_mean) / self.target_scale
+
+
+@final
+@dataclass
+class Buffer:
+    """The latest rows, in the order in which their targets came; arrays have room for more.
+
+    Attributes:
+        inputs: In the user's units.
+        targets: In the user's units.
+        noises: Variances of the noise in units of what is usual, one over the weights of the rows.
+        times: When the rows were, counted in rows from the start.
+        num_rows: Number of rows.
+        scaled_inputs: Standardized.
+        scaled_targets: Standardized.
+    """
+
+    inputs: Float[np.ndarray, "n d"]
+    targets: Float[np.ndarray, " n"]
+    noises: Float[np.ndarray, " n"]
+    times: Int[np.ndarray, " n"]
+    num_rows: int = 0
+    scaled_inputs: Float[np.ndarray, "n d"] = field(default_factory=lambda: np.empty((0, 0)))
+    scaled_targets: Float[np.ndarray, " n"] = field(default_factory=lambda: np.empty(0))
+
+    @classmethod
+    def empty(cls, num_dims: int, room: int = 64) -> "Buffer":
+        """Return a buffer without rows."""
+        return cls(
+            inputs=np.empty((room, num_dims)),
+            targets=np.empty(room),
+            noises=np.empty(room),
+            times=np.empty(room, dtype=np.int64),
+            scaled_inputs=np.empty((room, num_dims)),
+            scaled_targets=np.empty(room),
+        )
+
+    def append(
+        self,
+        inputs: Float[np.ndarray, "n d"],
+        targets: Float[np.ndarray, " n"],
+        noises: Float[np.ndarray, " n"],
+        times: Int[np.ndarray, " n"],
+        units: Units | None,
+    ) -> None:
+        """Add rows."""
+        start, stop = self.num_rows, self.num_rows + len(targets)
+        if stop > len(self.targets):
+            self._make_room(max(stop, 2 * len(self.targets)))
+        self.inputs[start:stop], self.targets[start:stop] = inputs, targets
+        self.noises[start:stop], self.times[start:stop] = noises, times
+        if units is not None:
+            self.scaled_inputs[start:stop] = units.inputs(inputs)
+            self.scaled_targets[start:stop] = units.targets(targets)
+        self.num_rows = stop
+
+    def rescale(self, units: Units) -> None:
+        """Standardize all rows anew."""
+        n = self.num_rows
+        self.scaled_inputs[:n] = units.inputs(self.inputs[:n])
+        self.scaled_targets[:n] = units.targets(self.targets[:n])
+
+    def drop(self, num_rows: int) -> None:
+        """Drop the first rows."""
+        kept = self.copy(num_rows)
+        self.num_rows = kept.num_rows
+        for name in ("inputs", "targets", "noises", "times", "scaled_inputs", "scaled_targets"):
+            getattr(self, name)[: kept.num_rows] = getattr(kept, name)
+
+    def copy(self, start: int = 0) -> "Buffer":
+        """Return a buffer of its own with the rows from `start` on."""
+        part = slice(start, self.num_rows)
+        return Buffer(
+            inputs=self.inputs[part].copy(),
+            targets=self.targets[part].copy(),
+            noises=self.noises[part].copy(),
+            times=self.times[part].copy(),
+            num_rows=self.num_rows - start,
+            scaled_inputs=self.scaled_inputs[part].copy(),
+            scaled_targets=self.scaled_targets[part].copy(),
+        )
+
+    def _make_room(self, room: int) -> None:
+        extra = room - len(self.targets)
+        for name in ("inputs", "targets", "noises", "times", "scaled_inputs", "scaled_targets"):
+            old = getattr(self, name)
+            setattr(self, name, np.concatenate([old, np.zeros((extra, *old.shape[1:]), dtype=old.dtype)]))

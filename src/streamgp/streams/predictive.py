@@ -1,0 +1,111 @@
+"""Predictions of a stream: mixtures of Student's t, one for each row."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from jaxtyping import Float
+from scipy.special import gammaln, logsumexp, stdtr, stdtrit
+
+from streamgp.errors import ValueRangeError
+from streamgp.streams.state import Said
+
+__all__ = ["Forecast"]
+
+# Degrees of freedom of which a reported deviation makes at least use, as that of fewer than two is infinite; larger
+# reports smaller deviations of the first rows. Quantiles and densities use the true ones.
+_LEAST_DEGREES = 3.0
+_NUM_BISECTIONS = 60
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """What is expected of rows: mixtures of Student's t in the units of the targets; a frozen value.
+
+    Attributes:
+        location: Centers, one for each expert and tail.
+        scale: Scales, not squared.
+        degrees: Degrees of freedom.
+        weight: Weights, which sum to one over a row.
+    """
+
+    location: Float[np.ndarray, "n c"]
+    scale: Float[np.ndarray, "n c"]
+    degrees: Float[np.ndarray, "n c"]
+    weight: Float[np.ndarray, "n c"]
+
+    @classmethod
+    def from_said(cls, said: Said, target_mean: float, target_scale: float) -> "Forecast":
+        """Return what was said in standardized units in those of the targets."""
+        n = len(said.location)
+        log_weight = said.log_weight.reshape(n, -1)
+        weight = np.exp(log_weight - log_weight.max(1, keepdims=True))
+        return cls(
+            location=target_mean + target_scale * np.repeat(said.location, said.scale.shape[-1], axis=1),
+            scale=target_scale * np.sqrt(said.scale.reshape(n, -1)),
+            degrees=said.degrees.reshape(n, -1),
+            weight=weight / weight.sum(1, keepdims=True),
+        )
+
+    def said(self, target_mean: float, target_scale: float, num_experts: int) -> Said:
+        """Return it in standardized units, by experts and tails."""
+        by_tail = (self.num_rows, num_experts, -1)
+        return Said(
+            location=np.ascontiguousarray(((self.location - target_mean) / target_scale).reshape(by_tail)[..., 0]),
+            scale=((self.scale / target_scale) ** 2).reshape(by_tail),
+            degrees=self.degrees.reshape(by_tail).copy(),
+            log_weight=np.log(np.maximum(self.weight, 1e-300)).reshape(by_tail),
+        )
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows."""
+        return len(self.weight)
+
+    @property
+    def mean(self) -> Float[np.ndarray, " n"]:
+        """Means."""
+        return (self.weight * self.location).sum(1)
+
+    @property
+    def variance(self) -> Float[np.ndarray, " n"]:
+        """Variances, noise included."""
+        degrees = np.maximum(self.degrees, _LEAST_DEGREES)
+        apart = self.location - self.mean[:, None]
+        return (self.weight * (self.scale**2 * degrees / (degrees - 2.0) + apart**2)).sum(1)
+
+    def log_density(self, y: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+        """Return the log density of each target."""
+        nu, z = self.degrees, (np.asarray(y)[:, None] - self.location) / self.scale
+        constant = gammaln(0.5 * (nu + 1.0)) - gammaln(0.5 * nu) - 0.5 * np.log(nu * np.pi) - np.log(self.scale)
+        return logsumexp(constant - 0.5 * (nu + 1.0) * np.log1p(z * z / nu), axis=1, b=self.weight)
+
+    def cumulative(self, y: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+        """Return the probability of at most each target."""
+        return (self.weight * stdtr(self.degrees, (np.asarray(y)[:, None] - self.location) / self.scale)).sum(1)
+
+    def quantiles(self, probabilities: Sequence[float]) -> Float[np.ndarray, "n k"]:
+        """Return quantiles, by bisection between the smallest and the largest of the parts."""
+        levels = np.asarray(probabilities, dtype=float)
+        if levels.ndim != 1 or not ((levels > 0.0) & (levels < 1.0)).all():
+            raise ValueRangeError(f"quantiles must be probabilities between 0 and 1, but are {probabilities}.")
+        parts = self.location[:, None] + self.scale[:, None] * stdtrit(self.degrees[:, None], levels[:, None])
+        counts = self.weight[:, None] > 1e-12
+        low = np.where(counts, parts, np.inf).min(-1)
+        high = np.where(counts, parts, -np.inf).max(-1)
+        for _ in range(_NUM_BISECTIONS):
+            middle = 0.5 * (low + high)
+            below = (
+                self.weight[:, None]
+                * stdtr(self.degrees[:, None], (middle[..., None] - self.location[:, None]) / self.scale[:, None])
+            ).sum(-1) < levels
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+            if np.all(high - low <= 1e-12 * np.maximum(np.abs(low), np.abs(high))):
+                break
+        return 0.5 * (low + high)
+
+    def rows(self, start: int, stop: int) -> "Forecast":
+        """Return the forecast of some of the rows."""
+        return Forecast(*(each[start:stop] for each in (self.location, self.scale, self.degrees, self.weight)))

@@ -1,0 +1,217 @@
+"""Learning units, hyperparameters and inducing points from the latest rows, and the beliefs anew with them."""
+
+import math
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from gpytorch.kernels import MaternKernel, ScaleKernel
+from jaxtyping import Float
+
+from streamgp.streams.buffer import Buffer, Units
+from streamgp.streams.marginal import Rows, fit_prior
+from streamgp.streams.points import choose_points, matern, slack_of, tolerance_of, whitening_of
+from streamgp.streams.prior import EXPERTS, Prior
+from streamgp.streams.rows import learn_rows
+from streamgp.streams.state import Belief, empty_said, new_belief
+from streamgp.training import fit
+
+__all__ = ["Fitted", "Refit", "Snapshot", "carry", "refit", "replay"]
+
+# With fewer rows hyperparameters are the default ones; larger starts with less, and is fooled less.
+_FIRST_FIT = 10
+# Rows that the marginal likelihood sees, half of them the latest; more know more, and take time in their cube.
+_NUM_FIT_ROWS = 400
+# Share of the budget of points that a refit may use, so that rows to come find room; larger leaves less.
+_POINT_SHARE = 7 / 8
+# Nats that points leave open in an average row before they are learned jointly; larger does so less often.
+_POLISH_NATS = 0.05
+_NUM_POLISH_ITERATIONS = 50
+_MOST_POLISH_ROWS = 2000
+
+
+class Fitted(NamedTuple):
+    """Units and hyperparameters that belong together."""
+
+    units: Units
+    prior: Prior
+
+
+class Refit(NamedTuple):
+    """What a refit found.
+
+    Attributes:
+        fitted: Units and hyperparameters.
+        belief: What the filters know after the rows of the buffer; weights are those that the replay earned.
+        gain: Nats a row by which the marginal likelihood rose; infinite without an earlier one.
+        seconds: Seconds that it took.
+    """
+
+    fitted: Fitted
+    belief: Belief
+    gain: float
+    seconds: float
+
+
+class Snapshot(NamedTuple):
+    """What was known at some row, with the units and hyperparameters of then."""
+
+    fitted: Fitted
+    belief: Belief
+
+
+def refit(
+    buffer: Buffer,
+    before: Fitted | None,
+    *,
+    most_points: int,
+    is_timed: bool = True,
+    start: Snapshot | None = None,
+) -> Refit:
+    """Learn units, hyperparameters, points and beliefs from a buffer, which is standardized anew.
+
+    Args:
+        buffer: Rows.
+        before: What was learned before.
+        most_points: Budget of points.
+        is_timed: Whether time means something; otherwise nothing is forgotten.
+        start: What was known before the first row of the buffer; None for nothing.
+    """
+    began = time.perf_counter()
+    n = buffer.num_rows
+    units = Units.of(buffer.inputs[:n], buffer.targets[:n])
+    buffer.rescale(units)
+    d = buffer.inputs.shape[1]
+    prior, gain = Prior.default(d), math.inf
+    if n >= _FIRST_FIT:
+        prior, gain = _learn_prior(buffer, units, before, is_timed=is_timed)
+    if not is_timed:
+        prior = prior.still()
+    X = buffer.scaled_inputs[:n]
+    most = max(int(most_points * _POINT_SHARE), 1)
+    candidates = X
+    if start is not None:
+        old = start.belief.points[: start.belief.num_points[0]]
+        candidates = np.vstack([X, units.inputs(start.fitted.units.original_inputs(old))])
+    prior, points = _learn_points(prior, X, buffer.scaled_targets[:n], candidates, most)
+    fitted = Fitted(units, prior)
+    belief = replay(buffer, fitted, points, start)
+    return Refit(fitted, belief, gain, time.perf_counter() - began)
+
+
+def replay(buffer: Buffer, fitted: Fitted, points: Float[np.ndarray, "p d"], start: Snapshot | None = None) -> Belief:
+    """Learn the rows of a buffer anew, at these points."""
+    n, dynamics = buffer.num_rows, fitted.prior.dynamics()
+    clock = int(buffer.times[:n].min()) if start is None else int(start.belief.clock[0])
+    belief = new_belief(
+        dynamics,
+        points,
+        whitening_of(points, dynamics.inverse_lengthscales),
+        noise_variance=fitted.prior.noise_variance,
+        clock=clock,
+    )
+    if start is not None:
+        carry(start, belief, fitted)
+    learn_rows(buffer, 0, n, belief, dynamics, most_points=len(points), said=empty_said(n, len(EXPERTS)))
+    return belief
+
+
+def carry(start: Snapshot, belief: Belief, fitted: Fitted) -> None:
+    r"""Carry what was known to other units, hyperparameters and points, into a belief that is the prior there.
+
+    What rows have said of the old state is a Gaussian site, $S^{-1} - D^{-1}$ with the prior $D$. The old state is a
+    linear map of the new one, which takes the site along; the prior of the new one then completes it.
+    """
+    old, units, dynamics = start.fitted.units, fitted.units, fitted.prior.dynamics()
+    before = start.fitted.prior.dynamics()
+    p, q, d = int(start.belief.num_points[0]), int(belief.num_points[0]), len(old.input_mean)
+    ratio, stretch = units.target_scale / old.target_scale, old.input_scale / units.input_scale
+    shift = (old.input_mean - units.input_mean) / units.input_scale
+    points = units.inputs(old.original_inputs(start.belief.points[:p]))
+    kernel = matern(points, belief.points[:q], dynamics.inverse_lengthscales)
+    whole = np.zeros((1 + d + p, 1 + d + q))
+    whole[0, 0] = ratio
+    whole[0, 1 : 1 + d] = ratio * shift
+    whole[1 : 1 + d, 1 : 1 + d] = np.diag(ratio * stretch)
+    whole[1 + d :, 1 + d :] = ratio * start.belief.whitening[:p, :p] @ kernel @ belief.whitening[:q, :q].T
+    noise = fitted.prior.noise_variance / start.fitted.prior.noise_variance
+    for e in range(len(before.function)):
+        rows, columns = (1 + d + p, 1 + d + q) if before.function[e] > 0.0 else (1, 1)
+        precision = np.linalg.inv(start.belief.covariance[e, :rows, :rows])
+        weighted = precision @ start.belief.mean[e, :rows]
+        expected = np.r_[before.level[e], np.full(d, before.slope[e]), np.full(p, before.function[e])][:rows]
+        site = precision - np.diag(1.0 / expected)
+        weighted -= site[:, 0] * (units.target_mean - old.target_mean) / old.target_scale
+        part = whole[:rows, :columns]
+        site, weighted = noise * part.T @ site @ part, noise * part.T @ weighted
+        values, vectors = np.linalg.eigh(0.5 * (site + site.T))
+        new = np.diag(1.0 / np.diag(belief.covariance[e])[:columns])
+        covariance = np.linalg.inv(new + (vectors * np.maximum(values, 0.0)) @ vectors.T)
+        belief.covariance[e, :columns, :columns] = 0.5 * (covariance + covariance.T)
+        belief.mean[e, :columns] = covariance @ weighted
+    belief.shape[:] = start.belief.shape
+    belief.rate[:] = start.belief.rate / ratio**2
+    belief.near[:], belief.far[:], belief.counts[:] = start.belief.near, start.belief.far, start.belief.counts
+    belief.moments[:] = start.belief.moments
+    belief.moments[[0, 2]] = belief.moments[[0, 2]] * stretch + shift
+    belief.moments[[1, 3]] *= stretch**2
+
+
+def _learn_prior(buffer: Buffer, units: Units, before: Fitted | None, *, is_timed: bool) -> tuple[Prior, float]:
+    """Learn hyperparameters by the marginal likelihood of half latest, half thinned rows."""
+    n = buffer.num_rows
+    chosen = np.arange(n)
+    if n > _NUM_FIT_ROWS:
+        half = _NUM_FIT_ROWS // 2
+        chosen = np.r_[np.linspace(0, n - half - 1, half).astype(int), np.arange(n - half, n)]
+    rows = Rows(
+        buffer.scaled_inputs[chosen],
+        buffer.scaled_targets[chosen],
+        buffer.times[chosen].astype(float),
+        buffer.noises[chosen],
+    )
+    start = None if before is None else before.prior.rescaled(before.units, units)
+    return fit_prior(rows, start, is_timed=is_timed)
+
+
+def _learn_points(
+    prior: Prior,
+    X: Float[np.ndarray, "n d"],
+    y: Float[np.ndarray, " n"],
+    candidates: Float[np.ndarray, "c d"],
+    most: int,
+) -> tuple[Prior, Float[np.ndarray, "p d"]]:
+    """Choose points, and where the budget leaves too much open, learn them together with the hyperparameters."""
+    dynamics = prior.dynamics()
+    variance, inverse_lengthscales = float(dynamics.function.max()), dynamics.inverse_lengthscales
+    chosen = choose_points(candidates, inverse_lengthscales, most=most, tolerance=tolerance_of(variance))
+    points = candidates[chosen]
+    if len(points) < most or len(y) < 50:
+        return prior, points
+    slack = slack_of(X, points, whitening_of(points, inverse_lengthscales), inverse_lengthscales)
+    if 0.5 * float(np.log1p(variance * slack).mean()) <= _POLISH_NATS:
+        return prior, points
+    n, d = X.shape
+    chosen = np.unique(np.linspace(0, n - 1, min(n, _MOST_POLISH_ROWS)).astype(int))
+    kernel = ScaleKernel(MaternKernel(2.5, ard_num_dims=d)).double()
+    kernel.outputscale = prior.function_variance
+    kernel.base_kernel.lengthscale = torch.tensor(np.clip(prior.lengthscales, 1e-3, 1e3))
+    num_points = min(most, len(chosen) * 2 // 3)
+    first = X[chosen][np.random.default_rng(0).permutation(len(chosen))[:num_points]]
+    result = fit(
+        torch.tensor(X[chosen]),
+        torch.tensor(y[chosen]),
+        kernel=kernel,
+        num_inducing=num_points,
+        inducing=torch.tensor(first),
+        max_iterations=_NUM_POLISH_ITERATIONS,
+    )
+    learned: Any = result.gp.kernel
+    noise: Any = result.likelihood
+    polished = prior.with_function(
+        learned.base_kernel.lengthscale.detach().numpy().ravel().astype(float),
+        float(learned.outputscale.detach()),
+        max(float(noise.noise_variance.detach()), 1e-6),
+    )
+    return polished, result.gp.inducing_points.detach().numpy().copy()

@@ -1,0 +1,82 @@
+"""Rows, predicted and learned in order, by compiled functions or by NumPy."""
+
+import math
+import sys
+import time
+from types import ModuleType
+
+import numpy as np
+from jaxtyping import Int
+
+from streamgp.streams import compiled, plain
+from streamgp.streams.buffer import Buffer
+from streamgp.streams.state import Belief, Dynamics, Said
+
+__all__ = ["learn_rows", "predict_rows"]
+
+# Seconds of compilation that are worth a line.
+_ANNOUNCED_SECONDS = 1.0
+_announced: set[str] = set()
+
+
+def predict_rows(
+    inputs: np.ndarray, times: Int[np.ndarray, " n"], belief: Belief, dynamics: Dynamics, said: Said
+) -> None:
+    """Write what is said of rows of these times."""
+    _announcing("predict_rows", _functions().predict_rows, inputs, times, belief, dynamics, said)
+
+
+def learn_rows(
+    buffer: Buffer,
+    start: int,
+    stop: int,
+    belief: Belief,
+    dynamics: Dynamics,
+    *,
+    most_points: int,
+    said: Said,
+    most_open: float = math.inf,
+    exchanges: bool = False,
+    powers: np.ndarray | None = None,
+) -> tuple[int, float]:
+    """Learn rows of a buffer in order, and write what was said of them before.
+
+    Returns the row after the last that was learned, and nats that rows left open for want of points.
+
+    With `powers`, `said` holds what was said when rows were asked for, which is judged by these powers.
+    """
+    result: tuple[int, float] = _announcing(
+        "learn_rows",
+        _functions().learn_rows,
+        buffer.scaled_inputs,
+        buffer.scaled_targets,
+        buffer.noises,
+        buffer.times,
+        start,
+        stop,
+        belief,
+        dynamics,
+        most_points,
+        most_open,
+        exchanges,
+        powers is not None,
+        np.ones(stop - start) if powers is None else powers,
+        said,
+    )
+    return result
+
+
+def _functions() -> ModuleType:
+    return compiled if compiled.HAS_NUMBA else plain
+
+
+def _announcing(name, function, *arguments):  # type: ignore[no-untyped-def]
+    """Call a function, and say in one line where compiling it took its time."""
+    if name in _announced or not compiled.HAS_NUMBA:
+        return function(*arguments)
+    began = time.perf_counter()
+    result = function(*arguments)
+    _announced.add(name)
+    if sum(function.stats.cache_misses.values()) and (seconds := time.perf_counter() - began) > _ANNOUNCED_SECONDS:
+        sys.stderr.write(f"streamgp compiled the functions of a stream's row in {seconds:.0f} s, once per machine.\n")
+    return result
