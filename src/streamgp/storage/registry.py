@@ -42,6 +42,7 @@ _HOMES = {
     "optimizers": "streamgp.optimizers",
     "pools": "streamgp.pools",
     "streaming": "streamgp.streaming",
+    "streams": "streamgp.streams",
     "estimators": "streamgp.streaming.saving",
     "preprocessing": "streamgp.streaming.preprocessing",
     "cli": "streamgp.cli.stream.checkpoints",

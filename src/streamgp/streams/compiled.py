@@ -362,7 +362,22 @@ def predict_rows(inputs, times, belief, dynamics, said):
 
 @_compile
 @no_type_check
-def learn_rows(inputs, targets, noises, times, start, stop, belief, dynamics, most_points, most_open, exchanges, is_said, powers, said):
+def learn_rows(
+    inputs,
+    targets,
+    noises,
+    times,
+    start,
+    stop,
+    belief,
+    dynamics,
+    most_points,
+    most_open,
+    exchanges,
+    is_said,
+    powers,
+    said,
+):
     """Predict, judge, weigh, absorb and forget rows `start` to `stop`, in order.
 
     Args:

@@ -1,20 +1,21 @@
 """A stream that is predicted and learned row by row, in constant time and memory."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from streamgp.errors import UnsupportedError
 from streamgp.streams.buffer import Buffer
+from streamgp.streams.history import History
 from streamgp.streams.points import is_moving
 from streamgp.streams.predictive import Forecast
 from streamgp.streams.prior import EXPERTS
-from streamgp.streams.refit import Fitted, Refit, refit
+from streamgp.streams.refit import BackgroundRefit, Fitted, Refit, Snapshot, refit
 from streamgp.streams.rows import learn_rows, predict_rows
-from streamgp.streams.state import Belief, Dynamics, Said, empty_said
+from streamgp.streams.state import Belief, Dynamics, Said, empty_said, new_belief
 
 __all__ = ["StreamLearner", "StreamOptions", "Ticket"]
 
@@ -27,8 +28,12 @@ _SETTLED_NATS = 0.005
 # Nats that rows leave open for want of points before it is asked whether points should move, at first and at most;
 # larger asks less often.
 _LEAST_OPEN, _MOST_OPEN = 2.0, 128.0
+# Rows from which on refits may run in the background; earlier ones take a few milliseconds.
+_FIRST_IN_BACKGROUND = 20
 # Rows that are learned in one call of the compiled functions.
 _CHUNK = 64
+
+OnPredicted = Callable[[Int[np.ndarray, " r"], Forecast], None]
 
 
 @final
@@ -73,7 +78,16 @@ class StreamLearner:
 
     Rows are learned in order, so that many in one call give what they give one by one. Refits learn units,
     hyperparameters and points anew, and replay the rows of the buffer; weights of experts stay as they were earned by
-    predictions of rows that had not been seen.
+    predictions of rows that had not been seen. What rows said that have left the buffer is carried as a belief.
+
+    Attributes:
+        options: Options.
+        buffer: The latest rows.
+        fitted: Units and hyperparameters; None before the first row.
+        belief: What all filters know; None before the first row.
+        clock: Number of rows so far that were learned or asked for.
+        num_seen: Number of rows learned.
+        history: What became of weights, scale and points, and of refits.
     """
 
     def __init__(self, num_dims: int, options: StreamOptions | None = None) -> None:
@@ -82,14 +96,23 @@ class StreamLearner:
         self.fitted: Fitted | None = None
         self.dynamics: Dynamics | None = None
         self.belief: Belief | None = None
+        self.anchor: Snapshot | None = None
+        self.halfway: Snapshot | None = None
+        self.num_halfway = 0
         self.clock = 0
         self.num_seen = 0
         self.num_since_start = 0
-        self.num_at_refit = 0
         self.next_refit: int | None = 1
         self.interval = _LONGEST
         self.moves = False
         self.patience = self.most_open = _LEAST_OPEN
+        self.history = History()
+        self._job: BackgroundRefit | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Finish a refit that runs in the background, so that copies and files hold its result."""
+        self.finish()
+        return self.__dict__.copy()
 
     @property
     def num_dims(self) -> int:
@@ -97,8 +120,7 @@ class StreamLearner:
         return int(self.buffer.inputs.shape[1])
 
     def predict(self, X: Float[np.ndarray, "n d"], *, horizon: int | Int[np.ndarray, " n"] = 1) -> Forecast:
-        """Predict rows that are `horizon` rows ahead, 1 for the next row; there must have been a row."""
-        assert self.belief is not None
+        """Predict rows that are `horizon` rows ahead, 1 for the next row."""
         times = np.broadcast_to(np.asarray(self.clock - 1 + horizon, dtype=np.int64), (len(X),)).copy()
         return self._forecast(X, times)
 
@@ -108,40 +130,88 @@ class StreamLearner:
         y: Float[np.ndarray, " n"],
         noises: Float[np.ndarray, " n"] | None = None,
         *,
-        on_predicted: Callable[[int, Forecast], None] | None = None,
+        on_predicted: OnPredicted | None = None,
     ) -> None:
         """Learn the next rows, in order.
 
         Args:
             X: Inputs.
-            y: Targets.
+            y: Targets; rows where they are NaN pass without being learned.
             noises: Variances of the noise in units of what is usual, one over the weights of the rows.
-            on_predicted: Is shown, part by part, the index of the first row and what was said of the rows before.
+            on_predicted: Is shown, part by part, which rows these are and what was said of them before.
         """
         times = self.clock + np.arange(len(y))
         self.clock += len(y)
-        self._learn(X, y, np.ones(len(y)) if noises is None else noises, times, None, on_predicted)
+        self._learn(X, y, noises, times, None, on_predicted)
 
     def expect(self, X: Float[np.ndarray, "n d"]) -> Ticket:
         """Predict the next rows, whose targets come later: by `learn_ticket`, in any order."""
-        assert self.belief is not None
         times = self.clock + np.arange(len(X))
-        ticket = Ticket(X.copy(), times, times - self.belief.clock[0], self._forecast(X, times))
+        forecast = self._forecast(X, times)
+        assert self.belief is not None
         self.clock += len(X)
-        return ticket
+        return Ticket(X.copy(), times, times - self.belief.clock[0], forecast)
 
-    def learn_ticket(self, ticket: Ticket, y: Float[np.ndarray, " n"], noises: Float[np.ndarray, " n"]) -> None:
+    def learn_ticket(
+        self,
+        ticket: Ticket,
+        y: Float[np.ndarray, " n"],
+        noises: Float[np.ndarray, " n"] | None = None,
+        *,
+        on_predicted: OnPredicted | None = None,
+    ) -> None:
         """Learn the targets of rows that were asked for, and judge the experts by what they said then."""
-        self._learn(ticket.inputs, y, noises, ticket.times, ticket, None)
+        self._learn(ticket.inputs, y, noises, ticket.times, ticket, on_predicted)
+
+    def learn_unordered(self, X: Float[np.ndarray, "n d"], y: Float[np.ndarray, " n"]) -> None:
+        """Learn the first rows, whose order means nothing; they come shuffled."""
+        known = np.isfinite(y)
+        X, y = X[known], y[known]
+        n = min(len(y), self.options.buffer_size)
+        if not n:
+            return
+        self.buffer.append(X[:n], y[:n], np.ones(n), np.arange(n), None)
+        self.clock = self.num_seen = self.num_since_start = n
+        found = refit(self.buffer, None, most_points=self.options.most_points, is_timed=False)
+        self._take(found, keeps_weights=False)
+        self.halfway, self.num_halfway = None, 0
+        if len(y) > n:
+            self._fold()
+            self.learn(X[n:], y[n:])
 
     def reset(self) -> None:
         """Forget what the rows said, and keep units, hyperparameters and points."""
-        raise NotImplementedError
+        self.finish()
+        if self.fitted is None or self.belief is None or self.dynamics is None:
+            return
+        p, old = int(self.belief.num_points[0]), self.belief
+        self.belief = new_belief(
+            self.dynamics,
+            old.points[:p].copy(),
+            old.whitening[:p, :p].copy(),
+            noise_variance=self.fitted.prior.noise_variance,
+            clock=int(old.clock[0]),
+        )
+        self._forget_rows()
+
+    def rewarm(self) -> None:
+        """Begin again with the next row, until which predictions stay as they are."""
+        self.finish()
+        self._forget_rows()
+        self.num_since_start, self.next_refit = 0, 1
+
+    def finish(self) -> None:
+        """Wait for a refit that runs in the background, and take what it finds."""
+        if self._job is not None:
+            self._take_job()
+
+    def _forget_rows(self) -> None:
+        self.buffer = Buffer.empty(self.num_dims)
+        self.anchor = self.halfway = None
 
     def _forecast(self, X: Float[np.ndarray, "n d"], times: Int[np.ndarray, " n"]) -> Forecast:
-        assert self.fitted is not None
-        assert self.belief is not None
-        assert self.dynamics is not None
+        if self.belief is None or self.fitted is None or self.dynamics is None:
+            raise UnsupportedError("There is nothing to predict from before the first row. Call learn first.")
         units = self.fitted.units
         said = empty_said(len(X), len(EXPERTS))
         predict_rows(units.inputs(X), times, self.belief, self.dynamics, said)
@@ -151,25 +221,35 @@ class StreamLearner:
         self,
         X: Float[np.ndarray, "n d"],
         y: Float[np.ndarray, " n"],
-        noises: Float[np.ndarray, " n"],
+        noises: Float[np.ndarray, " n"] | None,
         times: Int[np.ndarray, " n"],
         ticket: Ticket | None,
-        on_predicted: Callable[[int, Forecast], None] | None,
+        on_predicted: OnPredicted | None,
     ) -> None:
+        noises = np.ones(len(y)) if noises is None else noises
+        known = np.flatnonzero(np.isfinite(y))
         start = 0
-        while start < len(y):
-            stop = min(len(y), start + self._num_at_once())
-            self._learn_part(
-                X[start:stop], y[start:stop], noises[start:stop], times[start:stop], ticket, start, on_predicted
-            )
+        while start < len(known):
+            stop = min(len(known), start + self._num_at_once())
+            rows = known[start:stop]
+            self._learn_part(X, y, noises, times, rows, ticket, on_predicted)
             start = stop
-            if self.num_since_start == self.next_refit:
+            if self._job is not None and self._job.is_done:
+                self._take_job()
+            if self.next_refit is not None and self.num_since_start >= self.next_refit:
                 self._refit()
+            self._fold()
 
     def _num_at_once(self) -> int:
         """Return how many rows can be learned before something else is to be done."""
-        until_chunk = _CHUNK - self.num_seen % _CHUNK
-        return until_chunk if self.next_refit is None else min(until_chunk, self.next_refit - self.num_since_start)
+        options = self.options
+        until = [_CHUNK - self.num_seen % _CHUNK]
+        if self.next_refit is not None and self.next_refit > self.num_since_start:
+            until.append(self.next_refit - self.num_since_start)
+        room = options.buffer_size if self.halfway is not None else options.buffer_size // 2
+        if self.buffer.num_rows < room:
+            until.append(room - self.buffer.num_rows)
+        return min(until)
 
     def _learn_part(
         self,
@@ -177,47 +257,53 @@ class StreamLearner:
         y: Float[np.ndarray, " n"],
         noises: Float[np.ndarray, " n"],
         times: Int[np.ndarray, " n"],
+        rows: Int[np.ndarray, " r"],
         ticket: Ticket | None,
-        start: int,
-        on_predicted: Callable[[int, Forecast], None] | None,
+        on_predicted: OnPredicted | None,
     ) -> None:
-        buffer, n = self.buffer, len(y)
-        buffer.append(X, y, noises, times, None if self.fitted is None else self.fitted.units)
-        if self.belief is not None and self.fitted is not None and self.dynamics is not None:
-            units, p, most = self.fitted.units, int(self.belief.num_points[0]), self.options.most_points
-            self.belief = self.belief.with_room(min(max(most, p), p + n))
-            powers = None
-            if ticket is None:
-                said = empty_said(n, len(EXPERTS))
-            else:
-                part = ticket.prediction.rows(start, start + n)
-                said = part.said(units.target_mean, units.target_scale, len(EXPERTS))
-                powers = 1.0 / (1.0 + np.maximum(ticket.leads[start : start + n], 0.0))
-            first = buffer.num_rows - n
-            at = first
+        buffer, n = self.buffer, len(rows)
+        fitted, belief, dynamics = self.fitted, self.belief, self.dynamics
+        buffer.append(X[rows], y[rows], noises[rows], times[rows], None if fitted is None else fitted.units)
+        if belief is not None and fitted is not None and dynamics is not None:
+            units, powers, said = fitted.units, None, empty_said(n, len(EXPERTS))
+            if ticket is not None:
+                said = ticket.prediction.take(rows).said(units.target_mean, units.target_scale, len(EXPERTS))
+                powers = 1.0 / (1.0 + np.maximum(ticket.leads[rows], 0.0))
+            first = at = buffer.num_rows - n
             while at < buffer.num_rows:
-                at, left_open = learn_rows(
-                    buffer,
-                    at,
-                    buffer.num_rows,
-                    self.belief,
-                    self.dynamics,
-                    most_points=max(most, p),
-                    most_open=self.most_open,
-                    said=said.rows(at - first, n),
-                    exchanges=self.moves,
-                    powers=None if powers is None else powers[at - first :],
-                )
-                self.most_open -= left_open
-                if self.most_open < 0.0:
-                    self._look_around(at)
-            forecast = Forecast.from_said(said, units.target_mean, units.target_scale)
+                at = self._learn_rows(at, said.rows(at - first, n), None if powers is None else powers[at - first :])
             if on_predicted is not None:
-                on_predicted(start, forecast)
+                on_predicted(rows, Forecast.from_said(said, units.target_mean, units.target_scale))
         self.num_seen += n
         self.num_since_start += n
-        if self.moves and self.num_seen % _CHUNK == 0:
-            self._look_around(buffer.num_rows)
+        if self.num_seen % _CHUNK == 0 and self.belief is not None and self.fitted is not None:
+            self.history.note(self.num_seen, self.belief, self.fitted.units.target_scale)
+            if self.moves:
+                self._look_around(buffer.num_rows)
+
+    def _learn_rows(self, start: int, said: Said, powers: Float[np.ndarray, " n"] | None) -> int:
+        """Learn rows of the buffer from `start` on, until something is to be done; returns the row after the last."""
+        assert self.belief is not None
+        assert self.dynamics is not None
+        p, n = int(self.belief.num_points[0]), self.buffer.num_rows - start
+        most = max(self.options.most_points, p)
+        self.belief = self.belief.with_room(min(most, p + n))
+        stop, left_open = learn_rows(
+            self.buffer,
+            start,
+            self.buffer.num_rows,
+            self.belief,
+            self.dynamics,
+            most_points=most,
+            most_open=self.most_open,
+            said=said,
+            exchanges=self.moves,
+            powers=powers,
+        )
+        self.most_open -= left_open
+        if self.most_open < 0.0:
+            self._look_around(stop)
+        return stop
 
     def _look_around(self, num_rows: int) -> None:
         """Find out whether points should move along with the rows, and if not, ask less often."""
@@ -233,17 +319,37 @@ class StreamLearner:
         self.most_open = self.patience
 
     def _refit(self) -> None:
-        found = refit(self.buffer, self.fitted, most_points=self.options.most_points)
-        self._take(found)
+        """Learn units, hyperparameters and points anew, or begin to."""
+        n, most = self.num_since_start, self.options.most_points
+        if self.options.refit != "background" or n < _FIRST_IN_BACKGROUND:
+            self._take(refit(self.buffer, self.fitted, most_points=most, start=self.anchor))
+        elif self._job is None:
+            self._job = BackgroundRefit(self.buffer.copy(), self.fitted, most_points=most, start=self.anchor)
+            self.next_refit = None
 
-    def _take(self, found: Refit) -> None:
-        if self.belief is not None:
+    def _take_job(self) -> None:
+        """Take what a refit in the background has found, and learn the rows that came meanwhile."""
+        assert self._job is not None
+        found, start, self._job = self._job.result(), self._job.num_rows, None
+        self._take(found, num_rows=self.num_since_start - (self.buffer.num_rows - start))
+        assert self.belief is not None
+        assert self.dynamics is not None
+        self.buffer.rescale(found.fitted.units)
+        near, far = self.belief.near.copy(), self.belief.far.copy()
+        n = self.buffer.num_rows
+        while start < n:
+            start = self._learn_rows(start, empty_said(n - start, len(EXPERTS)), None)
+        self.belief.near[:], self.belief.far[:] = near, far
+
+    def _take(self, found: Refit, *, keeps_weights: bool = True, num_rows: int | None = None) -> None:
+        """Take what a refit found after so many rows."""
+        if self.belief is not None and keeps_weights:
             found.belief.near[:] = self.belief.near
             found.belief.far[:] = self.belief.far
-        n, options = self.num_since_start, self.options
+        n, options = self.num_since_start if num_rows is None else num_rows, self.options
         self.fitted, self.belief = found.fitted, found.belief
         self.dynamics = found.fitted.prior.dynamics()
-        self.num_at_refit = n
+        self.history.note_refit(self.num_seen, found.gain, found.seconds, int(found.belief.num_points[0]))
         if n < _EARLY[-1]:
             self.next_refit = next(each for each in _EARLY if each > n)
         elif n < options.warmup or options.refit in ("auto", "background"):
@@ -252,3 +358,15 @@ class StreamLearner:
             self.next_refit = min(2 * n, n + self.interval)
         else:
             self.next_refit = None if options.refit == "never" else n + int(options.refit)
+
+    def _fold(self) -> None:
+        """Leave the older half of a full buffer to a belief."""
+        if self.belief is None or self.fitted is None:
+            return
+        if self.halfway is not None and self.buffer.num_rows >= self.options.buffer_size:
+            self.finish()
+            self.buffer.drop(self.num_halfway)
+            self.anchor, self.halfway = self.halfway, None
+        if self.halfway is None and self.buffer.num_rows >= self.options.buffer_size // 2:
+            self.halfway = Snapshot(self.fitted, self.belief.copy())
+            self.num_halfway = self.buffer.num_rows

@@ -96,7 +96,9 @@ def fit_prior(rows: Rows, start: Prior | None = None, *, is_timed: bool = True) 
         The hyperparameters, and by how many nats a row they are better than those at the start.
     """
     n, d = rows.inputs.shape
-    squares = np.stack([(rows.inputs[:, j : j + 1] - rows.inputs[:, j]) ** 2 for j in range(d)]) if d else np.zeros((0, n, n))
+    squares = (
+        np.stack([(rows.inputs[:, j : j + 1] - rows.inputs[:, j]) ** 2 for j in range(d)]) if d else np.zeros((0, n, n))
+    )
     bounds = [(-_BOUND, _BOUND)] * (d + 5) + [(_LEAST_LOG_NOISE, _BOUND)]
     low, high = np.array(bounds).T
     default = Prior.default(d).log
@@ -106,21 +108,25 @@ def fit_prior(rows: Rows, start: Prior | None = None, *, is_timed: bool = True) 
         starts += [(default, _NUM_ITERATIONS // 2)] if n <= _FEW_ROWS else []
     best, lowest, gain = default, math.inf, math.inf
     for theta, iterations in starts:
-        result = minimize(
-            negative_log_marginal,
-            theta,
-            args=(rows, squares),
-            jac=True,
-            method="L-BFGS-B",
-            options={"maxiter": iterations},
-            bounds=bounds,
-        ) if is_timed else minimize(
-            lambda theta: negative_log_marginal(theta, rows, squares, is_timed=False),
-            theta,
-            jac=True,
-            method="L-BFGS-B",
-            options={"maxiter": iterations},
-            bounds=bounds,
+        result = (
+            minimize(
+                negative_log_marginal,
+                theta,
+                args=(rows, squares),
+                jac=True,
+                method="L-BFGS-B",
+                options={"maxiter": iterations},
+                bounds=bounds,
+            )
+            if is_timed
+            else minimize(
+                lambda theta: negative_log_marginal(theta, rows, squares, is_timed=False),
+                theta,
+                jac=True,
+                method="L-BFGS-B",
+                options={"maxiter": iterations},
+                bounds=bounds,
+            )
         )
         if result.fun < lowest:
             best, lowest = result.x, float(result.fun)

@@ -117,9 +117,7 @@ def _degrees(belief: Belief) -> Float[np.ndarray, "e 2"]:
     return 1.0 / (np.array([0.0, 1.0 / LONG_TAIL]) + 0.5 / belief.shape)
 
 
-def _features(
-    x: Float[np.ndarray, " d"], belief: Belief, dynamics: Dynamics
-) -> tuple[Float[np.ndarray, " k"], float]:
+def _features(x: Float[np.ndarray, " d"], belief: Belief, dynamics: Dynamics) -> tuple[Float[np.ndarray, " k"], float]:
     """Return (1, x, φ(x)) and the slack 1 − φᵀφ."""
     p = belief.num_points[0]
     kernel = matern(belief.points[:p], x[None], dynamics.inverse_lengthscales)[:, 0]

@@ -62,7 +62,7 @@ def choose_points(
 ) -> Int[np.ndarray, " p"]:
     """Choose inputs greedily, each the one that the others leave most open, until none is above the tolerance."""
     most = min(most, len(inputs))
-    slack, rows, chosen = np.ones(len(inputs)), np.zeros((most, len(inputs))), []
+    slack, rows, chosen = np.ones(len(inputs)), np.zeros((most, len(inputs))), list[int]()
     for j in range(most):
         i = int(slack.argmax())
         if slack[i] < max(tolerance, 1e-6) and chosen:

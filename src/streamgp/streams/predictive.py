@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from scipy.special import gammaln, logsumexp, stdtr, stdtrit
 
 from streamgp.errors import ValueRangeError
@@ -106,6 +106,6 @@ class Forecast:
                 break
         return 0.5 * (low + high)
 
-    def rows(self, start: int, stop: int) -> "Forecast":
+    def take(self, rows: Int[np.ndarray, " r"]) -> "Forecast":
         """Return the forecast of some of the rows."""
-        return Forecast(*(each[start:stop] for each in (self.location, self.scale, self.degrees, self.weight)))
+        return Forecast(*(each[rows] for each in (self.location, self.scale, self.degrees, self.weight)))

@@ -1,8 +1,11 @@
 """Learning units, hyperparameters and inducing points from the latest rows, and the beliefs anew with them."""
 
+import functools
 import math
+import os
+import threading
 import time
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, final
 
 import numpy as np
 import torch
@@ -17,7 +20,7 @@ from streamgp.streams.rows import learn_rows
 from streamgp.streams.state import Belief, empty_said, new_belief
 from streamgp.training import fit
 
-__all__ = ["Fitted", "Refit", "Snapshot", "carry", "refit", "replay"]
+__all__ = ["BackgroundRefit", "Fitted", "Refit", "Snapshot", "carry", "refit", "replay"]
 
 # With fewer rows hyperparameters are the default ones; larger starts with less, and is fooled less.
 _FIRST_FIT = 10
@@ -98,6 +101,41 @@ def refit(
     fitted = Fitted(units, prior)
     belief = replay(buffer, fitted, points, start)
     return Refit(fitted, belief, gain, time.perf_counter() - began)
+
+
+@final
+class BackgroundRefit:
+    """A refit in a thread of its own; after a fork, which takes no threads along, it runs where it is waited for."""
+
+    def __init__(
+        self, buffer: Buffer, before: Fitted | None, *, most_points: int, start: Snapshot | None = None
+    ) -> None:
+        self.num_rows = buffer.num_rows
+        self._run = functools.partial(refit, buffer, before, most_points=most_points, start=start)
+        self._process = os.getpid()
+        self._found: Refit | None = None
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._keep, name="streamgp-refit", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the result is there."""
+        return not self._thread.is_alive()
+
+    def result(self) -> Refit:
+        """Wait for the result; what went wrong is raised here."""
+        if os.getpid() == self._process:
+            self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self._run() if self._found is None else self._found
+
+    def _keep(self) -> None:
+        try:
+            self._found = self._run()
+        except BaseException as error:  # raised where the result is wanted
+            self._error = error
 
 
 def replay(buffer: Buffer, fitted: Fitted, points: Float[np.ndarray, "p d"], start: Snapshot | None = None) -> Belief:

@@ -4,6 +4,7 @@ import math
 import sys
 import time
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int
@@ -70,7 +71,7 @@ def _functions() -> ModuleType:
     return compiled if compiled.HAS_NUMBA else plain
 
 
-def _announcing(name, function, *arguments):  # type: ignore[no-untyped-def]
+def _announcing(name: str, function: Any, *arguments: Any) -> Any:
     """Call a function, and say in one line where compiling it took its time."""
     if name in _announced or not compiled.HAS_NUMBA:
         return function(*arguments)

@@ -1,0 +1,55 @@
+"""Streams in files: arrays and numbers, from which a learner goes on as if it had never been saved."""
+
+from typing import Any
+
+from streamgp.storage import register
+from streamgp.streams.buffer import Buffer, Units
+from streamgp.streams.history import History, HistoryPoint, RefitRecord
+from streamgp.streams.learner import StreamLearner, StreamOptions, Ticket
+from streamgp.streams.predictive import Forecast
+from streamgp.streams.prior import Prior
+from streamgp.streams.refit import Fitted, Snapshot
+from streamgp.streams.state import Belief
+
+__all__ = ["STORED"]
+
+STORED = (Belief, Fitted, Forecast, HistoryPoint, Prior, RefitRecord, Snapshot, StreamOptions, Ticket, Units)
+
+
+def _fields(learner: StreamLearner) -> dict[str, Any]:
+    learner.finish()
+    fields = {name: value for name, value in vars(learner).items() if name not in ("_job", "dynamics")}
+    return {**fields, "buffer": learner.buffer.copy()}
+
+
+def _rebuild(
+    options: StreamOptions,
+    buffer: Buffer,
+    fitted: Fitted | None,
+    belief: Belief | None,
+    anchor: Snapshot | None,
+    halfway: Snapshot | None,
+    num_halfway: int,
+    clock: int,
+    num_seen: int,
+    num_since_start: int,
+    next_refit: int | None,
+    interval: int,
+    moves: bool,
+    patience: float,
+    most_open: float,
+    history: History,
+) -> StreamLearner:
+    given = locals()
+    learner = StreamLearner(buffer.inputs.shape[1], options)
+    for name, value in given.items():
+        setattr(learner, name, value)
+    learner.dynamics = None if fitted is None else fitted.prior.dynamics()
+    return learner
+
+
+for _cls in STORED:
+    register(_cls)
+register(Buffer)
+register(History, to_fields=lambda history: dict(vars(history)))
+register(StreamLearner, to_fields=_fields, from_fields=_rebuild)

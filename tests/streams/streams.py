@@ -1,0 +1,38 @@
+"""Streams that several tests of streams look at."""
+
+import numpy as np
+
+from streamgp.streams.buffer import Buffer, Units
+from streamgp.streams.points import whitening_of
+from streamgp.streams.prior import Prior
+from streamgp.streams.refit import Fitted
+from streamgp.streams.state import Belief, new_belief
+
+PRIOR = Prior(np.array([0.7, 2.0, 3.0]), 1.0, 100.0, 0.2, 50.0, 0.1, 0.05)
+
+
+def moving_rows(num_rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows of three columns, of which the first is time."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((num_rows, 3))
+    X[:, 0] = np.arange(num_rows) / 60.0 - 2.0
+    return X, np.sin(3.0 * X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(num_rows)
+
+
+def prior_belief(points: np.ndarray, prior: Prior = PRIOR) -> Belief:
+    """Return what is known before the first row."""
+    dynamics = prior.dynamics()
+    whitening = whitening_of(points, dynamics.inverse_lengthscales)
+    return new_belief(dynamics, points.copy(), whitening, noise_variance=prior.noise_variance)
+
+
+def plain_fit(prior: Prior = PRIOR) -> Fitted:
+    """Return hyperparameters for rows that need no scaling."""
+    return Fitted(Units(np.zeros(3), np.ones(3), 0.0, 1.0), prior)
+
+
+def buffer_of(X: np.ndarray, y: np.ndarray) -> Buffer:
+    """Return a buffer of these rows, as they are."""
+    buffer = Buffer.empty(X.shape[1])
+    buffer.append(X, y, np.ones(len(y)), np.arange(len(y)), Units(np.zeros(X.shape[1]), np.ones(X.shape[1]), 0.0, 1.0))
+    return buffer
