@@ -28,6 +28,7 @@ __all__ = [
     "__version__",
     "acquisition",
     "errors",
+    "evidence",
     "fit",
     "from_gpytorch",
     "likelihoods",
@@ -66,10 +67,10 @@ _HOMES = {
     "load_estimator": "streamgp.streaming.saving",
     "merge": "streamgp.conditioning",
 }
-_SUBMODULES = ("acquisition", "errors", "likelihoods", "loops", "storage")
+_SUBMODULES = ("acquisition", "errors", "evidence", "likelihoods", "loops", "storage")
 
 if TYPE_CHECKING:
-    from streamgp import acquisition, errors, likelihoods, loops, storage
+    from streamgp import acquisition, errors, evidence, likelihoods, loops, storage
     from streamgp.conditioning import ConditionedGP, MultiOutputGP, SparseGP, merge
     from streamgp.conditioning.importing import from_gpytorch
     from streamgp.gp import Prediction

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from streamgp import likelihoods
 from streamgp.conditioning import SparseGP
+from streamgp.evidence import Evidence, average
 from streamgp.gp import Prior, SparseProcess
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.optimizers import TurboOptimizer
@@ -108,6 +109,7 @@ class Contents:
             SparseGP: lambda: SparseGP(self.process()),
             SparseProcess: self.process,
             Prior: lambda: self.process().prior,
+            Evidence: lambda: average(torch.randn(4, 2, generator=self.generator, dtype=torch.float64), list("abca")),
         }
         if hint in simple:
             return simple[hint]()
@@ -121,7 +123,7 @@ class Contents:
         return SparseProcess.from_prior(prior, Z, jitter=1e-6)
 
     def make(self, stored):
-        if stored.cls in (SparseGP, SparseProcess, Prior):
+        if stored.cls in (SparseGP, SparseProcess, Prior, Evidence):
             return self.object(stored.cls)
         if stored.name in LIKELIHOODS:
             return LIKELIHOODS[stored.name]()

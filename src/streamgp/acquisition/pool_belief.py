@@ -10,6 +10,7 @@ from torch import Tensor
 
 from streamgp.conditioning import ConditionedGP, SparseGP
 from streamgp.conditioning.gaussian import ConditionedProcess
+from streamgp.evidence import Evidence
 from streamgp.gp import Prediction, SparseProcess
 from streamgp.linalg import solve_lower_transpose
 
@@ -47,7 +48,7 @@ class CovarianceColumns:
 
     process: SparseProcess
     inputs: Float[Tensor, "t d"]
-    held: Float[Tensor, "h d"] | None
+    held: Float[Tensor, "h d"] | Evidence | None
     weights: Float[Tensor, "s t"]
     roots: Float[Tensor, "r t"]
 
@@ -103,12 +104,12 @@ class PoolBelief:
         X, process = self.inputs[members], self.process
         base = process if isinstance(process, SparseProcess) else process.base
         phi = base.features(X)
-        held, weights = None, base.cross_weights(base.variance_reduction @ phi)
+        held: Tensor | Evidence | None = None
+        weights = base.cross_weights(base.variance_reduction @ phi)
         if isinstance(process, ConditionedProcess):
             G = solve_lower_transpose(process.factor, process.whitened_cross(X, phi))
             weights = weights - base.cross_weights(process.reduction_features @ G)
-            observed = G if process.projection is None else process.projection.mT @ G
-            held, weights = process.inputs, torch.cat([weights, observed])
+            held, weights = process.inputs, torch.cat([weights, G])
         return CovarianceColumns(base, X, held, weights, self.roots[:, members])
 
     def await_observation(self, member: int, precision: Float[Tensor, ""]) -> "PoolBelief":

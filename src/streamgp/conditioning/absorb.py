@@ -54,14 +54,14 @@ class AbsorbInfo:
 def absorb(
     process: SparseProcess, observation: Observation, seen: NystromPredictive, *, carried: TransportInfo
 ) -> tuple[SparseProcess, AbsorbInfo]:
-    r"""Absorb observations of $H f(X)$ into a sparse posterior.
+    r"""Absorb observations of $f(X)$, or of rows of evidence, into a sparse posterior.
 
-    The observations become Gaussian ones $y = H f(X) + \varepsilon$, $\varepsilon \sim \mathcal N(0, \Sigma)$, if they
-    are not, and the belief is updated in square-root form. With $W = R^\top \phi(X) H^\top \Sigma^{-1/2}$,
+    The observations become Gaussian ones $y = f(X) + \varepsilon$, $\varepsilon \sim \mathcal N(0, \Sigma)$, if they
+    are not, and the belief is updated in square-root form. With $W = R^\top \phi(X) \Sigma^{-1/2}$,
 
     $$
     \bar S \leftarrow R (I + W W^\top)^{-1} R^\top, \qquad
-    \bar m \leftarrow \bar m + \bar S \phi(X) H^\top \Sigma^{-1} (y - H \mu_q(X)) .
+    \bar m \leftarrow \bar m + \bar S \phi(X) \Sigma^{-1} (y - \mu_q(X)) .
     $$
 
     Nothing is inverted that could be singular. Costs $O(m^2 n)$ for few observations, $O(m^3 + m^2 n)$ for many.
@@ -79,9 +79,8 @@ def absorb(
         Bui, Nguyen, Turner (2017), Streaming sparse Gaussian process approximations.
         Andrews (1968), A square root formulation of the Kalman covariance equations.
     """
-    X, H = observation.inputs, observation.projection
     targets, noise, site_info = observation.to_gaussian(
-        lambda: _nystrom_belief(seen), lambda: prior_belief(process.prior, X, H)
+        lambda: _nystrom_belief(seen), lambda: prior_belief(process.prior, observation.inputs)
     )
     is_one = seen.spread.shape[-1] == 1
     update = (_update_by_one if seen.spread.dim() == 2 else _update_by_one_each) if is_one else _update
@@ -123,7 +122,7 @@ def _update_by_one(process: SparseProcess, seen: NystromPredictive, residual: Te
 def _update_by_one_each(
     process: SparseProcess, seen: NystromPredictive, residual: Tensor, noise: Noise
 ) -> SparseProcess:
-    """The same for each member of a batch."""
+    """Update each member of a batch by one observation."""
     w, v = seen.spread.squeeze(-1), noise.variances(1)
     if noise.is_matrix:
         v = noise.values.squeeze(-1)

@@ -12,6 +12,7 @@ from streamgp.checks import ArrayLike, check_count, check_generator, check_input
 from streamgp.conditioning.observation import Observation
 from streamgp.display import draw_band, html_table, new_axes
 from streamgp.errors import ShapeError, ValueRangeError
+from streamgp.evidence import Evidence
 from streamgp.gp import AbstractProcess, Prediction
 from streamgp.sites import SiteRule
 from streamgp.storage import save
@@ -38,6 +39,7 @@ class AbstractGP(ABC):
 
         Args:
             X: Inputs `(*b, n, d)`, a tensor, NumPy array, table or list; leading axes broadcast with those of the GP.
+                Or rows of `streamgp.evidence`, such as averages or gradients: moments are then those of the rows.
             covariance: Compute the joint covariance at once; the variance is then its diagonal. Otherwise each moment
                 is computed when it is first read.
 
@@ -53,7 +55,7 @@ class AbstractGP(ABC):
         """Draw joint samples of the latent function.
 
         Args:
-            X: Inputs `(*b, n, d)`.
+            X: Inputs `(*b, n, d)`, or rows of evidence.
             num_samples: Number of samples $s$.
             generator: Source of randomness.
 
@@ -137,8 +139,10 @@ class AbstractGP(ABC):
         held = f"num_inducing={num_points}" if num_points else f"num_features={self.process.num_inducing}"
         return f"{held}, num_dims={d}, batch_shape={tuple(self.process.batch_shape)}, dtype={dtype}"
 
-    def _checked(self, X: ArrayLike) -> Tensor:
+    def _checked(self, X: ArrayLike | Evidence) -> Tensor | Evidence:
         reference = self.process.reference
+        if isinstance(X, Evidence):
+            return X.matched(reference, self.process.batch_shape)
         return check_inputs(X, num_dims=reference.shape[-1], like=reference, batch_shape=self.process.batch_shape)
 
     def _read(

@@ -77,10 +77,10 @@ class ConditionedGP(AbstractGP):
 
 def condition(process: SparseProcess | ConditionedProcess, observation: Observation) -> ConditionedGP:
     """Condition a process on checked observations."""
-    predictive = predict_jointly(process, observation.inputs, observation.projection)
+    predictive = predict_jointly(process, observation.inputs)
     prior = process.prior if isinstance(process, SparseProcess) else process.base.prior
     targets, noise, info = observation.to_gaussian(
         lambda: DenseBelief(predictive.mean, predictive.covariance),
-        lambda: prior_belief(prior, predictive.inputs, predictive.projection),
+        lambda: prior_belief(prior, predictive.inputs),
     )
     return ConditionedGP(observe(process, predictive, targets, noise), info)

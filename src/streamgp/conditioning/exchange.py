@@ -23,7 +23,7 @@ _COPY = {torch.float64: 1e-7, torch.float32: 1e-4}
 def is_single(process: SparseProcess, observation: Observation) -> bool:
     """Whether there is one new input for each GP, the case that `exchange` is for."""
     X, Z = observation.inputs, process.inducing_points
-    return X.shape[-2] == 1 and observation.projection is None and X.shape[:-2] == Z.shape[:-2] == process.batch_shape
+    return isinstance(X, Tensor) and X.shape[-2] == 1 and X.shape[:-2] == Z.shape[:-2] == process.batch_shape
 
 
 def exchange(
@@ -46,10 +46,11 @@ def exchange(
     Returns:
         The belief at the inducing points as they are then, what it says of the observed value, and diagnostics.
     """
-    seen = predict_nystrom(process, observation)
+    x, seen = observation.inputs, predict_nystrom(process, observation)
+    assert isinstance(x, Tensor)
     nothing = TransportInfo(0, seen.slack.new_zeros(process.batch_shape), 0)
     slacks = seen.slack.flatten().tolist()
-    variances = process.prior.variance(observation.inputs).expand_as(seen.slack).flatten().tolist()
+    variances = process.prior.variance(x).expand_as(seen.slack).flatten().tolist()
     jitters = process.total_jitter.expand(process.batch_shape).flatten().tolist()
     is_new = [
         slack > max(_COPY[seen.slack.dtype] * variance, 10.0 * jitter)
@@ -59,7 +60,7 @@ def exchange(
     if not (all(is_new) if has_room else any(is_new)):
         return process, seen, nothing
     if has_room:
-        moved, carried = _append(process, observation.inputs)
+        moved, carried = _append(process, x)
         return moved, predict_nystrom(moved, observation), carried
     if process.information is None:
         process = process.with_belief(process.whitened_mean, process.whitened_root, site_information(process))
@@ -69,9 +70,7 @@ def exchange(
     is_swapped = [new and one < 1.0 for new, one in zip(is_new, ratio.flatten().tolist(), strict=True)]
     if not any(is_swapped):
         return process, seen._replace(weights=weights), nothing
-    moved, carried = _swap(
-        process, observation.inputs, weakest, torch.tensor(is_swapped, device=ratio.device).view(ratio.shape)
-    )
+    moved, carried = _swap(process, x, weakest, torch.tensor(is_swapped, device=ratio.device).view(ratio.shape))
     return moved, predict_nystrom(moved, observation), carried
 
 

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.conditioning.noise import Noise
+from streamgp.evidence import Evidence, join
 from streamgp.gp import AbstractProcess, SparseProcess, num_own_axes, row_by_row
 from streamgp.linalg import apply, cholesky, extend_cholesky, solve_lower, solve_vector
 from streamgp.shapes import broadcast_shapes
@@ -23,32 +24,32 @@ _NAME = "the covariance of the observations"
 @final
 @dataclass(frozen=True, eq=False)
 class ConditionedProcess(AbstractProcess):
-    r"""The process $q$ given observations $y = H f(X) + \varepsilon$, $\varepsilon \sim \mathcal N(0, \Sigma)$.
+    r"""The process $q$ given observations $y = f(X) + \varepsilon$, $\varepsilon \sim \mathcal N(0, \Sigma)$.
 
-    With $A = H k_q(X, X) H^\top + \Sigma = L_A L_A^\top$, $P = D \phi(X) H^\top$, $B = L^{-\top} P$,
-    $\alpha = A^{-1}(y - H \mu_q(X))$ and the letters of `SparseProcess`,
+    With $A = k_q(X, X) + \Sigma = L_A L_A^\top$, $P = D \phi(X)$, $B = L^{-\top} P$,
+    $\alpha = A^{-1}(y - \mu_q(X))$ and the letters of `SparseProcess`,
 
     $$
-    \mu(w) = \mu_0(w) + k(w, Z)(a - B \alpha) + k(w, X) H^\top \alpha, \qquad
-    k(w, w') = k_q(w, w') - k_q(w, X) H^\top A^{-1} H k_q(X, w') .
+    \mu(w) = \mu_0(w) + k(w, Z)(a - B \alpha) + k(w, X) \alpha, \qquad
+    k(w, w') = k_q(w, w') - k_q(w, X) A^{-1} k_q(X, w') .
     $$
+
+    Rows of evidence, whose covariances the prior knows, take the place of $f(X)$ as they are.
 
     The mean costs a dot product for each input; observations with more leading axes than their inputs (fantasies)
     share $L_A$ and $B$ and differ in $\alpha$ alone.
 
     Attributes:
         base: The sparse posterior $q$ before any of the observations.
-        inputs: All inputs $X$ so far.
-        projection: The matrix $H$; None for the identity.
+        inputs: All inputs $X$ so far, or rows of evidence.
         factor: $L_A$.
         reduction_features: $P$.
-        whitened_residual: $L_A^{-1}(y - H \mu_q(X))$.
+        whitened_residual: $L_A^{-1}(y - \mu_q(X))$.
         jitter: What the factorizations had to add to the diagonal of $A$, at most.
     """
 
     base: SparseProcess
-    inputs: Float[Tensor, "*b n d"]
-    projection: Float[Tensor, "k n"] | None
+    inputs: Float[Tensor, "*b k d"] | Evidence
     factor: Float[Tensor, "*c k k"]
     reduction_features: Float[Tensor, "*e m k"]
     whitened_residual: Float[Tensor, "*s k"]
@@ -71,12 +72,12 @@ class ConditionedProcess(AbstractProcess):
         r"""The weights of $k(w, Z)$ and of $k(w, X)$ in the mean."""
         alpha = solve_vector(self.factor, self.whitened_residual, is_transposed=True)
         B = self.base.cross_weights(self.reduction_features)
-        return self.base.mean_weights - apply(B, alpha), _spread(alpha, self.projection)
+        return self.base.mean_weights - apply(B, alpha), alpha
 
-    def cross(self, X: Tensor) -> Tensor | None:
+    def cross(self, X: Tensor | Evidence) -> Tensor | None:
         return None if num_own_axes(X, self._num_batch) > 0 else self.base.cross(X)
 
-    def mean(self, X: Tensor, cross: Tensor | None = None) -> Tensor:
+    def mean(self, X: Tensor | Evidence, cross: Tensor | None = None) -> Tensor:
         inducing_weights, input_weights = self._weights
         prior = self.base.prior
         from_inducing = apply(self.base.inducing.crossed(X) if cross is None else cross.mT, inducing_weights)
@@ -87,48 +88,46 @@ class ConditionedProcess(AbstractProcess):
         """Leading axes of variances: fantasies, those of the residual, share them."""
         return max(self.factor.dim() - 2, self.reduction_features.dim() - 2, len(self.base.batch_shape))
 
-    def variance(self, X: Tensor, cross: Tensor | None = None) -> Tensor:
+    def variance(self, X: Tensor | Evidence, cross: Tensor | None = None) -> Tensor:
         return row_by_row(lambda rows: self._variance(rows, cross), X, self._num_batch)
 
-    def _variance(self, X: Tensor, cross: Tensor | None) -> Tensor:
+    def _variance(self, X: Tensor | Evidence, cross: Tensor | None) -> Tensor:
         phi = self.base.features(X, cross)
         V = self.whitened_cross(X, phi)
         before = self.base.prior.variance(X) - (phi * (self.base.variance_reduction @ phi)).sum(-2)
         return before - V.square().sum(-2)
 
-    def prior_variance(self, X: Tensor) -> Tensor:
-        return self.base.prior.variance(X)
+    def prior_variance(self, X: Tensor | Evidence) -> Tensor:
+        return self.base.prior.magnitude(X)
 
-    def covariance(self, X: Tensor) -> Tensor:
+    def covariance(self, X: Tensor | Evidence) -> Tensor:
         phi = self.base.features(X)
         V = self.whitened_cross(X, phi)
         return self.base.prior.covariance(X, X) - phi.mT @ (self.base.variance_reduction @ phi) - V.mT @ V
 
     def whitened_cross(
-        self, X: Float[Tensor, "*b n d"], phi: Float[Tensor, "*c m k"], projection: Float[Tensor, "k n"] | None = None
+        self, X: Float[Tensor, "*b k d"] | Evidence, phi: Float[Tensor, "*c m k"]
     ) -> Float[Tensor, "*e h k"]:
-        r"""The matrix $L_A^{-1} H k_q(X_A, X) H'^\top$ between the observations held and values $H' f(X)$."""
-        cross = _project_rows(self.base.prior.covariance(self.inputs, X), self.projection)
-        return solve_lower(self.factor, _project_columns(cross, projection) - self.reduction_features.mT @ phi)
+        r"""The matrix $L_A^{-1} k_q(X_A, X)$ between the observations held and values $f(X)$."""
+        cross = self.base.prior.covariance(self.inputs, X)
+        return solve_lower(self.factor, cross - self.reduction_features.mT @ phi)
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class JointPredictive:
-    r"""What a process expects of values $H f(X)$ before they are observed, and what conditioning on them will need.
+    r"""Moments of values $f(X)$ before they are observed, and what conditioning on them will need.
 
     Attributes:
-        inputs: $X$.
-        projection: $H$; None for the identity.
+        inputs: $X$, or rows of evidence.
         mean: Mean of the values.
         covariance: Their covariance, without noise.
-        scale: Their prior variances, whose rounding the covariance carries.
+        scale: The prior variances whose rounding the covariance carries.
         reduction_features: The new columns of $P$.
         whitened_cross: $L_A^{-1}$ times their covariance with the observations held already; None if there are none.
     """
 
-    inputs: Float[Tensor, "*b n d"]
-    projection: Float[Tensor, "k n"] | None
+    inputs: Float[Tensor, "*b k d"] | Evidence
     mean: Float[Tensor, "*s k"]
     covariance: Float[Tensor, "*c k k"]
     scale: Float[Tensor, "*e k"]
@@ -137,25 +136,20 @@ class JointPredictive:
 
 
 def predict_jointly(
-    process: SparseProcess | ConditionedProcess,
-    X: Float[Tensor, "*b n d"],
-    projection: Float[Tensor, "k n"] | None = None,
+    process: SparseProcess | ConditionedProcess, X: Float[Tensor, "*b k d"] | Evidence
 ) -> JointPredictive:
     """Predict what will be observed at inputs."""
     base = process if isinstance(process, SparseProcess) else process.base
-    phi = _project_columns(base.features(X), projection)
+    phi = base.features(X)
     P = base.variance_reduction @ phi
     prior_mean, Kxx = base.prior.mean(X), base.prior.covariance(X, X)
-    scale = Kxx.detach().diagonal(dim1=-2, dim2=-1)
-    if projection is not None:
-        prior_mean, Kxx = apply(projection, prior_mean), projection @ Kxx @ projection.mT
-        scale = apply(projection.square(), scale)
+    scale = base.prior.magnitude(X) if isinstance(X, Evidence) else Kxx.detach().diagonal(dim1=-2, dim2=-1)
     mean, covariance = prior_mean + apply(phi.mT, base.whitened_mean), Kxx - phi.mT @ P
     if isinstance(process, SparseProcess):
-        return JointPredictive(X, projection, mean, covariance, scale, P, None)
-    V = process.whitened_cross(X, phi, projection)
+        return JointPredictive(X, mean, covariance, scale, P, None)
+    V = process.whitened_cross(X, phi)
     mean = mean + apply(V.mT, process.whitened_residual)
-    return JointPredictive(X, projection, mean, covariance - V.mT @ V, scale, P, V)
+    return JointPredictive(X, mean, covariance - V.mT @ V, scale, P, V)
 
 
 def observe(
@@ -176,13 +170,14 @@ def observe(
     """
     corner = noise.add_to(predictive.covariance)
     if isinstance(process, ConditionedProcess) and bool((process.jitter > 0).any()):
-        # What earlier observations needed is part of their noise, and as much of that of new ones.
-        corner = corner + torch.diag_embed(process.jitter.unsqueeze(-1).expand(*process.jitter.shape, y.shape[-1]))
+        # What earlier observations needed is part of their noise, and as much of that of new ones, each in its units.
+        held = process.base.prior.magnitude(process.inputs).detach().mean(-1, keepdim=True)
+        corner = corner + torch.diag_embed(process.jitter.unsqueeze(-1) * predictive.scale / held)
     last, jitter = cholesky(corner, scale=predictive.scale, name=_NAME)
     residual = solve_vector(last, y - predictive.mean)
     if isinstance(process, SparseProcess):
         P = predictive.reduction_features
-        return ConditionedProcess(process, predictive.inputs, predictive.projection, last, P, residual, jitter)
+        return ConditionedProcess(process, predictive.inputs, last, P, residual, jitter)
     if not y.shape[-1]:  # nothing was observed; only the leading axes may have grown
         held = process.whitened_residual
         return replace(process, whitened_residual=held.expand(*broadcast_shapes(held.shape[:-1], y.shape[:-1]), -1))
@@ -193,8 +188,7 @@ def observe(
         factor, residual, jitter = _factorize_together(process, predictive, y, corner)
     return replace(
         process,
-        inputs=_concatenate(process.inputs, predictive.inputs, dim=-2, num_trailing=2),
-        projection=_join(process, predictive),
+        inputs=join(process.inputs, predictive.inputs),
         factor=factor,
         reduction_features=_concatenate(
             process.reduction_features, predictive.reduction_features, dim=-1, num_trailing=2
@@ -227,8 +221,7 @@ def _factorize_together(
     assert V is not None
     root = extend_cholesky(process.factor, V.mT, torch.zeros_like(corner))
     A = root @ root.mT + torch.nn.functional.pad(corner, (root.shape[-1] - k, 0, root.shape[-1] - k, 0))
-    held = process.base.prior.variance(process.inputs).detach()
-    held = held if process.projection is None else apply(process.projection.square(), held)
+    held = process.base.prior.magnitude(process.inputs).detach()
     factor, jitter = cholesky(A, scale=_append(held, predictive.scale), name=_NAME)
     r = process.whitened_residual
     residual = _append(apply(process.factor, r), y - predictive.mean + apply(V.mT, r))
@@ -239,29 +232,7 @@ def _append(first: Tensor, second: Tensor) -> Tensor:
     return _concatenate(first, second, dim=-1, num_trailing=1)
 
 
-def _project_rows(matrix: Tensor, projection: Tensor | None) -> Tensor:
-    return matrix if projection is None else projection @ matrix
-
-
-def _project_columns(matrix: Tensor, projection: Tensor | None) -> Tensor:
-    return matrix if projection is None else matrix @ projection.mT
-
-
-def _spread(alpha: Tensor, projection: Tensor | None) -> Tensor:
-    return alpha if projection is None else alpha @ projection
-
-
 def _concatenate(first: Tensor, second: Tensor, *, dim: int, num_trailing: int) -> Tensor:
     """Concatenate after broadcasting the leading axes."""
     batch = broadcast_shapes(first.shape[:-num_trailing], second.shape[:-num_trailing])
     return torch.cat([t.expand(*batch, *t.shape[-num_trailing:]) for t in (first, second)], dim=dim)
-
-
-def _join(process: ConditionedProcess, predictive: JointPredictive) -> Tensor | None:
-    """The projection of earlier and new observations together."""
-    if process.projection is None and predictive.projection is None:
-        return None
-    blocks = ((process.projection, process.inputs), (predictive.projection, predictive.inputs))
-    return torch.block_diag(
-        *(torch.eye(X.shape[-2], dtype=X.dtype, device=X.device) if H is None else H for H, X in blocks)
-    )

@@ -1,4 +1,4 @@
-"""What the inducing points explain of observed values."""
+"""Moments of observed values, as far as inducing points explain them."""
 
 from typing import NamedTuple
 
@@ -13,14 +13,14 @@ __all__ = ["NystromPredictive", "predict_nystrom"]
 
 
 class NystromPredictive(NamedTuple):
-    r"""What a sparse posterior says of values $H f(X)$, split into what its inducing points explain and the rest.
+    r"""Moments of values $f(X)$, or of rows of evidence, split into what inducing points explain and the rest.
 
     Attributes:
-        features: $\phi(X) H^\top$.
+        features: $\phi(X)$.
         mean: Mean of the values.
-        spread: $W = R^\top \phi(X) H^\top$; the explained covariance is $W^\top W$.
-        slack: The diagonal of $H (K_{xx} - Q_{xx}) H^\top$, the variance that the inducing points leave; not negative.
-        weights: $K^{-1} k(Z, X) H^\top$, where it was needed already.
+        spread: $W = R^\top \phi(X)$; the explained covariance is $W^\top W$.
+        slack: The diagonal of $K_{xx} - Q_{xx}$, the variance that the inducing points leave; not negative.
+        weights: $K^{-1} k(Z, X)$, where it was needed already.
     """
 
     features: Float[Tensor, "*b m k"]
@@ -36,12 +36,8 @@ class NystromPredictive(NamedTuple):
 
 def predict_nystrom(process: SparseProcess, observation: Observation) -> NystromPredictive:
     """Predict the observed values, before they are observed."""
-    X, H, prior = observation.inputs, observation.projection, process.prior
-    phi, prior_mean = process.features(X), prior.mean(X)
-    if H is None:
-        slack = prior.variance(X) - phi.square().sum(-2)
-    else:
-        slack = (H @ (prior.covariance(X, X) - phi.mT @ phi) @ H.mT).diagonal(dim1=-2, dim2=-1)
-        phi, prior_mean = phi @ H.mT, apply(H, prior_mean)
-    mean = prior_mean + apply(phi.mT, process.whitened_mean)
+    X, prior = observation.inputs, process.prior
+    phi = process.features(X)
+    slack = prior.variance(X) - phi.square().sum(-2)
+    mean = prior.mean(X) + apply(phi.mT, process.whitened_mean)
     return NystromPredictive(phi, mean, process.whitened_root.mT @ phi, slack.clamp_min(0.0))

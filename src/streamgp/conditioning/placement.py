@@ -9,6 +9,7 @@ from streamgp.conditioning.observation import Observation
 from streamgp.conditioning.selection import choose_inducing_points
 from streamgp.conditioning.transport import TransportInfo, transport
 from streamgp.errors import OptionError, ShapeError
+from streamgp.evidence import Evidence
 from streamgp.gp import Prior, SparseProcess
 
 __all__ = ["check_inducing_points", "place"]
@@ -54,7 +55,7 @@ def place(
         The belief at its new inducing points, what it predicts of the observations, and diagnostics of its way there.
     """
     if not isinstance(inducing, str):
-        points: Tensor | None = _given_points(inducing, observation.inputs)
+        points: Tensor | None = _given_points(inducing, observation.inputs, process.inducing_points)
     else:
         check_positive(retention, "retention")
         size = _read_size(process, num_inducing)
@@ -67,7 +68,7 @@ def place(
                 process, observation, num_inducing=size, retention=retention, prior=prior or process.prior
             )
     if points is None and prior is None:
-        carried = TransportInfo(0, observation.inputs.new_zeros(process.batch_shape), 0)
+        carried = TransportInfo(0, process.whitened_mean.new_zeros(process.batch_shape), 0)
     else:
         process, carried = transport(
             process, process.inducing_points if points is None else points, prior or process.prior
@@ -75,9 +76,9 @@ def place(
     return process, predict_nystrom(process, observation), carried
 
 
-def _given_points(inducing: ArrayLike, X: Tensor) -> Tensor:
-    points = check_inducing_points(inducing, "inducing", like=X)
-    points = check_inputs(points, num_dims=X.shape[-1], like=X, name="inducing").detach()
+def _given_points(inducing: ArrayLike, X: Tensor | Evidence, like: Tensor) -> Tensor:
+    points = check_inducing_points(inducing, "inducing", like=like)
+    points = check_inputs(points, num_dims=like.shape[-1], like=like, name="inducing").detach()
     return points.expand(*X.shape[:-2], *points.shape[-2:])
 
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any, final
 
 import torch
@@ -10,6 +12,7 @@ from gpytorch.means import Mean
 from jaxtyping import Float
 from torch import Tensor
 
+from streamgp.gp.jets import Jet, Moving
 from streamgp.gp.kernel_function import AbstractFeatureKernel, AbstractKernelFunction, Normal, all_features
 
 __all__ = [
@@ -88,6 +91,20 @@ class CoregionalizedFunction(AbstractKernelFunction):
         if len(self.parts) == 1:
             return self.parts[0].diagonal(x) * w.square().sum(-1)
         return torch.stack([part.diagonal(x) * w[..., j].square() for j, part in enumerate(self.parts)]).sum(0)
+
+    def jet(self, first: Moving, second: Moving) -> Jet:
+        (x1, w1), (x2, w2) = (_split(each.points, self.mixing) for each in (first, second))
+        # Outputs stand side by side: there are no slopes between them.
+        one, other = (
+            Moving(x, None if each.directions is None else each.directions[..., :-1])
+            for x, each in ((x1, first), (x2, second))
+        )
+        if len(self.parts) == 1:
+            return self.parts[0].jet(one, other) * (w1 @ w2.mT)
+        terms = [
+            part.jet(one, other) * (w1[..., j : j + 1] * w2[..., j].unsqueeze(-2)) for j, part in enumerate(self.parts)
+        ]
+        return reduce(add, terms)
 
     def random_features(self, points: Tensor, num_features: int, normal: Normal) -> "CoregionalizedFeatures | None":
         parts = all_features(part.random_features(points[..., :-1], num_features, normal) for part in self.parts)

@@ -13,6 +13,7 @@ variables. There are three cases:
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import final
 
 import torch
@@ -20,13 +21,15 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from streamgp.errors import UnsupportedError
+from streamgp.evidence import Evidence, join
+from streamgp.gp.functionals import evaluate_rows, row_features
 from streamgp.gp.kernel_function import AbstractFeatureKernel, AbstractKernelFunction
 from streamgp.shapes import broadcast_shapes
 
 __all__ = ["AbstractInducing", "FeatureWeights", "InducingPoints", "inducing_variables"]
 
-# The covariance of two sets of inputs.
-Covariance = Callable[[Tensor, Tensor], Tensor]
+# The covariance of two sets of inputs or evidence.
+Covariance = Callable[[Tensor | Evidence, Tensor | Evidence], Tensor]
 # Places at which functions are compared, for each feature.
 _PROBES_OF_FEATURE = 4
 
@@ -53,11 +56,13 @@ class AbstractInducing(ABC):
         """What their covariance needs on its diagonal to be factorized, given a share of it that rounding can see."""
 
     @abstractmethod
-    def cross(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*c m n"]:
-        """Their covariance with function values at inputs."""
+    def cross(self, X: Float[Tensor, "*b n d"] | Evidence) -> Float[Tensor, "*c m n"]:
+        """Their covariance with function values at inputs, or with rows of evidence."""
 
     @abstractmethod
-    def crossed(self, X: Float[Tensor, "*b n d"], also: Tensor | None = None) -> Float[Tensor, "*c n k"]:
+    def crossed(
+        self, X: Float[Tensor, "*b n d"] | Evidence, also: Tensor | Evidence | None = None
+    ) -> Float[Tensor, "*c n k"]:
         """The covariance of function values at inputs with them, and with values at further inputs."""
 
     @abstractmethod
@@ -102,11 +107,11 @@ class InducingPoints(AbstractInducing):
     def jitter(self, relative: float) -> Tensor:
         return relative * self.kernel.diagonal(self.points).mean()
 
-    def cross(self, X: Tensor) -> Tensor:
+    def cross(self, X: Tensor | Evidence) -> Tensor:
         return self.evaluate(self.points, X)
 
-    def crossed(self, X: Tensor, also: Tensor | None = None) -> Tensor:
-        return self.evaluate(X, self.points if also is None else torch.cat([self.points, also], dim=-2))
+    def crossed(self, X: Tensor | Evidence, also: Tensor | Evidence | None = None) -> Tensor:
+        return self.evaluate(X, self.points if also is None else join(self.points, also))
 
     def apply(self, functions: Callable[[Tensor], Tensor]) -> Tensor:
         return functions(self.points)
@@ -150,11 +155,14 @@ class FeatureWeights(AbstractInducing):
     def jitter(self, relative: float) -> Tensor:
         return self.none.new_zeros(())
 
-    def cross(self, X: Tensor) -> Tensor:
-        return self.kernel.features(X).mT
+    def cross(self, X: Tensor | Evidence) -> Tensor:
+        return self._features(X).mT
 
-    def crossed(self, X: Tensor, also: Tensor | None = None) -> Tensor:
-        features = self.kernel.features(X)
+    def _features(self, X: Tensor | Evidence) -> Tensor:
+        return row_features(self.kernel, X) if isinstance(X, Evidence) else self.kernel.features(X)
+
+    def crossed(self, X: Tensor | Evidence, also: Tensor | Evidence | None = None) -> Tensor:
+        features = self._features(X)
         return features if also is None else torch.cat([features, self.evaluate(X, also)], dim=-1)
 
     def apply(self, functions: Callable[[Tensor], Tensor]) -> Tensor:
@@ -190,11 +198,11 @@ def inducing_variables(
         evaluate: Its matrix of two sets of inputs, if there is a faster way than that of the kernel itself.
     """
     if points.shape[-2]:
-        return InducingPoints(points, kernel, evaluate or kernel.matrix)
+        return InducingPoints(points, kernel, evaluate or partial(evaluate_rows, kernel))
     if not isinstance(kernel, AbstractFeatureKernel):
         raise UnsupportedError(
             "Without inducing points, the kernel must have finitely many features: a LinearKernel, PolynomialKernel, "
             "ConstantKernel, RFFKernel with num_dims, or spherical-linear kernel, or scales, sums and products of "
             "these. Pass inducing points for any other."
         )
-    return FeatureWeights(points, kernel, evaluate or kernel.matrix)
+    return FeatureWeights(points, kernel, evaluate or partial(evaluate_rows, kernel))

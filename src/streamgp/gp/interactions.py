@@ -10,6 +10,7 @@ from gpytorch.priors import NormalPrior
 from jaxtyping import Float
 from torch import Tensor
 
+from streamgp.gp.jets import Jet, Moving, difference
 from streamgp.gp.kernel_function import Normal
 from streamgp.gp.spectral import AbstractSpectralKernel
 
@@ -102,6 +103,22 @@ class InteractionFunction(AbstractSpectralKernel):
     def diagonal(self, inputs: Tensor) -> Tensor:
         shape = torch.broadcast_shapes(inputs.shape[:-1], (*self.shares.shape[:-1], 1))
         return self.outputscale.unsqueeze(-1).expand(shape)
+
+    def jet(self, first: Moving, second: Moving) -> Jet:
+        """Evaluate the sum of `_parts` with slopes, from those of one-dimensional factors."""
+        apart = difference(first, second, self.lengthscale)
+        squared, d = apart * apart, apart.value.shape[-1]
+        distance, factor = squared.sum(), (squared * squared.value.new_tensor(-0.25 * d)).exp()
+        weights = [share[..., None, None] for share in self.shares.unbind(-1)]
+        half = squared.value.new_tensor(-0.5)
+        jet = (distance * half).exp() * weights[-2] + (distance * (_ROUGHNESS**2 * half)).exp() * weights[-1]
+        if d > 1:
+            singles = (factor * factor).sum()
+            jet = jet + singles * (weights[0] / d)
+            if d > 2:
+                pairs = factor.sum() * factor.sum() + singles * squared.value.new_tensor(-1.0)
+                jet = jet + pairs * (weights[1] / (d * (d - 1)))
+        return jet
 
     def frequencies(self, shape: tuple[int, ...], normal: Normal) -> Float[Tensor, "*b f d"]:
         """Choose a part by its share, and inputs by chance; a set has the frequencies of its inputs alone."""

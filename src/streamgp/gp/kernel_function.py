@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from jaxtyping import Float
 from torch import Tensor
 
+from streamgp.gp.jets import Jet, Moving, slopes_of
+
 __all__ = ["AbstractFeatureKernel", "AbstractKernelFunction", "Normal", "all_features", "origin_of"]
 
 # Standard normal numbers of a shape.
@@ -22,6 +24,14 @@ class AbstractKernelFunction(ABC):
     @abstractmethod
     def diagonal(self, inputs: Float[Tensor, "*b n d"]) -> Float[Tensor, "*e n"]:
         """Evaluate each row with itself."""
+
+    @abstractmethod
+    def jet(self, first: Moving, second: Moving) -> Jet:
+        """Evaluate all pairs of rows with their slopes along given directions.
+
+        Raises:
+            UnsupportedError: If slopes are not known.
+        """
 
     @abstractmethod
     def random_features(
@@ -51,6 +61,20 @@ class AbstractFeatureKernel(AbstractKernelFunction):
         """Evaluate each row with itself."""
         return self.features(inputs).square().sum(-1)
 
+    def moving_features(self, moving: Moving) -> tuple[Float[Tensor, "*e n r"], Float[Tensor, "*e n r"] | None]:
+        """The features of each row and their slopes along its direction, by forward mode."""
+        return slopes_of(self.features, moving, f"A kernel of {type(self).__name__}")
+
+    def jet(self, first: Moving, second: Moving) -> Jet:
+        """Evaluate all pairs of rows with their slopes along given directions."""
+        (phi, dphi), (psi, dpsi) = self.moving_features(first), self.moving_features(second)
+        return Jet(
+            phi @ psi.mT,
+            0.0 if dphi is None else dphi @ psi.mT,
+            0.0 if dpsi is None else phi @ dpsi.mT,
+            0.0 if dphi is None or dpsi is None else dphi @ dpsi.mT,
+        )
+
     def random_features(
         self, points: Float[Tensor, "*b m d"], num_features: int, normal: Normal
     ) -> "AbstractFeatureKernel | None":
@@ -61,14 +85,14 @@ class AbstractFeatureKernel(AbstractKernelFunction):
 def all_features(
     parts: Iterable[AbstractKernelFunction | None],
 ) -> tuple[AbstractFeatureKernel, ...] | None:
-    """The same kernels, if all of them are there and have finite rank."""
+    """Return kernels if all of them are there and have finite rank, else None."""
     parts = tuple(parts)
     features = tuple(part for part in parts if isinstance(part, AbstractFeatureKernel))
     return features if len(features) == len(parts) else None
 
 
 def origin_of(inputs: Float[Tensor, "*b n d"]) -> Float[Tensor, " d"]:
-    """What a stationary kernel moves all inputs by before it scales them, so that offsets cost no digits.
+    """Find a point to subtract from inputs before a stationary kernel scales them, so that offsets cost no digits.
 
     In each dimension the point of the data that is closest to zero, or zero among them: no input loses more digits by
     the subtraction than its distance to the data has lost already, not even where another input is a fill value.

@@ -36,6 +36,7 @@ from streamgp.gp.finite_features import (
     SelectedFeatures,
 )
 from streamgp.gp.interactions import InteractionKernel
+from streamgp.gp.jets import Jet, Moving, no_slopes
 from streamgp.gp.kernel_function import (
     AbstractFeatureKernel,
     AbstractKernelFunction,
@@ -71,6 +72,13 @@ class SelectedKernel(AbstractKernelFunction):
     def diagonal(self, inputs: Tensor) -> Tensor:
         return self.base.diagonal(inputs.index_select(-1, self.dims))
 
+    def jet(self, first: Moving, second: Moving) -> Jet:
+        return self.base.jet(self._selected(first), self._selected(second))
+
+    def _selected(self, moving: Moving) -> Moving:
+        x, v = moving
+        return Moving(x.index_select(-1, self.dims), None if v is None else v.index_select(-1, self.dims))
+
     def random_features(self, points: Tensor, num_features: int, normal: Normal) -> SelectedFeatures | None:
         base = self.base.random_features(points.index_select(-1, self.dims), num_features, normal)
         return None if base is None else SelectedFeatures(base, self.dims)
@@ -95,6 +103,9 @@ class ScaledKernel(AbstractKernelFunction):
     def diagonal(self, inputs: Tensor) -> Tensor:
         return self.outputscale.unsqueeze(-1) * self.base.diagonal(inputs)
 
+    def jet(self, first: Moving, second: Moving) -> Jet:
+        return self.base.jet(first, second) * self.outputscale[..., None, None]
+
     def random_features(self, points: Tensor, num_features: int, normal: Normal) -> ScaledFeatures | None:
         base = self.base.random_features(points, num_features, normal)
         return None if base is None else ScaledFeatures(base, self.outputscale)
@@ -118,6 +129,9 @@ class CombinedKernel(AbstractKernelFunction):
 
     def diagonal(self, inputs: Tensor) -> Tensor:
         return self._combine([part.diagonal(inputs) for part in self.parts])
+
+    def jet(self, first: Moving, second: Moving) -> Jet:
+        return reduce(mul if self.is_product else add, [part.jet(first, second) for part in self.parts])
 
     def random_features(self, points: Tensor, num_features: int, normal: Normal) -> JoinedFeatures | None:
         if self.is_product:  # of two numbers of features that are large already
@@ -145,6 +159,11 @@ class ModuleKernel(AbstractKernelFunction):
 
     def diagonal(self, inputs: Tensor) -> Tensor:
         return self.module(inputs, diag=True)
+
+    def jet(self, first: Moving, second: Moving) -> Jet:
+        whole = self.module
+        inside = whole.base_kernel if type(whole) is ScaleKernel else whole
+        raise no_slopes(f"The slopes of a {type(inside).__name__} are not known")
 
     def random_features(self, points: Tensor, num_features: int, normal: Normal) -> None:
         return None

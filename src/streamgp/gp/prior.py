@@ -12,6 +12,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.errors import ArgumentTypeError
+from streamgp.evidence import Evidence
+from streamgp.gp.functionals import row_covariance, row_magnitude, row_mean, row_variance
 from streamgp.gp.inducing import AbstractInducing, inducing_variables
 from streamgp.gp.kernel_dims import check_num_dims
 from streamgp.gp.kernel_function import AbstractKernelFunction
@@ -69,8 +71,10 @@ class Prior:
         # GPyTorch walks through all submodules for this, which takes longer than evaluating a small kernel matrix.
         return self.kernel.batch_shape
 
-    def mean(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*c n"]:
-        r"""The prior mean $\mu(X)$."""
+    def mean(self, X: Float[Tensor, "*b n d"] | Evidence) -> Float[Tensor, "*c n"]:
+        r"""The prior mean $\mu(X)$, or that of rows of evidence."""
+        if isinstance(X, Evidence):
+            return row_mean(self.mean_function, X)
         if self._constant is not None:
             return self._constant.expand(broadcast_shapes(self._constant.shape[:-1], X.shape[:-2]) + X.shape[-2:-1])
         return self.mean_function(X)
@@ -84,16 +88,28 @@ class Prior:
             return self.zero.expand(*self.mean_function.batch_shape, 1)
         return None
 
-    def variance(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*c n"]:
+    def variance(self, X: Float[Tensor, "*b n d"] | Evidence) -> Float[Tensor, "*c n"]:
         """The diagonal of the kernel matrix, in O(n)."""
+        if isinstance(X, Evidence):
+            return row_variance(self.kernel_function, X, self._kernel_batch_shape)
         return self.kernel_function.diagonal(X)
 
-    def covariance(self, first: Float[Tensor, "*b n d"], second: Float[Tensor, "*c m d"]) -> Float[Tensor, "*e n m"]:
-        """The kernel matrix between two sets of inputs.
+    def magnitude(self, X: Float[Tensor, "*b n d"] | Evidence) -> Float[Tensor, "*c n"]:
+        """The variances whose rounding covariances carry; larger than `variance` where a row is a difference."""
+        if isinstance(X, Evidence):
+            return row_magnitude(self.kernel_function, X, self._kernel_batch_shape)
+        return self.kernel_function.diagonal(X)
+
+    def covariance(
+        self, first: Float[Tensor, "*b n d"] | Evidence, second: Float[Tensor, "*c m d"] | Evidence
+    ) -> Float[Tensor, "*e n m"]:
+        """The kernel matrix between two sets of inputs or evidence.
 
         Where one of the sets has no leading axes, those of the other are flattened into rows: one large kernel
         evaluation instead of many small ones.
         """
+        if isinstance(first, Evidence) or isinstance(second, Evidence):
+            return row_covariance(self.kernel_function, first, second)
         if not self._kernel_batch_shape:
             if second.dim() == 2 and first.dim() > 2:
                 return self.kernel_function.matrix(first.flatten(0, -2), second).unflatten(0, first.shape[:-1])

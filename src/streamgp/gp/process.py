@@ -1,4 +1,4 @@
-"""What every Gaussian process of the library can tell about itself, and the prediction that asks for it."""
+"""The interface of Gaussian processes, and the prediction that asks one for its moments."""
 
 import math
 from abc import ABC, abstractmethod
@@ -14,6 +14,7 @@ from torch import Tensor
 from streamgp.checks import to_form
 from streamgp.display import shown_moments
 from streamgp.errors import NumericalError
+from streamgp.evidence import Evidence
 from streamgp.linalg import cholesky
 from streamgp.shapes import broadcast_shapes
 
@@ -24,7 +25,7 @@ _PART_NUMBERS = 2_000_000
 
 
 class AbstractProcess(ABC):
-    """A Gaussian process: its moments at any inputs. Inputs are taken as they are, without checks."""
+    """A Gaussian process: its moments at any inputs or rows of evidence, which are taken without checks."""
 
     @property
     @abstractmethod
@@ -42,7 +43,7 @@ class AbstractProcess(ABC):
         """Leading axes of the process."""
 
     @abstractmethod
-    def cross(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*c m n"] | None:
+    def cross(self, X: Float[Tensor, "*b n d"] | Evidence) -> Float[Tensor, "*c m n"] | None:
         """The covariance of inducing variables and values at inputs, which mean and variance there both begin with.
 
         None where it is not to be kept from the one to the other: as it is large, has a gradient, or inputs have
@@ -50,7 +51,9 @@ class AbstractProcess(ABC):
         """
 
     @abstractmethod
-    def mean(self, X: Float[Tensor, "*b n d"], cross: Float[Tensor, "*e m n"] | None = None) -> Float[Tensor, "*c n"]:
+    def mean(
+        self, X: Float[Tensor, "*b n d"] | Evidence, cross: Float[Tensor, "*e m n"] | None = None
+    ) -> Float[Tensor, "*c n"]:
         """Mean of the latent function.
 
         Args:
@@ -60,7 +63,7 @@ class AbstractProcess(ABC):
 
     @abstractmethod
     def variance(
-        self, X: Float[Tensor, "*b n d"], cross: Float[Tensor, "*e m n"] | None = None
+        self, X: Float[Tensor, "*b n d"] | Evidence, cross: Float[Tensor, "*e m n"] | None = None
     ) -> Float[Tensor, "*c n"]:
         """Marginal variances of the latent function.
 
@@ -70,15 +73,15 @@ class AbstractProcess(ABC):
         """
 
     @abstractmethod
-    def covariance(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*c n n"]:
+    def covariance(self, X: Float[Tensor, "*b n d"] | Evidence) -> Float[Tensor, "*c n n"]:
         """Joint covariance of the latent function."""
 
     @abstractmethod
-    def prior_variance(self, X: Float[Tensor, "*b n d"]) -> Float[Tensor, "*c n"]:
+    def prior_variance(self, X: Float[Tensor, "*b n d"] | Evidence) -> Float[Tensor, "*c n"]:
         """Variances before any data: the scale whose rounding all moments carry."""
 
     def sample(
-        self, X: Float[Tensor, "*b n d"], num_samples: int, generator: torch.Generator | None
+        self, X: Float[Tensor, "*b n d"] | Evidence, num_samples: int, generator: torch.Generator | None
     ) -> Float[Tensor, "s *c n"]:
         """Draw joint samples by a factor of the covariance."""
         mean = self.mean(X)
@@ -104,26 +107,26 @@ class Prediction:
 
     Attributes:
         process: The process that predicts.
-        inputs: Where.
+        inputs: Inputs, or rows of evidence; moments of gradients have a last axis for their components.
         is_numpy: Whether moments are arrays of NumPy, as the inputs were, and not tensors.
     """
 
     process: AbstractProcess
-    inputs: Float[Tensor, "*b n d"]
+    inputs: Float[Tensor, "*b n d"] | Evidence
     is_numpy: bool = False
 
     @cached_property
     def mean(self) -> Any:
         """Mean, `(*c, n)`; costs one dot product for each input."""
-        return self._shown(_finite(self._by_parts(self.process.mean), "mean"))
+        return self._shown(self._laid_out(_finite(self._by_parts(self.process.mean), "mean")))
 
     @cached_property
     def variance(self) -> Any:
         """Marginal variances, `(*c, n)`, never negative; read off the covariance if that is there already."""
         if "covariance" in self.__dict__:
             joint = torch.as_tensor(self.covariance)
-            return self._shown(joint.diagonal(dim1=-2, dim2=-1).clamp_min(0.0))
-        return self._shown(_finite(self._by_parts(self.process.variance), "variance").clamp_min(0.0))
+            return self._shown(self._laid_out(joint.diagonal(dim1=-2, dim2=-1).clamp_min(0.0)))
+        return self._shown(self._laid_out(_finite(self._by_parts(self.process.variance), "variance").clamp_min(0.0)))
 
     @cached_property
     def covariance(self) -> Any:
@@ -150,9 +153,18 @@ class Prediction:
     def _cross(self) -> Tensor | None:
         return self.process.cross(self.inputs)
 
-    def _by_parts(self, moment: Callable[[Tensor, Tensor | None], Tensor]) -> Tensor:
+    def _laid_out(self, moment: Tensor) -> Tensor:
+        """A moment in the shape of the targets of its rows."""
+        rows = self.inputs
+        if isinstance(rows, Evidence) and len(rows.target_shape) > 1:
+            return moment.unflatten(-1, rows.target_shape)
+        return moment
+
+    def _by_parts(self, moment: Callable[[Any, Tensor | None], Tensor]) -> Tensor:
         """A moment at all inputs, of which very many are taken one part after the other."""
         X, process = self.inputs, self.process
+        if isinstance(X, Evidence):
+            return moment(X, self._cross)
         size = max(1, _PART_NUMBERS // max(1, process.num_inducing * process.batch_shape.numel()))
         if X.dim() > 2 or len(X) <= size or X.requires_grad:
             return moment(X, self._cross)
@@ -170,13 +182,13 @@ class Prediction:
         return to_form(moment, is_numpy=self.is_numpy)
 
 
-def num_own_axes(X: Tensor, num_batch: int) -> int:
-    """How many leading axes inputs have that a batch of functions does not have."""
+def num_own_axes(X: Tensor | Evidence, num_batch: int) -> int:
+    """Count the leading axes of inputs that a batch of functions does not have."""
     return X.dim() - 2 - num_batch
 
 
 def row_by_row(
-    function: Callable[[Tensor], Tensor], X: Float[Tensor, "*s n d"], num_batch: int
+    function: Callable[[Any], Tensor], X: Float[Tensor, "*s n d"] | Evidence, num_batch: int
 ) -> Float[Tensor, "*t n"]:
     """Evaluate a function of single inputs, where leading axes of theirs alone are taken as more rows.
 
@@ -184,11 +196,11 @@ def row_by_row(
 
     Args:
         function: From inputs to a value for each.
-        X: Inputs.
+        X: Inputs; rows of evidence are evaluated as they are.
         num_batch: How many of the last leading axes inputs have in common with the function.
     """
     num_own = num_own_axes(X, num_batch)
-    if num_own <= 0:
+    if num_own <= 0 or isinstance(X, Evidence):
         return function(X)
     own, n = X.shape[:num_own], X.shape[-2]
     rows = X.reshape(math.prod(own), *X.shape[num_own:]).movedim(0, -3).flatten(-3, -2)

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from streamgp.evidence import Evidence
 from streamgp.gp.inducing import AbstractInducing
 from streamgp.gp.prior import Prior
 from streamgp.gp.process import AbstractProcess, num_own_axes, row_by_row
@@ -55,7 +56,7 @@ class InducingFactor:
         return solve_lower(L, torch.eye(L.shape[-1], dtype=L.dtype, device=L.device).expand_as(L))
 
     def reshape(self, batch_shape: torch.Size) -> "InducingFactor":
-        """The same with other leading axes."""
+        """Give the factors other leading axes."""
         m = self.factor.shape[-1]
         changed = InducingFactor(
             self.factor.reshape(*batch_shape, m, m),
@@ -68,7 +69,7 @@ class InducingFactor:
         return changed
 
     def with_members(self, index: Int[Tensor, " k"], other: "InducingFactor") -> "InducingFactor":
-        """The same with some members of the first axis replaced, without what follows from the others being lost.
+        """Replace some members of the first axis, without losing what follows from the others.
 
         Args:
             index: Which.
@@ -190,7 +191,7 @@ class SparseProcess(AbstractProcess):
         return other
 
     def features(
-        self, X: Float[Tensor, "*b n d"], cross: Float[Tensor, "*e m n"] | None = None
+        self, X: Float[Tensor, "*b n d"] | Evidence, cross: Float[Tensor, "*e m n"] | None = None
     ) -> Float[Tensor, "*c m n"]:
         r"""The features $\phi(X)$."""
         return solve_lower(self.factor, self.inducing.cross(X) if cross is None else cross)
@@ -199,7 +200,7 @@ class SparseProcess(AbstractProcess):
         r"""The matrix $B = L^{-\top} D \phi(X)$, with which $k_q(w, X) = k(w, X) - \operatorname{cov}(f(w), u) B$."""
         return solve_lower_transpose(self.factor, reduction_features)
 
-    def cross(self, X: Tensor) -> Tensor | None:
+    def cross(self, X: Tensor | Evidence) -> Tensor | None:
         if X.requires_grad or num_own_axes(X, len(self.batch_shape)) > 0:
             return None
         if self.batch_shape.numel() * self.num_inducing * X.shape[-2] > _MOST_KEPT:
@@ -208,20 +209,20 @@ class SparseProcess(AbstractProcess):
         # One of two gradients would use up what the other needs.
         return None if cross.requires_grad else cross
 
-    def mean(self, X: Tensor, cross: Tensor | None = None) -> Tensor:
+    def mean(self, X: Tensor | Evidence, cross: Tensor | None = None) -> Tensor:
         return self.prior.mean(X) + apply(self.inducing.crossed(X) if cross is None else cross.mT, self.mean_weights)
 
-    def variance(self, X: Tensor, cross: Tensor | None = None) -> Tensor:
+    def variance(self, X: Tensor | Evidence, cross: Tensor | None = None) -> Tensor:
         return row_by_row(lambda rows: self._variance(rows, cross), X, len(self.batch_shape))
 
-    def _variance(self, X: Tensor, cross: Tensor | None) -> Tensor:
+    def _variance(self, X: Tensor | Evidence, cross: Tensor | None) -> Tensor:
         phi = self.features(X, cross)
         # Through the root and not through D, which takes O(m^3) to form.
         return self.prior.variance(X) - phi.square().sum(-2) + (self.whitened_root.mT @ phi).square().sum(-2)
 
-    def prior_variance(self, X: Tensor) -> Tensor:
-        return self.prior.variance(X)
+    def prior_variance(self, X: Tensor | Evidence) -> Tensor:
+        return self.prior.magnitude(X)
 
-    def covariance(self, X: Tensor) -> Tensor:
+    def covariance(self, X: Tensor | Evidence) -> Tensor:
         phi = self.features(X)
         return self.prior.covariance(X, X) - phi.mT @ (self.variance_reduction @ phi)

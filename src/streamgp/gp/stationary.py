@@ -11,6 +11,7 @@ from gpytorch.kernels import Kernel, MaternKernel, RBFKernel
 from jaxtyping import Float
 from torch import Tensor
 
+from streamgp.gp.jets import Jet, Moving, difference, no_slopes
 from streamgp.gp.kernel_function import Normal, origin_of
 from streamgp.gp.spectral import AbstractSpectralKernel
 from streamgp.shapes import broadcast_shapes
@@ -115,6 +116,17 @@ class StationaryKernel(AbstractSpectralKernel):
         shape = broadcast_shapes(inputs.shape[:-1], (*self.outputscale.shape, 1))
         return self.outputscale.unsqueeze(-1).expand(shape)
 
+    def jet(self, first: Moving, second: Moving) -> Jet:
+        r"""Evaluate a function of $q = s^2$: with $g = k' / s$ and $h = g' / s$, $k_q = g / 2$ and $k_{qq} = h / 4$."""
+        if not self._is_smooth:
+            raise no_slopes("A Matérn-1/2 kernel (an exponential one) has functions without derivatives")
+        apart = difference(first, second, self.lengthscale / self.factor)
+        q = (apart * apart).sum()
+        # The square root has no derivative at zero, where that of a smooth kernel does not depend on it.
+        s = torch.where(q.value > 0, q.value.clamp_min(torch.finfo(q.value.dtype).tiny).sqrt(), 0.0).clamp_max(_FAR)
+        value, slope, curvature = _CURVED[self.profile](s)
+        return q.through(value, 0.5 * slope, 0.25 * curvature) * self._amplitude
+
     def frequencies(self, shape: tuple[int, ...], normal: Normal) -> Float[Tensor, "*b f d"]:
         frequencies = normal(*shape) / self.lengthscale
         if not math.isfinite(self.smoothness):
@@ -186,6 +198,31 @@ _ALONE: dict[Profile, Callable[[Tensor], Tensor]] = {
     _matern_half: _matern_half_alone,
     _matern_three_halves: _matern_three_halves_alone,
     _matern_five_halves: _matern_five_halves_alone,
+}
+
+
+def _squared_exponential_curved(s: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    k = torch.exp(-0.5 * s.square())
+    return k, -k, k
+
+
+def _matern_three_halves_curved(s: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    e = torch.exp(-s)
+    # At zero the curvature is infinite, and multiplied with squared distances, which are zero.
+    return (1.0 + s) * e, -e, torch.where(s > 0, e / torch.where(s > 0, s, 1.0), 0.0)
+
+
+def _matern_five_halves_curved(s: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    e = torch.exp(-s)
+    t = (1.0 + s) * e
+    return t + s.square() * e / 3.0, t / -3.0, e / 3.0
+
+
+# The profile k, its slope k' / s, and what follows for that: (k' / s)' / s.
+_CURVED: dict[Profile, Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]] = {
+    _squared_exponential: _squared_exponential_curved,
+    _matern_three_halves: _matern_three_halves_curved,
+    _matern_five_halves: _matern_five_halves_curved,
 }
 
 

@@ -33,11 +33,13 @@ def cholesky(
     Args:
         matrix: Symmetric matrix $A$; only the lower triangle is read.
         scale: For a matrix that is what was left by a subtraction, the diagonal of what was subtracted from. Its
-            rounding is the error of $A$, so a pivot of that size is not trusted, and jitter is relative to it.
+            rounding is the error of $A$, so a pivot of that size is not trusted, and jitter is relative to it: rows in
+            different units get $j$ in their own.
         name: What the matrix is, for the error message.
 
     Returns:
-        The factor $L$, and the jitter $j$ that was added to the diagonal.
+        The factor $L$, and the jitter $j$ that was added to the diagonal; of rows of different scale, to that of a row
+        of average scale.
 
     Raises:
         NumericalError: If the matrix is not finite, or not positive definite within the bound.
@@ -52,12 +54,13 @@ def cholesky(
             advice="Check the scale of inputs, targets and hyperparameters for overflow.",
         )
     unit = (matrix.diagonal(dim1=-2, dim2=-1) if scale is None else scale).detach().mean(-1).abs().expand_as(jitter)
+    share = _shares(matrix, scale)
     for relative in _LADDER[matrix.dtype]:
         if scale is not None and relative < _LEAST_PIVOT[matrix.dtype]:
             continue
         jitter = torch.where(is_trusted, jitter, relative * unit)
         factor, trusted_now = factorize(
-            matrix + torch.diag_embed(jitter.unsqueeze(-1).expand(matrix.shape[:-1])), scale
+            matrix + torch.diag_embed((jitter.unsqueeze(-1) * share).expand(matrix.shape[:-1])), scale
         )
         if trusted_now is None:
             return factor, jitter
@@ -67,6 +70,14 @@ def cholesky(
         "allowed.",
         advice="Remove near-duplicate inputs, raise the noise variance, or use float64.",
     )
+
+
+def _shares(matrix: Tensor, scale: Tensor | None) -> Tensor:
+    """The scale of each row relative to the average; one where it is nothing, for jitter has to be something."""
+    if scale is None:
+        return matrix.new_ones(())
+    share = scale.detach() / scale.detach().mean(-1, keepdim=True)
+    return torch.where(share > torch.finfo(share.dtype).eps, share, 1.0)
 
 
 def factorize(

@@ -26,7 +26,7 @@ def expected_noise_variance(likelihood: AbstractLikelihood | None, prediction: P
         )
     noise = likelihood.gaussian_noise_variance
     if noise is not None:
-        return noise.to(prediction.inputs).mean().unsqueeze(-1)
+        return noise.to(prediction.process.reference).mean().unsqueeze(-1)
     if likelihood.num_inputs != 1:
         raise UnsupportedError(
             f"A {type(likelihood).__name__} observation looks at {likelihood.num_inputs} inputs, so there is none at "

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.errors import FileFormatError, UnsupportedError
+from streamgp.evidence import Evidence
 from streamgp.gp import Prior, SparseProcess
 from streamgp.gp.coregionalization import CoregionalizationKernel, OutputMean
 from streamgp.gp.interactions import InteractionKernel
@@ -62,6 +63,22 @@ def check_process(process: SparseProcess) -> None:
         raise FileFormatError(f"The file's jitter is {process.jitter}, which makes no sense. It is damaged.")
 
 
+def _check_evidence(evidence: Evidence) -> None:
+    atoms, row_of, weights, d = evidence.atoms, evidence.row_of, evidence.weights, evidence.num_dims
+    n, is_whole = atoms.shape[-2], row_of is None and weights is None
+    fits = (
+        d > 0 and atoms.shape[-1] in (d, 2 * d + 1) and all(size >= 0 for part in evidence.part_shapes for size in part)
+    )
+    if row_of is not None and weights is not None and fits:
+        in_order = bool((row_of.diff() >= 0).all()) and row_of.dtype == torch.int64
+        is_inside = not n or (int(row_of[0]) >= 0 and int(row_of[-1]) < evidence.num_rows)
+        is_whole = row_of.shape == weights.shape == (n,) and in_order and is_inside and is_finite(weights)
+    elif fits:
+        is_whole = is_whole and evidence.num_rows == n
+    if not (fits and is_whole and is_finite(atoms)):
+        raise FileFormatError("The file's rows of evidence do not fit together. It is damaged.")
+
+
 def _prior_fields(prior: Prior) -> dict[str, Any]:
     return {"kernel": prior.kernel, "mean": prior.mean_function, "zero": prior.zero}
 
@@ -90,6 +107,7 @@ register_module(CoregionalizationKernel, sizes=("num_outputs", "num_latents"), p
 register_module(OutputMean, sizes=("num_outputs",), batch_shape=None)
 register_module(InteractionKernel, sizes=("ard_num_dims",))
 register_module(SphericalLinearKernel, sizes=("ard_num_dims",))
+register(Evidence, check=_check_evidence)
 register(Prior, to_fields=_prior_fields, from_fields=_rebuild_prior)
 register(SparseProcess, from_fields=_rebuild_process, check=check_process)
 

@@ -31,6 +31,7 @@ Fields = dict[str, Any]
 
 # Modules that register the classes whose names start so, imported when a file names one.
 _HOMES = {
+    "evidence": "streamgp.storage",
     "gp": "streamgp.storage",
     "likelihoods": "streamgp.storage",
     "sites": "streamgp.conditioning",

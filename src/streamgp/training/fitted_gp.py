@@ -21,6 +21,7 @@ from streamgp.checks import (
 from streamgp.conditioning import ConditionedGP
 from streamgp.conditioning.observation import check_observed
 from streamgp.errors import OptionError, UnsupportedError
+from streamgp.evidence import Evidence
 from streamgp.gp import AbstractProcess, Prediction
 from streamgp.likelihoods import AbstractLikelihood, Gaussian, read_likelihood
 from streamgp.sites import SiteRule
@@ -50,23 +51,24 @@ class RescaledProcess(AbstractProcess):
     def batch_shape(self) -> torch.Size:
         return self.process.batch_shape
 
-    def cross(self, X: Tensor) -> Tensor | None:
-        return self.process.cross(self.scaling.inputs(X))
+    def cross(self, X: Tensor | Evidence) -> Tensor | None:
+        return self.process.cross(self.scaling.rows(X))
 
-    def mean(self, X: Tensor, cross: Tensor | None = None) -> Tensor:
-        mean = self.process.mean(self.scaling.inputs(X), cross)
-        return self.scaling.target_shift.to(mean) + self.scaling.target_scale.to(mean) * mean
+    def mean(self, X: Tensor | Evidence, cross: Tensor | None = None) -> Tensor:
+        mean = self.process.mean(self.scaling.rows(X), cross)
+        shift = self.scaling.target_shift.to(mean)
+        return (shift * X.of_constant if isinstance(X, Evidence) else shift) + self.scaling.target_scale.to(mean) * mean
 
-    def variance(self, X: Tensor, cross: Tensor | None = None) -> Tensor:
-        variance = self.process.variance(self.scaling.inputs(X), cross)
+    def variance(self, X: Tensor | Evidence, cross: Tensor | None = None) -> Tensor:
+        variance = self.process.variance(self.scaling.rows(X), cross)
         return self.scaling.target_scale.to(variance).square() * variance
 
-    def covariance(self, X: Tensor) -> Tensor:
-        covariance = self.process.covariance(self.scaling.inputs(X))
+    def covariance(self, X: Tensor | Evidence) -> Tensor:
+        covariance = self.process.covariance(self.scaling.rows(X))
         return self.scaling.target_scale.to(covariance).square() * covariance
 
-    def prior_variance(self, X: Tensor) -> Tensor:
-        variance = self.process.prior_variance(self.scaling.inputs(X))
+    def prior_variance(self, X: Tensor | Evidence) -> Tensor:
+        variance = self.process.prior_variance(self.scaling.rows(X))
         return self.scaling.target_scale.to(variance).square() * variance
 
 

@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.errors import OptionError
+from streamgp.evidence import Evidence
 from streamgp.storage import register
 from streamgp.training.features import Observed, relative_jitter
 
@@ -38,6 +39,10 @@ class Scaling:
     def inputs(self, X: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
         """Inputs in the units of training."""
         return (X - self.input_shift.to(X)) / self.input_scale.to(X)
+
+    def rows(self, X: Tensor | Evidence) -> Tensor | Evidence:
+        """Inputs, or rows of evidence, in the units of training."""
+        return X.rescaled(self.input_shift, self.input_scale) if isinstance(X, Evidence) else self.inputs(X)
 
     def targets(self, y: Float[Tensor, "*b"]) -> Float[Tensor, "*b"]:
         """Targets in the units of training."""

@@ -1,0 +1,66 @@
+"""Numbers that carry slopes: their algebra, and the kernels that are made of them, against differences."""
+
+import pytest
+import torch
+from gpytorch.kernels import (
+    LinearKernel,
+    MaternKernel,
+    PolynomialKernel,
+    RBFKernel,
+    ScaleKernel,
+)
+
+from streamgp.gp.interactions import InteractionKernel
+from streamgp.gp.jets import Jet, Moving
+from streamgp.gp.kernels import read_kernel
+from streamgp.gp.spherical_linear import SphericalLinearKernel
+from streamgp.testing.tolerances import approximation, tolerance
+
+KERNELS = {
+    "rbf": RBFKernel(ard_num_dims=3),
+    "matern 3/2": MaternKernel(1.5, ard_num_dims=3),
+    "matern 5/2": ScaleKernel(MaternKernel(2.5, ard_num_dims=3)),
+    "active": MaternKernel(2.5, active_dims=(0, 2)),
+    "sum": ScaleKernel(RBFKernel()) + MaternKernel(2.5, active_dims=(1,)),
+    "product": ScaleKernel(RBFKernel() * MaternKernel(1.5, active_dims=(1,)) * LinearKernel()),
+    "interactions": ScaleKernel(InteractionKernel(ard_num_dims=3)),
+    "polynomial": PolynomialKernel(3),
+    "spherical": SphericalLinearKernel(3),
+}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_slopes_equal_differences(name):
+    rng = torch.Generator().manual_seed(0)
+    kernel = read_kernel(KERNELS[name].double())
+    x, z, v, w = (torch.randn(2, 3, generator=rng, dtype=torch.float64) for _ in range(4))
+    with torch.no_grad():
+        jet = kernel.jet(Moving(x, v), Moving(z, w))
+        h = 1e-4
+
+        def at(s, t):
+            return kernel.matrix(x + s * v, z + t * w)
+
+        assert torch.allclose(jet.value, at(0, 0), **tolerance(torch.float64))
+        assert torch.allclose(jet.first, (at(h, 0) - at(-h, 0)) / (2 * h), **approximation(1e-5, "finite differences"))
+        assert torch.allclose(jet.second, (at(0, h) - at(0, -h)) / (2 * h), **approximation(1e-5, "finite differences"))
+        both = (at(h, h) - at(h, -h) - at(-h, h) + at(-h, -h)) / (4 * h * h)
+        assert torch.allclose(jet.both, both, **approximation(1e-4, "finite differences"))
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_what_does_not_move_has_no_slope_and_costs_nothing(name):
+    x = torch.rand(2, 3, dtype=torch.float64)
+    still = read_kernel(KERNELS[name].double()).jet(Moving(x, None), Moving(x, None))
+    assert (still.first, still.second, still.both) == (0.0, 0.0, 0.0)
+
+
+def test_a_product_follows_the_product_rule():
+    one, two = (Jet(*torch.tensor(numbers)) for numbers in ([2.0, 3.0, 5.0, 7.0], [1.0, -1.0, 4.0, 2.0]))
+    product = one * two
+    assert [float(part) for part in (product.value, product.first, product.second, product.both)] == [
+        2.0,
+        3.0 - 2.0,
+        5.0 + 8.0,
+        7.0 + 3.0 * 4.0 - 5.0 + 4.0,
+    ]
