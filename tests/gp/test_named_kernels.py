@@ -17,6 +17,7 @@ def test_kernels_do_not_depend_on_the_units_of_a_box(rng, name):
     other = make_kernel(name, lower, upper, variance=2.0)
     assert_close(other(lower + (upper - lower) * X).to_dense(), one(X).to_dense())
     assert_close(one(X, diag=True), torch.full((4,), 2.0, dtype=torch.float64))
+    assert_close(make_kernel(name, lower, upper)(X, diag=True), torch.ones(4, dtype=torch.float64))
 
 
 def test_an_input_that_does_not_vary_has_a_width_of_one():

@@ -4,7 +4,7 @@ from tests.support.problems import random_sparse_gp
 from tests.support.reference import assert_within, predict_dense
 from torch.testing import assert_close
 
-from streamgp.gp import SparseProcess
+from streamgp.gp import InducingFactor, SparseProcess
 from streamgp.testing.tolerances import rounding
 
 
@@ -39,3 +39,16 @@ def test_another_belief_at_the_same_points_shares_their_factor(rng):
         1 / torch.linalg.inv(process.factor @ process.factor.T).diagonal(),
         **rounding(torch.float64, condition=torch.linalg.cond(process.factor).item() ** 2),
     )
+
+
+def test_factors_of_members_are_replaced_with_what_follows_from_them(rng):
+    first, second = (random_sparse_gp(rng, batch_shape=(3,)).gp.process.inducing_factor for _ in range(2))
+    other = InducingFactor.of((second.factor @ second.factor.mT)[:2], 0.0)
+    assert first.whitening.shape == (3, 6, 6)  # was asked for
+    changed = first.with_members(torch.tensor([2, 0]), other)
+    for name in ("factor", "double_factor", "total_jitter", "whitening", "leave_one_out"):
+        mine, new, theirs = (getattr(each, name) for each in (first, changed, other))
+        assert torch.equal(new[2], theirs[0])
+        assert torch.equal(new[0], theirs[1])
+        assert torch.equal(new[1], mine[1])
+    assert changed.is_as_stated == (first.is_as_stated and other.is_as_stated)

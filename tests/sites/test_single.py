@@ -19,7 +19,7 @@ from streamgp.likelihoods import (
 )
 from streamgp.sites import DenseBelief, FactoredBelief, SiteRule, Sites, find_sites
 from streamgp.sites.single import _ScalarProblem, find_single_site
-from streamgp.testing.tolerances import judgement, tolerance, within
+from streamgp.testing.tolerances import judgement, within
 
 LIKELIHOODS = {
     "gaussian": (Gaussian(0.3), (-1.0, 4.0)),
@@ -120,20 +120,6 @@ def moments_after(mean, variance, sites):
     return mean + gain * (target - mean), (1.0 - gain) * variance
 
 
-@pytest.mark.parametrize("name", LIKELIHOODS)
-def test_expected_derivatives_of_one_are_those_of_tensors(name):
-    likelihood, outcomes = LIKELIHOODS[name]
-    for outcome in outcomes:
-        y = torch.tensor([outcome], dtype=torch.float64)
-        for mean, variance in ((0.2, 0.5), (-3.0, 4.0), (1.5, 0.0)):
-            numbers = likelihood.expected_derivatives_of_one(mean, variance, outcome)
-            tensors = likelihood.expected_derivatives(
-                torch.tensor([mean], dtype=torch.float64), torch.tensor([variance], dtype=torch.float64), y
-            )
-            assert all(isinstance(number, float) for number in numbers)
-            assert_close(torch.tensor(numbers, dtype=torch.float64), torch.cat(tensors), **tolerance(torch.float64))
-
-
 @pytest.mark.parametrize("rule", ["variational", "laplace"])
 @pytest.mark.parametrize("name", LIKELIHOODS)
 def test_the_objective_is_stationary_at_the_site(name, rule):
@@ -157,19 +143,6 @@ def test_the_objective_is_stationary_at_the_site(name, rule):
             assert abs(along[1] - along[0]) < 0.02 * abs(sum(along)) + 1e-9 * abs(best)
 
 
-@pytest.mark.parametrize("name", LIKELIHOODS)
-def test_the_expected_log_density_of_one_is_that_of_tensors_up_to_a_constant(name):
-    likelihood, outcomes = LIKELIHOODS[name]
-    points = [(0.2, 0.5), (-3.0, 4.0), (1.5, 0.0)]
-    mean, variance = torch.tensor(points, dtype=torch.float64).T
-    for outcome in outcomes:
-        tensors = likelihood.expected_log_density(mean, variance, torch.full_like(mean, outcome))
-        numbers = [likelihood.expected_log_density_of_one(*point, outcome) for point in points]
-        excess = torch.tensor(numbers, dtype=torch.float64) - tensors
-        scale = max(1.0, tensors.abs().max().item(), *map(abs, numbers))
-        assert_close(excess, excess[:1].expand_as(excess), **tolerance(torch.float64, scale=scale))
-
-
 def test_a_gaussian_site_is_the_observation(rng):
     belief = single_belief(0.3, 2.0, 0.0, torch.float64)
     sites, info = find_sites(belief, Gaussian(0.3), torch.tensor([1.7], dtype=torch.float64), SiteRule())
@@ -184,6 +157,20 @@ def test_axes_of_a_single_observation_stay():
     sites, info = find_sites(belief, Bernoulli(), y, SiteRule())
     assert sites.targets.shape == (1, 1, 1)
     assert info.residual.shape == info.is_converged.shape == (1, 1)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_batch_of_single_observations_equals_a_loop(rule):
+    values = torch.tensor([[0.3, -1.0, 0.5], [0.8, 2.0, 0.1], [0.1, 0.0, 0.4]], dtype=torch.float64).unsqueeze(-1)
+    mean, variance, slack = values
+    y = torch.tensor([[[0.0], [3.0], [1.0]], [[2.0], [0.0], [5.0]]], dtype=torch.float64)
+    sites, info = find_sites(DenseBelief(mean, variance.unsqueeze(-1), slack), Poisson(), y, SiteRule(rule))
+    for i, j in ((0, 0), (0, 2), (1, 1), (1, 2)):
+        belief = DenseBelief(mean[j], variance[j].unsqueeze(-1), slack[j])
+        alone, its = find_sites(belief, Poisson(), y[i, j], SiteRule(rule))
+        assert torch.equal(sites.targets[i, j], alone.targets)
+        assert torch.equal(sites.variance[i, j], alone.variance)
+        assert torch.equal(info.residual[i, j], its.residual)
 
 
 def test_a_factored_belief_of_one_value_gives_the_same_site():

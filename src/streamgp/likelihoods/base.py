@@ -205,13 +205,21 @@ class AbstractLikelihood(Expectations, Learnable, ABC):
         $$
 
         where $\hat y$ takes the values $M \pm \sqrt V$ with equal probability, $M$ and $V$ being the predicted mean and
-        variance of $y$. Counts and logit classes have a curvature that does not depend on $\hat y$.
+        variance of $y$, or closer ones where these are outside the support. Counts and logit classes have a curvature
+        that does not depend on $\hat y$.
         """
         m, v = torch.broadcast_tensors(mean, variance)
-        M = self.predictive_mean(m, v)
-        spread = self.predictive_variance(m, v).clamp_min(0.0).sqrt()
-        curvatures = [self.expected_derivatives(m, v, y.detach())[1] for y in (M - spread, M + spread)]
-        return -0.5 * (curvatures[0] + curvatures[1])
+        first, second = (self.expected_derivatives(m, v, y.detach())[1] for y in self._typical_outcomes(m, v))
+        return -0.5 * (first + second)
+
+    def _typical_outcomes(self, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
+        """Outcomes a deviation below and above the mean, or closer ones in the support."""
+        M = self.predictive_mean(mean, variance)
+        spread = self.predictive_variance(mean, variance).clamp_min(0.0).sqrt()
+        if self.outcome_kind == "real":
+            low, high = self.support
+            spread = torch.minimum(spread, 0.9 * torch.minimum(M - low, high - M))
+        return M - spread, M + spread
 
     def expected_information(self, variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         r"""Evaluate the precision of an observation before anything is known: $f \sim \mathcal N(0, v)$."""

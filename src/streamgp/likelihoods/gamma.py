@@ -54,6 +54,10 @@ class AbstractGammaLikelihood(AbstractLogLink):
         ratio = finite_exp(y.to(mean).log() - mean + 0.5 * variance)
         return a * (ratio - 1.0), -a * ratio
 
+    def expected_curvature(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        r"""Evaluate $a e^{v}$, the curvature at the mean, as it is linear in $y$."""
+        return self._shape_like(mean) * finite_exp(variance)
+
     def predictive_mean(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         r"""Evaluate $\exp(m + v / 2)$."""
         average = finite_exp(mean + 0.5 * variance)

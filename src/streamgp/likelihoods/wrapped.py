@@ -158,6 +158,15 @@ class WrappedLikelihood(AbstractLikelihood):
 
         return expectation(square, mean, variance, num_nodes=self.num_nodes)
 
+    def _typical_outcomes(self, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
+        """Those that the distribution takes: the mean instead of others, and whole numbers for counts."""
+        support = self.conditional(mean).support
+        outcomes = (*super()._typical_outcomes(mean, variance), self.predictive_mean(mean, variance))
+        low, high, center = (y.round() if self.outcome_kind == "count" else y for y in outcomes)
+        if support is None:
+            return low, high
+        return torch.where(support.check(low), low, center), torch.where(support.check(high), high, center)
+
     def conditional_variance(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """Ask the distribution for its variance."""
         return self._evaluate(lambda given: given.variance, f)

@@ -114,6 +114,7 @@ class MultiLatentLaws(ABC):
         single = likelihood.expected_derivatives(mean.float(), variance.float(), y.float())
         double = likelihood.expected_derivatives(mean, variance, y)
         for one, other in zip(single, double, strict=True):
+            assert one.dtype == torch.float32
             assert_close(one.double(), other, **tolerance(torch.float32, scale=other.abs().max().item()))
 
     def test_samples_have_the_density(self, rng: torch.Generator) -> None:

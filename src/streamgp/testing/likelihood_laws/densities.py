@@ -58,6 +58,23 @@ class DensityLaws(AbstractLikelihoodProblem):
             expected = dense(lambda f, i=i: likelihood.derivatives(f, t)[i], m, v)  # type: ignore[misc]
             assert_close(value, expected.to(dtype), dtype, truncation=TRUNCATION)
 
+    def test_expectations_of_one_are_those_of_tensors(self, rng: torch.Generator) -> None:
+        likelihood, targets = self.likelihood(), self.targets(rng, 3, torch.float64)
+        mean, variance = torch.tensor([[0.2, 0.5], [-3.0, 4.0], [1.5, 0.0]], dtype=torch.float64).T
+        excess = []
+        for y in targets:
+            tensors = torch.stack(likelihood.expected_derivatives(mean, variance, y.expand(3)), -1)
+            density = likelihood.expected_log_density(mean, variance, y.expand(3))
+            for m, v, expected, log_density in zip(mean, variance, tensors, density, strict=True):
+                point = float(m), float(v), float(y)
+                numbers = likelihood.expected_derivatives_of_one(*point)
+                assert all(isinstance(number, float) for number in numbers)
+                assert_close(torch.tensor(numbers, dtype=torch.float64), expected, torch.float64)
+                excess.append((likelihood.expected_log_density_of_one(*point), float(log_density)))
+        # Up to a constant of the outcome.
+        ours, theirs = torch.tensor(excess, dtype=torch.float64).view(3, 3, 2).unbind(-1)
+        assert_close(ours - ours[:, :1], theirs - theirs[:, :1], torch.float64)
+
     @both_dtypes
     def test_expected_derivatives_are_gradients_of_the_expected_log_density(
         self, rng: torch.Generator, dtype: torch.dtype
@@ -117,6 +134,11 @@ class DensityLaws(AbstractLikelihoodProblem):
         assert bool(((density.sum(0) - 1.0).abs() < 10 * TRUNCATION).all()), density.sum(0)
         center = (y * density).sum(0)
         spread = ((y - center).square() * density).sum(0)
+        curvature = -(density * likelihood.expected_derivatives(mean, v, y)[1]).sum(0)
+        average = likelihood.expected_curvature(mean, v).expand_as(curvature)
+        assert bool(torch.isfinite(average).all())
+        if likelihood.is_log_concave:  # and so of a curvature that is linear in the outcome
+            assert_close(average, curvature, torch.float64, truncation=self.moment_slack)
         found = {"predictive": (likelihood.predictive_mean(mean, v), likelihood.predictive_variance(mean, v))}
         if not variance:
             found["conditional"] = likelihood.conditional_mean(mean), likelihood.conditional_variance(mean)
