@@ -286,8 +286,8 @@ def test_observations_of_almost_no_noise_are_believed(rng, dtype, inducing, nois
     X = gp.inducing_points[:3]
     y = torch.tensor([1.0, 2.0, -1.0], dtype=dtype)
     absorbed, info = gp.absorb(X, y, noise_variance=noise, inducing=inducing)
-    assert info.num_floored == 3
-    # What the floor of the noise leaves open is less than rounding and the jitter of the inducing points.
+    assert info.num_floored == 0
+    # What rounding and the jitter of the inducing points leave open.
     jitter = 1e-6 if dtype == torch.float64 else 1e-4
     limits = approximation(jitter * float(torch.linalg.cond(gp.kernel(X).to_dense().detach())), "jitter")
     assert_close(absorbed.predict(X).mean, y, **limits)
@@ -302,7 +302,7 @@ def test_precise_observations_leave_others_their_weight(rng):
     at_once, info = gp.absorb(new.inputs, new.targets, noise_variance=noise, inducing="keep")
     one, _ = gp.absorb(new.inputs[:1], new.targets[:1], noise_variance=1e-30, inducing="keep")
     two, _ = one.absorb(new.inputs[1:], new.targets[1:], noise_variance=0.1, inducing="keep")
-    assert info.num_floored == 1
+    assert info.num_floored == 0
     limits = rounding(torch.float64, condition=float(torch.linalg.cond(gp.process.factor)) ** 2, scale=3.0)
     assert_close(at_once.predict(new.inputs).mean, two.predict(new.inputs).mean, **limits)
 
@@ -313,3 +313,33 @@ def test_contradictions_of_almost_no_noise_are_averaged(rng):
     y = torch.tensor([0.0, 1.0], dtype=torch.float64)
     absorbed, _ = gp.absorb(x.repeat(2, 1), y, noise_variance=1e-20, inducing="keep")
     assert abs(float(absorbed.predict(x).mean) - 0.5) < 1e-3
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e-11, 1e-13, 1e-18, 1e-22])
+@pytest.mark.parametrize("inducing", ["keep", "pivoted"])
+def test_precise_observations_of_one_value_are_weighed_by_their_precision(rng, scale, inducing):
+    gp = random_sparse_gp(rng).gp
+    X, y = gp.inducing_points[[0, 0, 1]], torch.tensor([1.0, 2.0, -1.0], dtype=torch.float64)
+    noise = scale * torch.tensor([1.0, 4.0, 1.0], dtype=torch.float64)
+    expected = torch.tensor([1.2, 1.2, -1.0], dtype=torch.float64)
+    absorbed, info = gp.absorb(X, y, noise_variance=noise, inducing=inducing)
+    # The jitter of the inducing points is noise that both observations of the first value share.
+    K = gp.kernel(X[1:]).to_dense().detach()
+    limits = approximation(1e-6 * float(torch.linalg.cond(K)), "jitter")
+    assert info.num_floored == 0
+    assert_close(absorbed.predict(X).mean, expected, **limits)
+
+
+@pytest.mark.parametrize("batch_shape", [(), (2,)])
+@pytest.mark.parametrize("scale", [1e-3, 1e-11, 1e-18])
+def test_precise_observations_that_were_absorbed_apart_are_merged_without_losing_digits(rng, batch_shape, scale):
+    prior = from_prior(random_sparse_gp(rng, batch_shape=batch_shape))
+    x, values = prior.inducing_points[..., :1, :], torch.tensor([[1.0], [2.0]], dtype=torch.float64)
+    one, other = (
+        prior.absorb(x, y, noise_variance=scale * v, inducing="keep")[0]
+        for y, v in zip(values, (1.0, 4.0), strict=True)
+    )
+    noise = scale * torch.tensor([1.0, 4.0], dtype=torch.float64)
+    union, _ = prior.absorb(torch.cat([x, x], -2), values[:, 0], noise_variance=noise, inducing="keep")
+    limits = rounding(torch.float64, condition=1e5)
+    assert_close(sg.merge([one, other]).predict(x).mean, union.predict(x).mean, **limits)

@@ -20,8 +20,9 @@ from streamgp.storage import register
 
 __all__ = ["AbsorbInfo", "absorb"]
 
-# Noise below this share of the explained variance is lost to rounding where several observations are factorized.
-_LEAST_NOISE = 1e-12
+# Noise below this share of the explained variance is lost to rounding where several observations are factorized
+# together: at 1e-10, six digits are left of how they are weighed. If larger, more of them go one by one.
+_LEAST_NOISE = 1e-10
 
 
 @register
@@ -37,8 +38,9 @@ class AbsorbInfo:
             new observations. Large values mean that there are too few of them.
         lost_trace: The same for the old belief, when inducing points moved.
         num_swapped: How many inducing points are new.
-        num_floored: Observations so precise that their noise had to be raised to where numbers can hold the result:
-            1e-12 of what the inducing points leave open of the observed value.
+        num_floored: Observations with correlated noise so small that it had to be raised to where numbers can hold the
+            result: 1e-10 of what the inducing points explain of the observed value. Precise observations whose noise is
+            not correlated are absorbed one by one instead.
         site_info: Diagnostics of the sites; None for Gaussian observations.
     """
 
@@ -82,11 +84,7 @@ def absorb(
     targets, noise, site_info = observation.to_gaussian(
         lambda: _nystrom_belief(seen), lambda: prior_belief(process.prior, observation.inputs)
     )
-    is_one = seen.spread.shape[-1] == 1
-    update = (_update_by_one if seen.spread.dim() == 2 else _update_by_one_each) if is_one else _update
-    # The square root of one observation's update has a closed form that holds for any noise.
-    floored, num_floored = (noise, 0) if is_one else noise.raised_to(_LEAST_NOISE * seen.spread.square().sum(-2))
-    absorbed = update(process, seen, targets - seen.mean, floored)
+    absorbed, num_floored = _absorb_gaussian(process, seen, targets - seen.mean, noise)
     if not math.isfinite(float(absorbed.whitened_mean.sum())):
         raise NumericalError(
             "The observations moved the belief beyond what numbers can hold.",
@@ -104,17 +102,64 @@ def absorb(
     )
 
 
+def _absorb_gaussian(
+    process: SparseProcess, seen: NystromPredictive, residual: Tensor, noise: Noise
+) -> tuple[SparseProcess, int]:
+    """Absorb all at once but those with too little noise for that; returns how many had to be taken with more."""
+    num_rows = seen.spread.shape[-1]
+    if num_rows == 1:
+        return _update_by_one(process, seen, residual, noise), 0
+    least = _LEAST_NOISE * seen.spread.square().sum(-2)
+    if noise.is_matrix:
+        floored, num_floored = noise.raised_to(least)
+        return _update(process, seen, residual, floored), num_floored
+    variances = noise.variances(num_rows)
+    is_precise = torch.atleast_2d(variances < least).flatten(end_dim=-2).any(0)
+    if not is_precise.any():
+        return _update(process, seen, residual, noise), 0
+    before, others = process.whitened_mean, ~is_precise
+    if others.any():
+        process = _update(process, _rows(process, seen, others), residual[..., others], Noise(variances[..., others]))
+    # One by one, as the square root of one observation's update has a closed form that holds for any noise.
+    for index in is_precise.nonzero().flatten().split(1):
+        row = _rows(process, seen, index)
+        moved = apply(row.features.mT, process.whitened_mean - before)
+        process = _update_by_one(process, row, residual[..., index] - moved, Noise(variances[..., index]))
+    return process, 0
+
+
+def _rows(process: SparseProcess, seen: NystromPredictive, index: Tensor) -> NystromPredictive:
+    """Some of the observed values, as another belief at the same inducing points explains them."""
+    phi = seen.features[..., index]
+    weights = None if seen.weights is None else seen.weights[..., index]
+    return NystromPredictive(
+        phi, seen.mean[..., index], process.whitened_root.mT @ phi, seen.slack[..., index], weights
+    )
+
+
 def _update_by_one(process: SparseProcess, seen: NystromPredictive, residual: Tensor, noise: Noise) -> SparseProcess:
-    r"""The update by one observation, $W$ a vector, with numbers for what `_update` factorizes."""
-    w, v = seen.spread.squeeze(-1), float(noise.values)
-    Rw = process.whitened_root @ w
-    total = v + float(w @ w)
-    mean = torch.add(process.whitened_mean, Rw, alpha=float(residual) / total)
-    root = torch.addr(process.whitened_root, Rw, w, alpha=-1.0 / (total + math.sqrt(total * v)))
+    r"""Update by one observation, $W$ a vector $w$, with a root that keeps its digits whatever the noise $v$.
+
+    A reflection $Q$ turns $w$ into a multiple of the first axis. $R Q$ is a root of the same covariance, of which the
+    observation shrinks the first column alone, by $\sqrt{v / (v + w^\top w)}$. No column is left of a subtraction, as
+    in $R - R w w^\top / (v + w^\top w + \dots)$, which would keep half of the digits of a precise observation.
+    """
+    if max(seen.spread.dim() - 1, residual.dim(), noise.values.dim()) > 1:
+        return _update_by_one_each(process, seen, residual, noise)
+    w, v, R = seen.spread.squeeze(-1), float(noise.values), process.whitened_root
+    Rw, square = R @ w, float(w @ w)
+    total, norm, first = v + square, math.sqrt(square), float(w[0])
+    mean, root = torch.add(process.whitened_mean, Rw, alpha=float(residual) / total), R
+    if norm > 0.0:
+        reach = math.copysign(norm, first)
+        u = w.clone()
+        u[0] += reach
+        root = torch.addr(R, torch.add(Rw, R[:, 0], alpha=reach), u, alpha=-1.0 / (norm * (norm + abs(first))))
+        root[:, 0] = Rw * (-math.sqrt(v / total) / reach)
     information = process.information
     if information is not None:
         weights = _weights(process, seen).squeeze(-1)
-        least = LEAST_RELATIVE_NOISE[w.dtype] * (float(w @ w) + float(seen.slack))
+        least = LEAST_RELATIVE_NOISE[w.dtype] * (square + float(seen.slack))
         information = torch.addcmul(information, weights, weights, value=1.0 / max(v, least))
     return process.with_belief(mean, root, information)
 
@@ -127,13 +172,20 @@ def _update_by_one_each(
     if noise.is_matrix:
         v = noise.values.squeeze(-1)
     R = process.whitened_root
-    Rw, total = apply(R, w), v + w.square().sum(-1, keepdim=True)
+    Rw, square = apply(R, w), w.square().sum(-1, keepdim=True)
+    total, first = v + square, w[..., :1]
     mean = torch.addcmul(process.whitened_mean, Rw, residual / total)
-    shrinkage = Rw / (total + (total * v).sqrt())
-    root = torch.addcmul(R, shrinkage.unsqueeze(-1), w.unsqueeze(-2), value=-1.0)
+    norm = square.clamp_min(torch.finfo(w.dtype).tiny).sqrt()
+    reach = torch.where(first < 0.0, -norm, norm)
+    u = torch.cat([first + reach, w[..., 1:]], -1)
+    turned = (Rw + reach * R[..., 0]) / (norm * (norm + first.abs()))
+    shrunk = Rw * (-(v / total).sqrt() / reach)
+    root = torch.addcmul(R, turned.unsqueeze(-1), u.unsqueeze(-2), value=-1.0)
+    root = torch.cat([shrunk.unsqueeze(-1), root[..., 1:]], -1)
+    root = torch.where(square.unsqueeze(-1) > 0.0, root, R)
     information = process.information
     if information is not None:
-        least = LEAST_RELATIVE_NOISE[w.dtype] * (w.square().sum(-1, keepdim=True) + seen.slack)
+        least = LEAST_RELATIVE_NOISE[w.dtype] * (square + seen.slack)
         information = torch.addcdiv(information, _weights(process, seen).squeeze(-1).square(), torch.maximum(v, least))
     return process.with_belief(mean, root, information)
 
