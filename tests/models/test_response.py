@@ -1,16 +1,19 @@
 """Posteriors of rates and probabilities."""
 
+import math
+
 import pytest
 import torch
 from botorch.acquisition import PosteriorMean, qLogExpectedImprovement, qLogNoisyExpectedImprovement
 from botorch.sampling import SobolQMCNormalSampler
 from botorch.sampling.get_sampler import get_sampler
+from gpytorch.kernels import RBFKernel, ScaleKernel
 from tests.support.model_laws import uniform
 from tests.support.problems import random_sparse_gp
 from torch.testing import assert_close
 
 import streamgp as sg
-from streamgp.likelihoods import Bernoulli, Gaussian, Poisson
+from streamgp.likelihoods import Bernoulli, Binomial, Gaussian, Poisson
 from streamgp.testing.tolerances import judgement, tolerance
 
 TIGHT = tolerance(torch.float64)
@@ -30,6 +33,30 @@ def test_the_moments_of_a_rate_are_log_normal(rng):
     assert_close(posterior.variance[:, 0], torch.exp(2 * m + v) * torch.expm1(v), **TIGHT)
     assert_close(posterior.mean[:, 1], latent.mean[:, 1], **TIGHT)
     assert_close(posterior.variance[:, 1], latent.variance[:, 1], **TIGHT)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("amplitude", [5.0, 80.0, 400.0, 1e4, 1e30])
+@pytest.mark.parametrize("likelihood", ["poisson", "negative_binomial", "gamma"])
+def test_the_variance_of_a_rate_is_finite_however_little_is_known(amplitude, likelihood, dtype):
+    kernel = ScaleKernel(RBFKernel()).to(dtype).initialize(outputscale=amplitude)
+    gp = sg.SparseGP.from_prior(kernel, torch.rand(3, 1, dtype=dtype))
+    x = torch.full((1, 1), 0.5, dtype=dtype)
+    posterior = sg.OnlineGP(gp, likelihood, scale="response").posterior(x)
+    exact = math.exp(2 * amplitude) * -math.expm1(-amplitude) if amplitude < 300 else math.inf
+    assert torch.isfinite(posterior.variance).all()
+    assert torch.isfinite(posterior.mean).all()
+    if exact < 0.01 * torch.finfo(dtype).max:
+        assert float(posterior.variance) == pytest.approx(exact, rel=1e-4 if dtype == torch.float32 else 1e-9)
+
+
+@pytest.mark.parametrize("likelihood", [Poisson(exposure=3.0), Binomial(7), sg.likelihoods.StudentT(5.0, 0.1)])
+def test_the_variance_of_a_response_is_that_of_its_samples(rng, likelihood):
+    model = sg.OnlineGP(random_sparse_gp(rng).gp, likelihood, scale="response")
+    posterior = model.posterior(uniform(rng, 2, 2))
+    torch.manual_seed(0)
+    drawn = posterior.rsample(torch.Size([40_000]))
+    assert_close(drawn.var(0), posterior.variance, **judgement(relative=0.2))
 
 
 def test_samples_are_responses_to_latent_samples(rng):

@@ -50,6 +50,10 @@ class AbstractLogLink(AbstractLikelihood):
         """Evaluate the logarithm of a mean."""
         return self.check_response(response).log()
 
+    def response_variance(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        r"""Evaluate $e^{2 (m + v)} (1 - e^{-v})$, held constant near overflow."""
+        return finite_exp(2.0 * (mean + variance)) * -torch.expm1(-variance)
+
 
 class AbstractLogitLink(AbstractLikelihood):
     r"""Targets whose mean is a proportion $\sigma(f)$ between 0 and 1, or that many times the number of trials."""

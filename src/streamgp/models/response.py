@@ -10,11 +10,8 @@ from botorch.posteriors.transformed import TransformedPosterior
 from torch import Tensor
 
 from streamgp.likelihoods import AbstractLikelihood
-from streamgp.likelihoods.quadrature import expectation
 
 __all__ = ["response_posterior"]
-
-_NUM_NODES = 32
 
 
 def response_posterior(
@@ -23,7 +20,7 @@ def response_posterior(
     r"""The posterior of the expected response $g(f) = \mathbb{E}[y \mid f]$ of each output, or of outcomes $y$.
 
     Samples are $g$ of latent samples, differentiable, or outcomes drawn for them from torch's global generator, which
-    are not. Means are exact; the variance of $g(f)$ is integrated by 32 Gauss–Hermite nodes. Outputs with a Gaussian
+    are not. Means are exact, and variances of $g(f)$ are where they have a closed form. Outputs with a Gaussian
     likelihood, or none, stay as they are.
 
     Args:
@@ -51,11 +48,12 @@ class _Links:
         return self._columns(lambda one, f: one.conditional_mean(f), samples, samples)
 
     def variance(self, mean: Tensor, variance: Tensor) -> Tensor:
-        def integrate(one: AbstractLikelihood, m: Tensor, v: Tensor) -> Tensor:
-            center = one.predictive_mean(m, v)
-            return expectation(lambda f: (one.conditional_mean(f) - center).square(), m, v, num_nodes=_NUM_NODES)
+        def spread(one: AbstractLikelihood, m: Tensor, v: Tensor) -> Tensor:
+            somewhere = torch.ones_like(m)  # where no response is zero
+            trials = one.conditional_mean(somewhere) / one.response(somewhere)  # or exposure
+            return (trials.square() * one.response_variance(m, v)).clamp_max(torch.finfo(v.dtype).max)
 
-        return self._columns(integrate, variance, mean, variance)
+        return self._columns(spread, variance, mean, variance)
 
     def outcome(self, samples: Tensor) -> Tensor:
         return self._columns(lambda one, f: one.sample(f), samples, samples)
