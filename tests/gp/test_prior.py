@@ -1,8 +1,11 @@
 import gpytorch
 import pytest
 import torch
+from gpytorch.kernels import RBFKernel
 from torch.testing import assert_close
 
+import streamgp as sg
+from streamgp.errors import ValueRangeError
 from streamgp.gp import Prior
 from streamgp.testing.tolerances import rounding
 
@@ -41,3 +44,9 @@ def test_leading_axes_are_those_of_kernel_and_mean_together():
     prior = Prior.snapshot(kernel, gpytorch.means.ConstantMean(batch_shape=torch.Size([2])), like=X)
     assert prior.batch_shape == (3, 2)
     assert prior.mean(X).shape == (2, 4)
+
+
+def test_a_kernel_with_an_infinite_parameter_is_refused_by_its_name():
+    kernel = RBFKernel().double().initialize(lengthscale=1e39)
+    with pytest.raises(ValueRangeError, match="kernel's parameter raw_lengthscale"):
+        sg.SparseGP.from_prior(kernel, torch.zeros(1, 1, dtype=torch.float64))

@@ -5,6 +5,7 @@ from scipy.linalg.lapack import dpstrf
 from tests.support.conditioning_laws import BATCH_SHAPES, DTYPES
 from torch.testing import assert_close
 
+from streamgp.errors import NumericalError
 from streamgp.linalg import pivoted_cholesky
 from streamgp.testing.tolerances import rounding
 
@@ -113,3 +114,13 @@ def test_forty_five_thousand_points_fit_in_memory_and_leave_a_small_residual(rng
     assert chosen.pivots.unique().numel() == 256
     random = run(X, 256, start=torch.arange(256))
     assert chosen.residual.sum() < random.residual.sum()
+
+
+@pytest.mark.parametrize("num_pivots", [1, 4])
+@pytest.mark.parametrize("weight", [float("inf"), float("nan"), 1e200])
+def test_weights_that_numbers_cannot_hold_are_refused(num_pivots, weight):
+    X = torch.arange(4, dtype=torch.float64).unsqueeze(-1)
+    variance = torch.full((4,), 1e200, dtype=torch.float64)
+    weights = torch.tensor([1.0, weight, 1.0, 1.0], dtype=torch.float64)
+    with pytest.raises(NumericalError, match="beyond what numbers can hold"):
+        pivoted_cholesky(lambda a, b: 1e200 * (a == b.mT).double(), X, num_pivots, variance=variance, weights=weights)

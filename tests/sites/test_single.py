@@ -3,9 +3,11 @@ import math
 import gpytorch
 import pytest
 import torch
+from gpytorch.kernels import RBFKernel, ScaleKernel
 from torch.testing import assert_close
 
-from streamgp.errors import ConvergenceError, StreamGPWarning
+import streamgp as sg
+from streamgp.errors import ConvergenceError, NumericalError, StreamGPWarning
 from streamgp.likelihoods import (
     Bernoulli,
     Binomial,
@@ -196,3 +198,19 @@ def test_a_very_wide_belief_still_converges():
     sites, info = find_sites(belief, Poisson(), torch.tensor([50.0], dtype=torch.float64), SiteRule())
     assert bool(info.is_converged.all())
     assert float(sites.targets) == pytest.approx(math.log(50.0), **within(judgement(absolute=0.1)))
+
+
+@pytest.mark.parametrize("amplitude", [1e133, 1e200, 1e300])
+@pytest.mark.parametrize("name", ["gamma", "poisson", "negative_binomial", "student_t", "bernoulli"])
+@pytest.mark.parametrize("rule", ["variational", "laplace"])
+def test_a_belief_near_the_end_of_all_numbers_is_refused_or_finite(amplitude, name, rule):
+    variance = torch.tensor(amplitude, dtype=torch.float64)
+    kernel = ScaleKernel(RBFKernel()).double().initialize(outputscale=variance)
+    gp = sg.SparseGP.from_prior(kernel, torch.zeros(1, 1, dtype=torch.float64))
+    y = torch.ones(1, dtype=torch.float64)
+    try:
+        absorbed, _ = gp.absorb(gp.inducing_points, y, likelihood=name, sites=rule)
+    except (ConvergenceError, NumericalError):
+        pass
+    else:
+        assert torch.isfinite(absorbed.predict(gp.inducing_points).mean).all()

@@ -226,3 +226,14 @@ def test_one_number_that_is_not_finite_is_found_anywhere(rng, shape, bad):
         value.view(-1)[place] = bad
         assert not is_finite(value)
         assert not is_finite(value.movedim(0, -1) if shape else value)
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize("part", ["description.json", "a.npy"])
+def test_a_part_that_is_there_twice_is_refused(tmp_path, part):
+    path = tmp_path / "file"
+    write_archive(path, {"format": "x", "version": 1}, {"a": torch.zeros(2)})
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(part, archive.read(part))
+    with pytest.raises(FileFormatError, match="there twice"):
+        ArchiveReader(path)

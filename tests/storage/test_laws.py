@@ -51,7 +51,8 @@ NOT_MADE = (DriftWatch, TurboOptimizer)
 class Contents:
     """Random contents for annotations; axes of the same letter have the same size."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, *, is_finite=False):
+        self.is_finite = is_finite
         self.draw = random.Random(seed)
         self.generator = torch.Generator().manual_seed(seed)
         self.sizes = {}
@@ -98,7 +99,7 @@ class Contents:
     def object(self, hint):
         simple = {
             int: lambda: self.draw.randrange(10**6),
-            float: lambda: self.draw.choice((self.draw.gauss(0, 1), float("inf"), 3)),
+            float: lambda: self.draw.choice((self.draw.gauss(0, 1), 1e300 if self.is_finite else float("inf"), 3)),
             str: lambda: self.draw.choice(("", "Matérn", "a\nb")),
             bool: lambda: self.draw.random() < 0.5,
             Any: lambda: ("a", 1.5, None),
@@ -129,7 +130,7 @@ class Contents:
             return LIKELIHOODS[stored.name]()
         if stored.name.startswith("likelihoods."):
             return stored.cls()
-        inner = Contents(self.draw.randrange(10**6))
+        inner = Contents(self.draw.randrange(10**6), is_finite=stored.check is not None)
         return stored.cls(**{name: inner.of(stored.hints[name]) for name in _field_names(stored)})
 
 
@@ -184,10 +185,14 @@ CHECKED = {
     "loops.Real",
     "loops.SurrogateSettings",
     "loops.Training",
+    "streaming.Calibration",
+    "streaming.ClassScore",
+    "streaming.EstimatorState",
     "streaming.OneVsRest",
     "streaming.SiteRule",
     "streaming.StreamLearner",
     "streaming.StreamSettings",
+    "streaming.ValueScore",
 }
 CLASSES = [
     each

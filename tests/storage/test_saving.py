@@ -25,7 +25,7 @@ from gpytorch.kernels import (
 from tests.support.conditioning_laws import BATCH_SHAPES, DTYPES
 
 import streamgp as sg
-from streamgp.errors import FileFormatError, UnsupportedError
+from streamgp.errors import FileFormatError, SaveError, UnsupportedError
 from streamgp.storage import load, save
 
 KERNELS = {
@@ -252,3 +252,30 @@ def test_a_failed_save_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
         gp.save(path)
     assert list(tmp_path.iterdir()) == [path]
     assert torch.equal(sg.load(path).predict(X).mean, gp.predict(X).mean)
+
+
+def test_what_could_not_be_read_again_is_not_saved(tmp_path):
+    gp = sg.SparseGP.from_prior(RBFKernel().double(), torch.zeros(1, 1, dtype=torch.float64))
+    gp.save(tmp_path / "gp")
+    before = (tmp_path / "gp").read_bytes()
+    gp.kernel.initialize(lengthscale=1e39)  # which GPyTorch reads in single precision, where it is infinite
+    with pytest.raises(SaveError, match=r"lengthscale.*not finite"):
+        gp.save(tmp_path / "gp")
+    assert (tmp_path / "gp").read_bytes() == before
+    nan = gp.process.with_belief(torch.full((1,), torch.nan, dtype=torch.float64), gp.process.whitened_root)
+    with pytest.raises(SaveError, match="whitened_mean"):
+        sg.SparseGP(nan).save(tmp_path / "gp")
+
+
+@pytest.mark.parametrize("content", [[1, 2], {"$": "dict", "items": []}, {"$": "list", "items": []}, 3, None])
+def test_a_file_that_holds_no_object_is_refused(tmp_path, content, rewrite):
+    sg.SparseGP.from_prior(RBFKernel(), torch.zeros(1, 1)).save(tmp_path / "gp")
+
+    def change(description, parts):
+        description.update(content=content, tensors=[])
+        for part in [part for part in parts if part.endswith(".npy")]:
+            del parts[part]
+
+    rewrite(tmp_path / "gp", change)
+    with pytest.raises(FileFormatError, match="does not hold an object"):
+        sg.load(tmp_path / "gp")

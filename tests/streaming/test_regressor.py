@@ -16,8 +16,18 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from tests.support.reference import exact_gp
 
 import streamgp as sg
-from streamgp.errors import DTypeError, OptionError, ShapeError, StreamGPWarning, SupportError, ValueRangeError
+from streamgp.errors import (
+    DTypeError,
+    NumericalError,
+    OptionError,
+    ShapeError,
+    StreamGPError,
+    StreamGPWarning,
+    SupportError,
+    ValueRangeError,
+)
 from streamgp.likelihoods import Gaussian, Poisson
+from streamgp.streaming.calibration import Calibration
 from streamgp.testing.tolerances import approximation, rounding, sampling, tolerance
 
 
@@ -516,3 +526,22 @@ def test_means_of_counts_of_which_many_columns_say_nothing_stay_near_those_of_th
         model.partial_fit(X[i : i + 4], y[i : i + 4])
     metrics = model.score_report().metrics
     assert metrics["MAE"] < 1.25 * metrics["MAE of the running mean"]  # it was 1.5 times as large
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::streamgp.errors.StreamGPWarning")
+@pytest.mark.parametrize("target", [0.5, 1e150, -1e149, 1e75, 1e-300])
+@pytest.mark.parametrize("x", [0.5, 1e150, -1e149, 1e75, 1e-300])
+def test_rows_near_the_end_of_all_numbers_are_learned_or_refused_without_a_trace(x, target):
+    X = np.random.default_rng(0).random((40, 1))
+    model = sg.StreamingGPRegressor(warmup=20, refit="never").partial_fit(X, np.sin(6 * X[:, 0]))
+    before = model.predict(X)
+    try:
+        model.partial_fit([[x], [x]], [target, target])
+    except StreamGPError:
+        np.testing.assert_array_equal(model.predict(X), before)
+    assert np.isfinite(model.partial_fit(X[:3], X[:3, 0]).predict(X)).all()
+
+
+def test_nan_is_no_probability():
+    with pytest.raises(NumericalError, match="NaN"):
+        Calibration().add([0.5, float("nan")])

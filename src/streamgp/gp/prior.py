@@ -10,8 +10,9 @@ from gpytorch.kernels import Kernel
 from gpytorch.means import ConstantMean, Mean, ZeroMean
 from jaxtyping import Float
 from torch import Tensor
+from torch.nn import Module
 
-from streamgp.errors import ArgumentTypeError
+from streamgp.errors import ArgumentTypeError, ValueRangeError
 from streamgp.evidence import Evidence
 from streamgp.gp.functionals import row_covariance, row_magnitude, row_mean, row_variance
 from streamgp.gp.inducing import AbstractInducing, inducing_variables
@@ -54,6 +55,8 @@ class Prior:
             deepcopy(module).to(dtype=like.dtype, device=like.device).eval().requires_grad_(False)
             for module in (kernel, mean)
         )
+        _check_parameters(kernel, "kernel")
+        _check_parameters(mean, "mean")
         return cls(kernel, mean, like.new_zeros(()))
 
     @cached_property
@@ -129,3 +132,12 @@ def _check_module(module: object, kind: type, name: str) -> None:
             f"{name} must be a GPyTorch {kind.__name__}, but is a {type(module).__name__}. "
             f"Pass one of gpytorch.{kind.__name__.lower()}s."
         )
+
+
+def _check_parameters(module: Module, name: str) -> None:
+    for parameter, value in module.named_parameters():
+        if not bool(torch.isfinite(value).all()):
+            raise ValueRangeError(
+                f"The {name}'s parameter {parameter} is not finite in {value.dtype}. Set it to a value that its dtype "
+                "can hold; GPyTorch reads a number of Python in single precision, and a tensor as it is."
+            )

@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 from scipy.linalg.lapack import dpstrf
 from torch import Tensor
 
+from streamgp.errors import NumericalError
 from streamgp.linalg.cholesky import cholesky
 from streamgp.linalg.triangular import solve_lower
 from streamgp.threads import limit_threads
@@ -71,6 +72,11 @@ def pivoted_cholesky(
     num_pivots = min(num_pivots, n)
     root = torch.ones_like(variance) if weights is None else weights.sqrt()
     residual = variance * root.square()
+    if not torch.isfinite(residual.detach()).all():
+        raise NumericalError(
+            "The variances of points to choose from, times their weights, are beyond what numbers can hold.",
+            advice="Check the scale of the kernel, of the inputs and of the noise.",
+        )
     floor = _EXHAUSTED[inputs.dtype] * residual.amax(-1, keepdim=True).clamp_min(torch.finfo(inputs.dtype).tiny)
     if start is None and 0 < n <= 2 * num_pivots:
         K = covariance(inputs, inputs) * root.unsqueeze(-1) * root.unsqueeze(-2)

@@ -24,7 +24,17 @@ from streamgp.loops.plots import draw_progress
 from streamgp.loops.prediction import ResponsePrediction, check_level, predict_objective
 from streamgp.loops.reporting import describe, summarize
 from streamgp.loops.settings import LoopSettings
-from streamgp.loops.state import LoopState, add_pending, cancel, current, edit, observe, refitted, start_state
+from streamgp.loops.state import (
+    LoopState,
+    add_pending,
+    cancel,
+    check_state,
+    current,
+    edit,
+    observe,
+    refitted,
+    start_state,
+)
 from streamgp.loops.suggest import suggest
 from streamgp.loops.tables import observation_rows, read_evaluations, to_frame, write_csv
 from streamgp.loops.user_model import make_user_model
@@ -290,6 +300,7 @@ class AbstractLoop(ABC):
     @classmethod
     def from_parts(cls: type[Loop], settings: LoopSettings, state: LoopState) -> Loop:
         """A loop that goes on from a state."""
+        check_state(state, settings)
         loop = cls.__new__(cls)
         loop._start(settings, state)
         return loop

@@ -21,6 +21,7 @@ __all__ = [
     "add_pending",
     "after_design",
     "cancel",
+    "check_state",
     "compare",
     "current",
     "edit",
@@ -60,6 +61,21 @@ def start_state(settings: LoopSettings) -> LoopState:
     space = settings.space
     observations = no_observations(space, len(settings.outcomes))
     return LoopState(observations, space.no_points(), memory=settings.rule.start())
+
+
+def check_state(state: LoopState, settings: LoopSettings) -> None:
+    """Refuse a state whose points are not of the space, or whose outcomes are not of the settings."""
+    space, told = settings.space, state.observations
+    none = space.no_points()
+    kinds = {"pending": (state.pending, ()), "points": (told.points, ()), "pairs": (told.pairs, (2,))}
+    for name, (points, between) in kinds.items():
+        is_of_space = points.dtype == none.dtype and points.shape[1:] == (*between, *none.shape[1:])
+        if not is_of_space or not bool(torch.isfinite(points).all()):
+            raise ShapeError(f"The {name} of a loop are not points of its space.")
+        if isinstance(space, PoolSpace) and bool(((points < 0) | (points >= len(space.scaled))).any()):
+            raise ValueRangeError(f"The {name} of a loop are not members of its pool.")
+    if len(told.y) != len(told.points) or told.y.shape[-1] != len(settings.outcomes):
+        raise ShapeError("The outcomes of a loop are not one row for each point, with a column for each outcome.")
 
 
 def observe(state: LoopState, settings: LoopSettings, new: Observations) -> LoopState:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import torch
 
+from streamgp.errors import NumericalError, StreamGPError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.sites.site_rule import LARGEST_GAIN, LEAST_PRECISION, ROUNDING, SiteRule
 
@@ -111,13 +112,27 @@ def find_single_site(
         dtype: Of the belief, whose rounding bounds how little a site may say.
     """
     problem = _ScalarProblem(mean, variance, slack, likelihood, y, rule.rule)
+    try:
+        return _iterate(problem, rule, dtype)
+    except (ZeroDivisionError, OverflowError, ValueError) as error:  # of Python's own numbers
+        if isinstance(error, StreamGPError):
+            raise
+        raise NumericalError(
+            f"The site of the observation {y:g} is beyond what numbers can hold, where the latent value has mean "
+            f"{mean:g} and variance {variance:g}.",
+            advice="Check the scale of the kernel and of the targets.",
+        ) from error
+
+
+def _iterate(problem: _ScalarProblem, rule: SiteRule, dtype: torch.dtype) -> SingleSite:
+    """Iterate from a site that says nothing."""
     tolerance = rule.tolerance_in(torch.float64)
-    least = LEAST_PRECISION[dtype] / max(variance, torch.finfo(dtype).eps)
+    least = LEAST_PRECISION[dtype] / max(problem.variance, torch.finfo(dtype).eps)
     step = problem.evaluate(0.0, least, least)
     length, num_iterations = 1.0, 0
     while step.residual > tolerance and num_iterations < rule.max_iterations:
         num_iterations += 1
-        if num_iterations == _PATIENCE and likelihood.is_log_concave:
+        if num_iterations == _PATIENCE and problem.likelihood.is_log_concave:
             bounded = _solve_between_bounds(problem, step, least=least, tolerance=tolerance)
             step = bounded if bounded.residual < step.residual else step
             continue

@@ -135,7 +135,10 @@ class ArchiveReader:
     def damaged(self, error: BaseException | str) -> FileFormatError:
         """Return an error that says that the file is damaged."""
         what = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
-        return FileFormatError(f"{self.path} is damaged or was not written by streamgp ({what}). Save it again.")
+        return FileFormatError(
+            f"{self.path} is damaged or was not written by streamgp ({what}). Copy it again from where it was saved, "
+            "or use an earlier copy."
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -195,8 +198,11 @@ class ArchiveReader:
         return description
 
     def _checked_parts(self, size: int) -> dict[str, zipfile.ZipInfo]:
-        parts, total = {}, 0
+        parts, total, names = {}, 0, set()
         for info in self._archive.infolist():
+            if info.filename in names:
+                raise self.damaged(f"its part {info.filename!r} is there twice")
+            names.add(info.filename)
             total += info.file_size
             if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
                 raise self.damaged(f"its part {info.filename!r} is compressed")

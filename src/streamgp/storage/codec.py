@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import Module
 
-from streamgp.errors import FileFormatError, StreamGPError, UnsupportedError
+from streamgp.errors import FileFormatError, SaveError, StreamGPError, UnsupportedError
 from streamgp.storage.archive import is_finite
 from streamgp.storage.modules import describe_module, rebuild_module, restore_module, role_of, state_of
 from streamgp.storage.registry import find_class, find_name, is_registered
@@ -82,6 +82,11 @@ class Encoder:
 
     def _encode_object(self, value: Any, where: str, depth: int) -> Any:
         stored = find_class(type(value), where)
+        if stored.check is not None:
+            try:
+                stored.check(value)
+            except Exception as error:  # whatever makes no sense in it could not be read again
+                raise SaveError(f"{where} cannot be saved, as it could not be read again: {error}") from error
         fields = stored.to_fields(value)
         encoded = {name: self.encode(item, f"{where}.{name}", depth=depth + 1) for name, item in fields.items()}
         return {"$": "object", "class": stored.name, "fields": encoded}
@@ -112,6 +117,11 @@ class Encoder:
                 "priors of other kinds than GPyTorch's."
             )
         values = {name: self._keep("tensor", value, f"{where}.{name}") for name, value in state_of(module).items()}
+        for name, parameter in module.named_parameters():
+            if not is_finite(parameter):
+                raise SaveError(
+                    f"{where} cannot be saved: the parameter {name} of its {type(module).__name__} is not finite."
+                )
         frozen = [name for name, value in module.named_parameters() if not value.requires_grad]
         return {
             "$": "module",

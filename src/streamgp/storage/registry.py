@@ -2,22 +2,27 @@
 
 import dataclasses
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from typing import Any, TypeVar, final, get_type_hints
 
+import numpy as np
+import torch
 from jaxtyping import jaxtyped
 from torch import Tensor
 
 from streamgp.errors import FileFormatError, OptionError, UnsupportedError
+from streamgp.storage.archive import is_finite
 from streamgp.storage.hints import matches
 
 __all__ = [
     "Fields",
     "StoredClass",
     "ask_when_unknown",
+    "check_finite_fields",
     "find_class",
     "find_name",
     "import_home",
@@ -103,7 +108,7 @@ class StoredClass:
                     shape = f" of shape {tuple(value.shape)}" if isinstance(value, Tensor) else ""
                     raise FileFormatError(
                         f"The field {name} of the file's {self.name} is a {type(value).__name__}{shape}, which is not "
-                        "what it should be, or does not fit the others. The file is damaged; save it again."
+                        "what it should be, or does not fit the others. The file is damaged; use an earlier copy."
                     )
         value = self.from_fields(**fields)
         if self.check is not None:
@@ -259,3 +264,17 @@ def _default_name(cls: type) -> str:
 
 def _full_name(cls: type) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def check_finite_fields(value: Any) -> None:
+    """Refuse a dataclass with numbers that are not finite, or with arrays of several precisions."""
+    precisions = set()
+    for field in dataclasses.fields(value):
+        held = getattr(value, field.name)
+        held = torch.from_numpy(held) if isinstance(held, np.ndarray) and held.dtype.kind in "fiub" else held
+        if (isinstance(held, Tensor) and not is_finite(held)) or (isinstance(held, float) and not math.isfinite(held)):
+            raise FileFormatError(f"The {field.name} of a {type(value).__name__} is NaN or infinite.")
+        if isinstance(held, Tensor) and held.is_floating_point():
+            precisions.add(held.dtype)
+    if len(precisions) > 1:
+        raise FileFormatError(f"The numbers of a {type(value).__name__} are of several precisions.")

@@ -132,7 +132,10 @@ def _content_of(reader: ArchiveReader) -> Any:
             f"{reader.path} has format version {version!r}, but this version of streamgp reads version {_VERSION}. "
             "Load it with the version that wrote it, or upgrade streamgp."
         )
-    return description["content"]
+    content = description["content"]
+    if type(content) is not dict or content.get("$") != "object":
+        raise FileFormatError(f"{reader.path} does not hold an object of streamgp, but parts of one.")
+    return content
 
 
 def to_arrays(value: Any, name: str) -> tuple[Any, dict[str, Tensor | np.ndarray]]:

@@ -1,8 +1,11 @@
 """How often what was predicted with a probability came true, in bins."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
+
+from streamgp.errors import NumericalError
 
 __all__ = ["Calibration"]
 
@@ -29,6 +32,11 @@ class Calibration:
 
     def add(self, probabilities: Sequence[float], is_true: Sequence[float] | None = None) -> "Calibration":
         """Count more of them; for values, nothing has to come true."""
+        if any(math.isnan(p) for p in probabilities):
+            raise NumericalError(
+                "The prediction of a row is NaN, so that it can be neither scored nor learned.",
+                advice="Check the scale of inputs and targets, or go on from a saved model without the row.",
+            )
         counts, totals, num_true = list(self.counts), list(self.totals), list(self.num_true)
         for index, p in enumerate(probabilities):
             bin = min(int(p * _NUM_BINS), _NUM_BINS - 1)

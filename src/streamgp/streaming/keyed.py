@@ -16,6 +16,7 @@ from streamgp.errors import ArgumentTypeError, ShapeError, UnsupportedError, Val
 from streamgp.gp import SparseProcess
 from streamgp.processes import sent_by_value
 from streamgp.storage import register
+from streamgp.storage.registry import check_finite_fields
 from streamgp.threads import limit_threads
 from streamgp.training import FitResult
 from streamgp.training.result import cast_process
@@ -25,7 +26,7 @@ __all__ = ["KeyedLearner"]
 
 
 @sent_by_value
-@register
+@register(check=check_finite_fields)
 @final
 @dataclass(frozen=True, eq=False)
 class KeyedLearner:
