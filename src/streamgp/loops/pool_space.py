@@ -23,6 +23,7 @@ from streamgp.loops.pool_members import in_order, input_names, positions, read_c
 from streamgp.loops.tables import parse_number
 from streamgp.seeds import seeded
 from streamgp.storage import register
+from streamgp.storage.registry import check_finite_fields
 from streamgp.training.inducing import kmeans_points
 from streamgp.training.scaling import spread
 
@@ -36,7 +37,7 @@ _DESIGN, _TARGETS, _RANDOM = 0, 1, 3
 _CHUNK = 512
 
 
-@register
+@register(check=check_finite_fields)
 @final
 @dataclass(frozen=True, eq=False)
 class PoolSpace(AbstractSpace):
