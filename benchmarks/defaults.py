@@ -96,7 +96,9 @@ def _report_ranks(cells: dict[tuple[str, int, int], dict[str, Line]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, required=True, help="directory of the results")
+    parser.add_argument(
+        "--output", type=Path, default=Path("benchmarks/results/defaults"), help="directory of the results"
+    )
     parser.add_argument("--seeds", type=int, default=20, help="number of seeds, from 0")
     parser.add_argument("--problems", nargs="*", choices=list(ALL), help="all declared ones by default")
     parser.add_argument("--development", action="store_true", help="functions by which defaults are chosen")

@@ -265,7 +265,12 @@ def show(results: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, required=True, help="file of finished units, a line of JSON each")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=Path("benchmarks/results/optimizers.jsonl"),
+        help="file of finished units, a line of JSON each",
+    )
     parser.add_argument("--problems", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--methods", nargs="+", help="only these")
     parser.add_argument("--seeds", type=int, default=10)

@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-playwright = pytest.importorskip("playwright.sync_api", reason="needs the extra streamgp[browser]")
+playwright = pytest.importorskip("playwright.sync_api", reason="needs the dependency group test")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 SITE = Path(__file__).parents[1] / "docs" / "_build" / "html"
 PAGES = sorted(path for path in SITE.rglob("*.html") if not path.is_relative_to(SITE / "reference" / "generated"))

@@ -17,7 +17,7 @@ EXTRAS = {"ax": "ax", "dask": "distributed", "optuna": "optuna", "river": "river
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> Path:
-    pytest.importorskip("build", reason="building needs the extra streamgp[release]")
+    pytest.importorskip("build", reason="building needs the dependency group release")
     folder = tmp_path_factory.mktemp("wheel")
     build = [sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", str(folder), str(ROOT)]
     subprocess.run(build, check=True, capture_output=True, cwd=folder)

@@ -108,7 +108,7 @@ def _fetch(file: DataFile, dataset_name: str, progress: ProgressBar | None) -> P
     if pooch is None:
         raise DatasetError(
             f"{file.name} of the data set {dataset_name!r} is not here, and pooch, which fetches it, is not "
-            f"installed. Install it with pip install 'streamgp[paper]'. {_advice()}"
+            f"installed. Install it, in the checkout, with pip install --group paper. {_advice()}"
         )
     name, sha256 = file.forms[-1]
     try:

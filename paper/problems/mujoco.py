@@ -206,7 +206,7 @@ class _AbstractRobot(AbstractProblem):
 class Swimmer(_AbstractRobot):
     """Maximize the mean reward of three episodes of a swimmer, over 16 weights of a linear policy in [-1, 1].
 
-    The environment is Swimmer-v5 of Gymnasium, which needs `streamgp[paper]`. `evaluate` plays from fixed starts,
+    The environment is Swimmer-v5 of Gymnasium, of the dependency group `paper`. `evaluate` plays from fixed starts,
     `observe` from random ones.
 
     Attributes:
@@ -229,7 +229,7 @@ class Swimmer(_AbstractRobot):
 class Hopper(_AbstractRobot):
     """Maximize the mean reward of three episodes of a hopper, over 33 weights of a linear policy in [-1, 1].
 
-    The environment is Hopper-v5 of Gymnasium, which needs `streamgp[paper]`. `evaluate` plays from fixed starts,
+    The environment is Hopper-v5 of Gymnasium, of the dependency group `paper`. `evaluate` plays from fixed starts,
     `observe` from random ones.
 
     Attributes:

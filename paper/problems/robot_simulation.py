@@ -73,7 +73,7 @@ def make_simulation(name: str) -> RobotSimulation:
         environment = gymnasium.make(name, disable_env_checker=True).unwrapped
     except (ImportError, AttributeError) as error:
         raise UnsupportedError(
-            f"{name} needs Gymnasium with MuJoCo, which is not installed. Install it with: pip install "
-            f"'streamgp[paper]' ({error})"
+            f"{name} needs Gymnasium with MuJoCo, which is not installed. Install it, in the checkout, "
+            f"with: pip install --group paper ({error})"
         ) from error
     return RobotSimulation(environment, mujoco.mj_step, is_hopper=name == "Hopper-v5")

@@ -4,6 +4,7 @@ The names below are imported when they are first used, so that `import streamgp`
 line start at once, and BoTorch is only loaded by what needs it.
 """
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,10 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+# linear_operator compiles two functions with it when it is imported, of which its users need not hear.
+for _category in (DeprecationWarning, FutureWarning):
+    warnings.filterwarnings("ignore", r"`torch\.jit\.script` is", _category)
 
 # A new public name goes into three places here: `__all__`, this table, and the imports for type
 # checkers. tests/test_imports.py fails if one is forgotten.

@@ -84,7 +84,7 @@ def test_totals_per_observation_broadcast_with_batches():
 def test_many_trials_keep_their_digits(total_count, dtype):
     y = torch.tensor([0.0, 1.0, 0.3 * total_count, total_count - 1.0, total_count], dtype=dtype)
     f = torch.logit((y.double() + 1.0) / (total_count + 2.0)).to(dtype)
-    expected = torch.as_tensor(scipy.stats.binom.logpmf(y, total_count, torch.sigmoid(f.double())))
+    expected = torch.as_tensor(scipy.stats.binom.logpmf(y.double(), total_count, torch.sigmoid(f.double())))
     value = Binomial(total_count).log_density(f, y)
     # A latent value moves the log density by the standard deviation of the count; the reference, in double precision,
     # adds logarithms of factorials.

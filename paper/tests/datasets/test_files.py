@@ -8,7 +8,7 @@ from paper.datasets.registry import registered_file
 from paper.tests.tiny_datasets import CONTENT, DERIVED, PACKED, serve, tiny_datasets
 from streamgp.errors import DatasetError, OptionError, StreamGPError
 
-pooch = pytest.importorskip("pooch", reason="needs the extra streamgp[paper]")
+pooch = pytest.importorskip("pooch", reason="needs the dependency group paper")
 DATASETS = "paper.datasets.registry.DATASETS"
 
 
@@ -141,7 +141,7 @@ def without_pooch(monkeypatch):
 
 
 def test_without_pooch_fetching_says_what_to_install(served, without_pooch):
-    with pytest.raises(DatasetError, match=r"pooch, which fetches it, is not installed.* 'streamgp\[paper\]'"):
+    with pytest.raises(DatasetError, match=r"pooch, which fetches it, is not installed.*--group paper"):
         find_file("tiny/plain.csv")
 
 

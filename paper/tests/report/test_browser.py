@@ -19,7 +19,7 @@ from paper.engine.results import results_file
 from paper.registry import FIGURES, find_figure
 from paper.report.page import render_page, write_page
 
-playwright = pytest.importorskip("playwright.sync_api", reason="needs the extra streamgp[browser]")
+playwright = pytest.importorskip("playwright.sync_api", reason="needs the dependency group test")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = [
     pytest.mark.slow,

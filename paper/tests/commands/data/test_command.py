@@ -4,7 +4,7 @@ from typer.testing import CliRunner
 from paper.commands.app import app
 from paper.tests.tiny_datasets import CONTENT, DERIVED, PACKED, serve, tiny_datasets
 
-pooch = pytest.importorskip("pooch", reason="needs the extra streamgp[paper]")
+pooch = pytest.importorskip("pooch", reason="needs the dependency group paper")
 
 
 def run(*arguments: str):
