@@ -1,5 +1,6 @@
 """O-SGPR as in the paper: one step of Adam on the streaming bound for every row."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import final
@@ -15,8 +16,11 @@ from paper.baselines.streaming_bound import (
     streaming_bound,
 )
 
-__all__ = ["OSGPRState", "StreamBlocks", "stream_osgpr"]
+__all__ = ["GPYTORCH_START", "OSGPRState", "StreamBlocks", "stream_osgpr"]
 
+# Lengthscale and noise variance before the first fit: the softplus of zero, where GPyTorch starts. From one, a row at a
+# time does not under-fit: what the paper shows comes from here.
+GPYTORCH_START = math.log(2.0)
 # Rates of the paper's code: kernel and noise, then inducing points; in the first fit and along the stream.
 _FIRST_RATES = (0.1, 0.01)
 _STREAM_RATES = (1e-3, 1e-4)
@@ -80,7 +84,8 @@ def stream_osgpr(
         blocks: How they are cut up. For a block of b rows there are b steps, on the bound over p + b.
         jitter: Added to the diagonal of kernel matrices.
     """
-    start = (X.new_zeros(()), X.new_zeros(()), X[: blocks.num_inducing].clone())
+    level = X.new_tensor(math.log(GPYTORCH_START))
+    start = (level.clone(), level.clone(), X[: blocks.num_inducing].clone())
     parameters = StreamParameters(*(value.requires_grad_(True) for value in start))
 
     def learn(old: CarriedSite | None, rows: slice, *, adam: torch.optim.Adam, num_steps: int) -> StreamingBound:

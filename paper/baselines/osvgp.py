@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from paper.baselines.osgpr import StreamBlocks
+from paper.baselines.osgpr import GPYTORCH_START, StreamBlocks
 from paper.baselines.streaming_bound import StreamParameters
 
 __all__ = ["OSVGPState", "ValueBelief", "stream_osvgp", "uncollapsed_bound"]
@@ -154,7 +154,8 @@ def stream_osvgp(
         beta: Weight of divergences along the stream; the first fit has them whole.
     """
     m = blocks.num_inducing
-    start = (X.new_zeros(()), X.new_zeros(()), X[:m].clone())
+    level = X.new_tensor(math.log(GPYTORCH_START))
+    start = (level.clone(), level.clone(), X[:m].clone())
     parameters = StreamParameters(*(value.requires_grad_(True) for value in start))
     mean, raw = X.new_zeros(m).requires_grad_(True), torch.eye(m, dtype=X.dtype).requires_grad_(True)
 

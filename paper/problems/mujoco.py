@@ -94,7 +94,7 @@ def play_episode(
     """Play an episode with actions that are linear in scaled observations, and not clipped.
 
     Args:
-        name: Of the environment in Gymnasium, `"Swimmer-v5"` or `"Hopper-v5"`.
+        name: Of the robot, as `make_simulation` takes it.
         policy: A matrix, a row for each action.
         seed: Of the start.
         scale: What observations are scaled by.
@@ -145,7 +145,7 @@ class _AbstractRobot(AbstractProblem):
 
     @property
     def environment(self) -> str:
-        """Name of the environment in Gymnasium."""
+        """Name of the robot's simulation."""
         return self._ENVIRONMENT
 
     @property
@@ -229,8 +229,8 @@ class Swimmer(_AbstractRobot):
 class Hopper(_AbstractRobot):
     """Maximize the mean reward of three episodes of a hopper, over 33 weights of a linear policy in [-1, 1].
 
-    The environment is Hopper-v5 of Gymnasium, of the dependency group `paper`. `evaluate` plays from fixed starts,
-    `observe` from random ones.
+    The robot is the hopper of the paper's year, which weighs 3 % less than Hopper-v5 of Gymnasium, from which it is
+    made; that is of the dependency group `paper`. `evaluate` plays from fixed starts, `observe` from random ones.
 
     Attributes:
         scaling: `"leaked"` scales observations by the statistics of a policy that was trained before, as LA-MCTS does:
@@ -240,7 +240,7 @@ class Hopper(_AbstractRobot):
         seed: Of the first start of `evaluate`.
     """
 
-    _ENVIRONMENT: ClassVar[str] = "Hopper-v5"
+    _ENVIRONMENT: ClassVar[str] = "Hopper-v2"
     _SHAPE: ClassVar[tuple[int, int]] = (3, 11)
 
     @property

@@ -14,11 +14,14 @@ __all__ = ["RobotSimulation", "make_simulation"]
 # Hopper-v5: observed velocities are clipped, and an episode ends outside these ranges.
 _MOST_VELOCITY, _MOST_STATE = 10.0, 100.0
 _LEAST_HEIGHT, _MOST_ANGLE = 0.7, 0.2
+# Names here, and environments of Gymnasium that they are made from. Hopper-v2 is the robot of the paper's year; for the
+# swimmer the year makes no difference that a published policy shows (350 either way).
+_ENVIRONMENTS = {"Swimmer-v5": "Swimmer-v5", "Hopper-v5": "Hopper-v5", "Hopper-v2": "Hopper-v5"}
 
 
 @final
 class RobotSimulation:
-    """Swimmer-v5 or Hopper-v5, with the observations and rewards of Gymnasium's environment, bit by bit.
+    """A swimmer or a hopper, with the observations and rewards of Gymnasium's environment, bit by bit.
 
     Gymnasium computes contact forces and reports of every step that no policy here looks at; without these, a step
     takes half the time.
@@ -65,15 +68,32 @@ class RobotSimulation:
 
 @lru_cache(maxsize=4)
 def make_simulation(name: str) -> RobotSimulation:
-    """A robot by its name in Gymnasium, `"Swimmer-v5"` or `"Hopper-v5"`."""
-    if name not in ("Swimmer-v5", "Hopper-v5"):
-        raise UnsupportedError(f"The robots are Swimmer-v5 and Hopper-v5, but {name!r} was asked for.")
+    """A robot by its name: `"Swimmer-v5"`, `"Hopper-v5"`, or `"Hopper-v2"`, which has the masses of the paper's year."""
+    if name not in _ENVIRONMENTS:
+        raise UnsupportedError(f"The robots are {', '.join(_ENVIRONMENTS)}, but {name!r} was asked for.")
     try:
         gymnasium, mujoco = import_module("gymnasium"), import_module("mujoco")
-        environment = gymnasium.make(name, disable_env_checker=True).unwrapped
+        environment = gymnasium.make(_ENVIRONMENTS[name], disable_env_checker=True).unwrapped
     except (ImportError, AttributeError) as error:
         raise UnsupportedError(
             f"{name} needs Gymnasium with MuJoCo, which is not installed. Install it, in the checkout, "
             f"with: pip install --group paper ({error})"
         ) from error
-    return RobotSimulation(environment, mujoco.mj_step, is_hopper=name == "Hopper-v5")
+    if name == "Hopper-v2":
+        _weigh_as_before(mujoco, environment)
+    return RobotSimulation(environment, mujoco.mj_step, is_hopper=name.startswith("Hopper"))
+
+
+def _weigh_as_before(mujoco: Any, environment: Any) -> None:
+    r"""Give capsules the volume $\pi r^2 (L + r)$ that MuJoCo took before version 2.2; it is $\pi r^2 (L + 4r/3)$.
+
+    Masses and inertias shrink by 2 to 4 %, with which policies that were published hop on and without which they fall.
+    """
+    model = environment.model
+    for kind, size, body in zip(model.geom_type, model.geom_size, model.geom_bodyid, strict=True):
+        if kind == mujoco.mjtGeom.mjGEOM_CAPSULE:
+            radius, length = size[0], 2.0 * size[1]
+            share = (length + radius) / (length + 4.0 / 3.0 * radius)
+            model.body_mass[body] *= share
+            model.body_inertia[body] *= share
+    mujoco.mj_setConst(model, environment.data)

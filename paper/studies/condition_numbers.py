@@ -36,7 +36,8 @@ class ConditionSettings:
 
     Attributes:
         num_points: Evaluations of rover to which the models are fitted.
-        num_inducing: Most inducing points.
+        num_inducing: Most inducing points; with one at each evaluation the SVGP would be an exact GP.
+        objective: For which the SVGP is fitted.
         num_candidates: Points among which paths are followed.
         num_paths: Number of paths.
         depth: Largest depth.
@@ -45,6 +46,7 @@ class ConditionSettings:
 
     num_points: int
     num_inducing: int
+    objective: str
     num_candidates: int
     num_paths: int
     depth: int
@@ -94,7 +96,12 @@ def _evaluations(seed: int, settings: ConditionSettings) -> tuple[Tensor, Tensor
 
 def _fit(kind: str, X: Tensor, y: Tensor, *, seed: int, settings: ConditionSettings) -> _FittedModel:
     optimizer = TurboOptimizer(
-        Rover().bounds, model=kind, num_inducing=settings.num_inducing, num_initial=len(X), seed=seed
+        Rover().bounds,
+        model=kind,
+        objective=settings.objective,
+        num_inducing=settings.num_inducing,
+        num_initial=len(X),
+        seed=seed,
     )
     optimizer.tell(X, y)
     model: Any = optimizer.model()

@@ -100,6 +100,16 @@ def test_candidates_stay_in_the_box_and_each_differs_from_the_center(rng, num_di
     assert abs(share - expected) < 5 * (expected * (1 - expected) / is_changed.numel()) ** 0.5 + 1e-3
 
 
+@pytest.mark.parametrize("huge", [1e3, 1e37])
+def test_a_lengthscale_without_end_leaves_the_other_sides_long_enough_to_search(rng, huge):
+    """As half-Cauchy priors have them: sides would be 3e-6 to 1e32 times the length."""
+    lengthscale = torch.tensor([1.0, 1.0, 1.0, huge], dtype=torch.float64)
+    center = torch.full((4,), 0.5, dtype=torch.float64)
+    C = draw_in_region(500, center, length=0.1, lengthscale=lengthscale, generator=rng)
+    side = 0.1 * 20.0**-0.25  # three sides, and one that is 20 times longer, have the geometric mean 0.1
+    assert (C.amax(0) - C.amin(0))[:3].tolist() == pytest.approx([side] * 3, **within(judgement(relative=0.02)))
+
+
 def test_candidates_fill_the_box(rng):
     center = torch.full((2,), 0.5).double()
     C = draw_in_region(2000, center, length=0.4, lengthscale=torch.tensor([1.0, 4.0]).double(), generator=rng)

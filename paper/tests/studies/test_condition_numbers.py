@@ -10,7 +10,9 @@ from paper.schema.configuration import read_configuration
 from paper.studies.condition_numbers import STUDY, ConditionSettings, log10_condition
 from streamgp.testing.tolerances import judgement, within
 
-TINY = ConditionSettings(num_points=20, num_inducing=8, num_candidates=30, num_paths=3, depth=4, length=0.2)
+TINY = ConditionSettings(
+    num_points=20, num_inducing=8, objective="pll", num_candidates=30, num_paths=3, depth=4, length=0.2
+)
 
 
 @pytest.mark.slow

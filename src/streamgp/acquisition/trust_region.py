@@ -17,6 +17,10 @@ __all__ = ["Region", "RegionInfo", "RegionRules", "draw_in_region", "update_regi
 
 # Candidates differ from the center in so many coordinates on average.
 _NUM_CHANGED = 20
+# A side is at most so much longer or shorter than the median one, as a logarithm. TuRBO's own bounds of lengthscales,
+# 0.005 and 2, have the same ratio; without bounds a prior that lets lengthscales grow (half-Cauchy: to 1e37) makes the
+# other sides too short to search.
+_MOST_STRETCHED = math.log(20.0)
 
 
 @register
@@ -138,7 +142,8 @@ def draw_in_region(
 ) -> Float[Tensor, "n d"]:
     """Draw candidates in a region, within the unit cube.
 
-    The sides of the box are the length times the lengthscales, whose geometric mean is scaled to one. Candidates come
+    The sides of the box are the length times the lengthscales, kept within a factor of 20 of their median, whose geometric
+    mean is scaled to one. Candidates come
     from a scrambled Sobol sequence, and keep most coordinates of the center where there are many: each is changed with
     probability min(1, 20 / d), and at least one of them.
 
@@ -151,6 +156,8 @@ def draw_in_region(
     """
     d = len(center)
     logarithm = lengthscale.log()
+    middle = logarithm.median()
+    logarithm = logarithm.clamp(middle - _MOST_STRETCHED, middle + _MOST_STRETCHED)
     half = 0.5 * length * (logarithm - logarithm.mean()).exp()
     lower, upper = (center - half).clamp(0.0, 1.0), (center + half).clamp(0.0, 1.0)
     seed = int(torch.randint(2**31, (), generator=generator))
