@@ -20,7 +20,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from paper.commands.run.running import run_experiments
+from paper.commands.run import run_plans
 from paper.engine.plan import RunRequest, make_plans
 from paper.plots.village_survey import PROBLEM, survey_table
 from paper.registry import find_study
@@ -74,7 +74,7 @@ def main() -> None:
         methods=tuple(options.methods),
     )
     if not options.show:
-        run_experiments(console, request, options.results, num_jobs=options.jobs)
+        run_plans(console, make_plans(request, options.results), options.results, num_jobs=options.jobs)
     (plan,) = make_plans(request, options.results)
     finished = tuple(method for method in options.methods if plan.records.of(PROBLEM, method))
     if not finished:

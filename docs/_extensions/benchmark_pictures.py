@@ -13,10 +13,10 @@ from matplotlib.figure import Figure as Picture
 from scipy import stats
 
 from paper.analysis.drawing import PALETTE, ink, new_picture
-from paper.engine.results import load_records
 from paper.registry import find_figure
 from paper.report.themes import LIGHT
 from paper.report.trials import select_trials
+from paper.schema.results import load_records
 
 # Figures of the paper that a page of the section shows.
 _FIGURES = ("fig4b", "fig6", "fig8")

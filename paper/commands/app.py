@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from paper.commands.data.command import data
-from paper.commands.run.command import run
+from paper.commands.run import run
 from streamgp.cli.arguments import words
 from streamgp.cli.error_handling import report_errors
 

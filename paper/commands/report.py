@@ -6,7 +6,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from paper.engine.durations import show_duration
+from paper.engine.times import show_duration
 from paper.registry import FIGURES, find_figure, find_study
 from paper.report.page import render_page, write_page
 from paper.report.report import Report, make_report

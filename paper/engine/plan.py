@@ -6,18 +6,12 @@ from pathlib import Path
 from typing import Any, final
 
 from paper import registry
-from paper.engine.execution import UnitTask
-from paper.engine.results import Issue, load_records
-from paper.schema.configuration import (
-    SCALES,
-    Configuration,
-    read_configuration,
-    read_own_configuration,
-    suggest,
-)
-from paper.schema.record import Records
+from paper.engine.running import UnitTask
+from paper.engine.times import Forecast
+from paper.schema.configuration import Configuration, read_configuration, read_own_configuration, suggest
+from paper.schema.record import Records, Unit
+from paper.schema.results import Issue, load_records
 from paper.schema.study import Study
-from paper.schema.unit import Unit
 from streamgp.errors import OptionError
 
 __all__ = ["Plan", "RunRequest", "make_plans"]
@@ -58,7 +52,6 @@ class Plan:
         units: What is asked for, by seeds: all problems and methods have the same number of trials while it runs.
         records: What has run with this configuration, whether asked for or not.
         issues: What could not be used of the file of results.
-        others: Configurations of the study at other scales with what has run there, which tells how good guesses are.
     """
 
     study: Study[Any]
@@ -66,26 +59,19 @@ class Plan:
     units: tuple[Unit, ...]
     records: Records
     issues: tuple[Issue, ...]
-    others: tuple[tuple[Configuration, Records], ...] = ()
 
     @property
     def tasks(self) -> tuple[UnitTask, ...]:
         """The units that are still to run."""
-        finished = {Unit.of(record) for record in self.records.all}
+        finished = {record.unit for record in self.records.all}
         return tuple(
             UnitTask(unit, self.study, self.configuration.settings) for unit in self.units if unit not in finished
         )
 
-
-@final
-@dataclass(frozen=True)
-class _Share:
-    """What one name asks of a study."""
-
-    study: Study[Any]
-    problems: Sequence[str]
-    methods: Sequence[str]
-    is_statistical: bool
+    @property
+    def forecast(self) -> Forecast:
+        """Times of this study's units."""
+        return Forecast(self.configuration.seconds_per_unit).learn(self.records.all)
 
 
 def make_plans(request: RunRequest, directory: Path) -> tuple[Plan, ...]:
@@ -96,63 +82,53 @@ def make_plans(request: RunRequest, directory: Path) -> tuple[Plan, ...]:
         directory: Where files of results are.
 
     Raises:
-        OptionError: If a name is unknown.
+        OptionError: If a name is unknown, or nothing is asked for.
     """
-    shares = [_find_share(name) for name in _expand(request.names)]
-    _check_names(request.problems, [share.problems for share in shares], "problem")
-    _check_names(request.methods, [share.methods for share in shares], "method")
-    studies = {share.study.name: share.study for share in shares}
+    names = registry.FIGURES if "all" in request.names else request.names
+    parts = [_lines_of(name) for name in names]
+    _check_names(request.problems, [problem for _, lines, _ in parts for problem, _ in lines], "problem")
+    _check_names(request.methods, [method for _, lines, _ in parts for _, method in lines], "method")
+    studies = {study.name: study for study, _, _ in parts}
     if request.config is not None and len(studies) > 1:
         raise OptionError(
             f"--config holds the settings of one study, but {', '.join(studies)} are asked for. Run them one by one."
         )
-    return tuple(
-        _plan(study, [share for share in shares if share.study is study], request, directory=directory)
-        for study in studies.values()
+    plans = tuple(
+        _plan(study, [part for part in parts if part[0] is study], request, directory) for study in studies.values()
     )
+    if not any(plan.units for plan in plans):
+        raise OptionError("No problem goes together with a method here. Name others with --problems and --methods.")
+    return plans
 
 
-def _plan(study: Study[Any], shares: Iterable[_Share], request: RunRequest, *, directory: Path) -> Plan:
-    configuration = (
-        read_configuration(study, request.scale)
-        if request.config is None
-        else read_own_configuration(study, request.config)
-    )
-    units = {
-        Unit(study.name, configuration.scale, problem, method, seed): None  # a set that keeps its order
-        for share in shares
-        for seed in _seeds(share, request, configuration.num_trials)
-        for problem in share.problems
-        for method in share.methods
-        if _is_wanted(problem, request.problems) and _is_wanted(method, request.methods)
-    }
-    by_seed = tuple(sorted(units, key=lambda unit: unit.seed))
+# A study, the lines of it that a name asks for, as pairs of problem and method, and whether they are statistical.
+_Part = tuple[Study[Any], list[tuple[str, str]], bool]
+
+
+def _plan(study: Study[Any], parts: Iterable[_Part], request: RunRequest, directory: Path) -> Plan:
+    if request.config is None:
+        configuration = read_configuration(study, request.scale)
+    else:
+        configuration = read_own_configuration(study, request.config)
+    units: dict[Unit, None] = {}  # a set that keeps its order
+    for _, lines, is_statistical in parts:
+        count = request.num_trials or (configuration.num_trials if is_statistical else 1)
+        for seed in range(request.first_seed, request.first_seed + count):
+            for problem, method in lines:
+                if problem in (request.problems or (problem,)) and method in (request.methods or (method,)):
+                    units[Unit(study.name, configuration.scale, problem, method, seed)] = None
     records, issues = load_records(study.name, configuration.scale, directory, settings=configuration.values)
-    scales = SCALES if request.config is None else ()
-    others = [read_configuration(study, scale) for scale in scales if scale != configuration.scale]
-    known = ((other, load_records(study.name, other.scale, directory, settings=other.values)[0]) for other in others)
-    return Plan(study, configuration, by_seed, records, issues, tuple(known))
+    return Plan(study, configuration, tuple(sorted(units, key=lambda unit: unit.seed)), records, issues)
 
 
-def _seeds(share: _Share, request: RunRequest, num_trials: int) -> range:
-    default = num_trials if share.is_statistical else 1
-    count = default if request.num_trials is None else request.num_trials
-    return range(request.first_seed, request.first_seed + count)
-
-
-def _expand(names: Sequence[str]) -> Sequence[str]:
-    return registry.FIGURES if "all" in names else names
-
-
-def _find_share(name: str) -> _Share:
+def _lines_of(name: str) -> _Part:
     """What a name asks for; a name that a figure and a study share is that of the figure."""
     if name in registry.FIGURES:
         figure = registry.find_figure(name)
-        study = registry.find_study(figure.study)
-        return _Share(study, figure.problems, figure.methods, figure.is_statistical)
+        return registry.find_study(figure.study), figure.lines, figure.is_statistical
     if name in registry.STUDIES:
         study = registry.find_study(name)
-        return _Share(study, tuple(study.problems), tuple(study.methods), is_statistical=True)
+        return study, [(problem, method) for problem in study.problems for method in study.methods], True
     choices = (*registry.FIGURES, *registry.STUDIES, "all")
     raise OptionError(
         f"There is no figure or study {name!r}.{suggest(name, choices)} Figures: {', '.join(registry.FIGURES)}. "
@@ -160,12 +136,8 @@ def _find_share(name: str) -> _Share:
     )
 
 
-def _check_names(names: Sequence[str] | None, choices: Iterable[Sequence[str]], kind: str) -> None:
-    known: Mapping[str, None] = dict.fromkeys(name for each in choices for name in each)
+def _check_names(names: Sequence[str] | None, choices: Iterable[str], kind: str) -> None:
+    known: Mapping[str, None] = dict.fromkeys(choices)
     for name in names or ():
         if name not in known:
             raise OptionError(f"There is no {kind} {name!r} here.{suggest(name, known)} There are: {', '.join(known)}.")
-
-
-def _is_wanted(name: str, names: Sequence[str] | None) -> bool:
-    return names is None or name in names

@@ -68,7 +68,7 @@ class RobotSimulation:
 
 @lru_cache(maxsize=4)
 def make_simulation(name: str) -> RobotSimulation:
-    """A robot by its name: `"Swimmer-v5"`, `"Hopper-v5"`, or `"Hopper-v2"`, which has the masses of the paper's year."""
+    """A robot by its name: `"Swimmer-v5"`, `"Hopper-v5"`, or `"Hopper-v2"` with the masses of the paper's year."""
     if name not in _ENVIRONMENTS:
         raise UnsupportedError(f"The robots are {', '.join(_ENVIRONMENTS)}, but {name!r} was asked for.")
     try:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from paper.engine.durations import show_duration
+from paper.engine.times import show_duration
 from paper.report.report import Report
 from paper.report.themes import DARK, LIGHT
 from streamgp import __version__

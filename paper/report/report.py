@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, final
 from urllib.parse import quote
 
-from paper.engine.results import Issue, load_records, results_file
 from paper.report.commands import Command, list_commands
 from paper.report.runs import Runs, describe_runs
 from paper.report.section import Section, make_section, show_setting
@@ -16,6 +15,7 @@ from paper.report.trials import select_trials
 from paper.schema.configuration import Configuration
 from paper.schema.figure import VERDICT_WORDS, Figure
 from paper.schema.record import Records
+from paper.schema.results import Issue, load_records, results_file
 
 __all__ = ["Report", "make_report"]
 
@@ -85,7 +85,7 @@ def make_report(
     loaded = {
         (study, each): load_records(study, each, directory, settings=_current(known, each))
         for study, known in configurations.items()
-        for each in scales
+        for each in dict.fromkeys((*scales, *(one.scale for one in known)))
     }
     shown = {figure.name: _choose_scale(figure, scales, loaded) for figure in figures}
     used = dict.fromkeys((figure.study, shown[figure.name]) for figure in figures)
@@ -97,7 +97,11 @@ def make_report(
         ),
         commands={
             figure.name: list_commands(
-                figure, shown[figure.name], directory, configurations=configurations[figure.study]
+                figure,
+                shown[figure.name],
+                directory,
+                configurations=configurations[figure.study],
+                known={each.scale: loaded[figure.study, each.scale][0] for each in configurations[figure.study]},
             )
             for figure in figures
         },

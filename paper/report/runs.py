@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import final
 
 from paper.schema.record import UnitRecord
-from paper.schema.unit import Unit
 
 __all__ = ["Runs", "describe_runs"]
 
@@ -32,7 +31,7 @@ class Runs:
 
 def describe_runs(records: Iterable[UnitRecord]) -> Runs:
     """Sum up where, when and with what results were made; each unit counts once."""
-    units = {Unit.of(record): record for record in records}.values()
+    units = {record.unit: record for record in records}.values()
     days = sorted({each.finished[:10] for each in units})
     versions: dict[str, set[str]] = {}
     for each in units:

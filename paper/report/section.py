@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, final
 
-from paper.engine.results import Issue
 from paper.report.pictures import PicturePair, draw_pictures
 from paper.report.runs import Runs, describe_runs
 from paper.report.trials import Trials, select_trials
 from paper.schema.figure import VERDICT_WORDS, Figure, Judgement, NumberTable
 from paper.schema.record import Records
+from paper.schema.results import Issue
 
 __all__ = ["Section", "make_section", "show_setting"]
 

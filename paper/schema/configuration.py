@@ -3,14 +3,13 @@
 import difflib
 import math
 import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields
 from importlib.resources import files
 from pathlib import Path
-from types import GenericAlias
 from typing import Any, final, get_args, get_origin, get_type_hints
 
-from paper.schema.record_lines import as_json
+from paper.schema.results import as_json
 from paper.schema.study import Study
 from streamgp.errors import OptionError
 
@@ -18,7 +17,6 @@ __all__ = ["SCALES", "Configuration", "read_configuration", "read_own_configurat
 
 SCALES = ("quick", "full")
 _KEYS = ("num_trials", "seconds_per_unit", "settings")
-_OPTIONAL = ("seconds_by_method",)
 _WORDS = {int: "a whole number", float: "a finite number", bool: "true or false", str: "a text"}
 
 
@@ -30,16 +28,14 @@ class Configuration:
     Attributes:
         scale: `"quick"`, `"full"`, or the name of the user's own settings.
         num_trials: Number of seeds of a figure that is statistical.
-        seconds_per_unit: Rough time of one unit on one core.
+        seconds_per_unit: Rough time of one unit on one core, where none of its method has run.
         settings: What each unit is given.
-        seconds_by_method: The same for methods whose time is known to differ.
     """
 
     scale: str
     num_trials: int
     seconds_per_unit: float
     settings: Any
-    seconds_by_method: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def values(self) -> dict[str, Any]:
@@ -48,7 +44,7 @@ class Configuration:
 
 
 def read_configuration(study: Study[Any], scale: str) -> Configuration:
-    """The configuration of a study that comes with the library.
+    """The configuration of a study that the repository has.
 
     Args:
         study: The study.
@@ -58,8 +54,7 @@ def read_configuration(study: Study[Any], scale: str) -> Configuration:
         OptionError: If the file lacks a key, has one too many, or one of the wrong type.
     """
     name = f"{study.name}.toml"
-    source = files("paper").joinpath("settings", name)
-    tables = _parse(source.read_bytes(), name)
+    tables = _parse(files("paper").joinpath("settings", name).read_bytes(), name)
     _check_keys(tables, SCALES, name)
     return _read(study, scale, tables[scale], file=name)
 
@@ -68,7 +63,7 @@ def read_own_configuration(study: Study[Any], path: Path) -> Configuration:
     """A user's own configuration: a file with one table, whose name is the name of the scale.
 
     Raises:
-        OptionError: If it is not such a file, or the name is one of the library's own scales.
+        OptionError: If it is not such a file, or the name is one of the repository's own scales.
     """
     try:
         content = path.read_bytes()
@@ -81,12 +76,10 @@ def read_own_configuration(study: Study[Any], path: Path) -> Configuration:
             "Put each set of settings into a file of its own."
         )
     ((scale, table),) = tables.items()
-    if scale in SCALES:
-        raise OptionError(f"{path} must not name its table [{scale}], which the library has. Choose another name.")
-    if not scale.replace("-", "").replace("_", "").isalnum():
+    if scale in SCALES or not scale.replace("-", "").replace("_", "").isalnum():
         raise OptionError(
             f"{path} must name its table with letters, digits, - and _, as a directory of results is named after it, "
-            f"but names it {scale!r}."
+            f"and not {' or '.join(SCALES)}, but names it {scale!r}."
         )
     return _read(study, scale, table, file=str(path))
 
@@ -106,7 +99,7 @@ def _parse(content: bytes, file: str) -> dict[str, Any]:
 
 def _read(study: Study[Any], scale: str, table: Any, *, file: str) -> Configuration:
     where = f"{file}, [{scale}]"
-    _check_keys(table, _KEYS, where, optional=_OPTIONAL)
+    _check_keys(table, _KEYS, where)
     kinds = get_type_hints(study.settings)
     names = tuple(field.name for field in fields(study.settings))
     inside = f"{file}, [{scale}.settings]"
@@ -118,47 +111,35 @@ def _read(study: Study[Any], scale: str, table: Any, *, file: str) -> Configurat
         raise OptionError(
             f"{where}: num_trials and seconds_per_unit must be positive, but are {num_trials}, {seconds}."
         )
-    by_method = table.get("seconds_by_method", {})
-    inside = f"{file}, [{scale}.seconds_by_method]"
-    _check_keys(by_method, (), inside, optional=tuple(study.methods))
-    times = {method: _convert(time, float, where=f"{inside}: {method}") for method, time in by_method.items()}
-    return Configuration(scale, num_trials, seconds, study.settings(**values), times)
+    return Configuration(scale, num_trials, seconds, study.settings(**values))
 
 
-def _check_keys(table: Any, keys: tuple[str, ...], where: str, *, optional: tuple[str, ...] = ()) -> None:
+def _check_keys(table: Any, keys: tuple[str, ...], where: str) -> None:
     if not isinstance(table, dict):
         raise OptionError(f"{where} must be a table with the keys {', '.join(keys)}, but is {table!r}.")
-    allowed = (*keys, *optional)
     for key in table:
-        if key not in allowed:
+        if key not in keys:
             raise OptionError(
-                f"{where}: the key {key!r} is unknown.{suggest(key, allowed)} Allowed are {', '.join(allowed)}."
+                f"{where}: the key {key!r} is unknown.{suggest(key, keys)} Allowed are {', '.join(keys)}."
             )
     missing = [key for key in keys if key not in table]
     if missing:
         raise OptionError(f"{where}: the keys {', '.join(missing)} are missing. Set all of {', '.join(keys)}.")
 
 
-def _convert(value: Any, kind: type | GenericAlias, *, where: str) -> Any:
+def _convert(value: Any, kind: Any, *, where: str) -> Any:
     """A value of TOML as the type of a field."""
     if get_origin(kind) is tuple:
-        return _convert_list(value, get_args(kind), where=where)
+        kinds = get_args(kind)
+        if not isinstance(value, list) or (kinds[-1] is not Ellipsis and len(value) != len(kinds)):
+            size = "" if kinds[-1] is Ellipsis else f" with {len(kinds)} entries"
+            raise OptionError(f"{where} must be a list{size}, but is {value!r}.")
+        kinds = kinds[:1] * len(value) if kinds[-1] is Ellipsis else kinds
+        pairs = enumerate(zip(value, kinds, strict=True))
+        return tuple(_convert(each, one, where=f"{where}[{index}]") for index, (each, one) in pairs)
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
-    is_right = isinstance(value, kind) and isinstance(value, bool) == (kind is bool)  # type: ignore[arg-type]
+    is_right = isinstance(value, kind) and isinstance(value, bool) == (kind is bool)
     if not is_right or (isinstance(value, float) and not math.isfinite(value)):
-        raise OptionError(f"{where} must be {_WORDS[kind]}, but is {value!r}.")  # type: ignore[index]
+        raise OptionError(f"{where} must be {_WORDS[kind]}, but is {value!r}.")
     return value
-
-
-def _convert_list(value: Any, kinds: tuple[Any, ...], *, where: str) -> tuple[Any, ...]:
-    if not isinstance(value, list):
-        raise OptionError(f"{where} must be a list, but is {value!r}.")
-    if kinds[-1] is Ellipsis:
-        kinds = kinds[:1] * len(value)
-    if len(value) != len(kinds):
-        raise OptionError(f"{where} must have {len(kinds)} entries, but has {len(value)}.")
-    return tuple(
-        _convert(each, kind, where=f"{where}[{index}]")
-        for index, (each, kind) in enumerate(zip(value, kinds, strict=True))
-    )

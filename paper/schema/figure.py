@@ -28,13 +28,11 @@ class Judgement:
     Attributes:
         verdict: `"reproduced"`, `"partly"`, `"not"`, or `"undetected"` where the trials are too few to tell.
         evidence: The numbers that say so, in a sentence or two.
-        is_decided: Whether all parts of the claim are told from chance, at 1 % to allow for many looks.
         has_parts: Whether the lines of any part of the claim have run; if not, there is no verdict.
     """
 
     verdict: Verdict
     evidence: str
-    is_decided: bool = True
     has_parts: bool = True
 
 
@@ -93,3 +91,8 @@ class Figure:
     needs_all: bool = True
     needed_methods: tuple[str, ...] = ()
     has_published_values: bool = False
+
+    @property
+    def lines(self) -> list[tuple[str, str]]:
+        """Its problems and methods, in pairs."""
+        return [(problem, method) for problem in self.problems for method in self.methods]

@@ -4,7 +4,30 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
-__all__ = ["Records", "UnitRecord"]
+__all__ = ["Records", "Unit", "UnitRecord"]
+
+
+@final
+@dataclass(frozen=True)
+class Unit:
+    """One problem, one method and one seed of a study, at a scale.
+
+    Attributes:
+        study: Name of the study.
+        scale: `"quick"`, `"full"`, or the name of the user's own settings.
+        problem: Name of the problem.
+        method: Name of the method.
+        seed: Seed of all that is random.
+    """
+
+    study: str
+    scale: str
+    problem: str
+    method: str
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.study}: {self.problem}, {self.method}, seed {self.seed}"
 
 
 @final
@@ -39,6 +62,11 @@ class UnitRecord:
     software: Mapping[str, str]
     finished: str
     processor_seconds: float | None = None
+
+    @property
+    def unit(self) -> Unit:
+        """The unit that the record is about."""
+        return Unit(self.study, self.scale, self.problem, self.method, self.seed)
 
     @property
     def cost(self) -> float:

@@ -80,8 +80,8 @@ class _RobotOptions:
     keeps_samples: bool
 
 
-# The hopper's were chosen after four trials of 400 calls with the masses of its year: half-Cauchy priors let lengthscales
-# grow to 1e37, and ranks and known samples keep a search on the plateau of robots that stand.
+# The hopper's were chosen after four trials of 400 calls with the masses of its year: half-Cauchy priors let
+# lengthscales grow to 1e37, and ranks and known samples keep a search on the plateau of robots that stand.
 _TASKS = {
     "swimmer": _RobotOptions(40, 10, 20.0, "scale", "dim_scaled", 0.0, "standardize", "always", True),
     "hopper": _RobotOptions(150, 100, 10.0, "auto", "paper", 1.0, "standardize", 5, False),

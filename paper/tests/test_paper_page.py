@@ -9,7 +9,7 @@ import pytest
 from paper.report.page import render_page
 
 ROOT = Path(__file__).parents[2]
-NAMES = ("fig8", "fig10b")
+NAMES = ("fig8", "fig7")
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,10 @@ from typer.testing import CliRunner
 from paper import registry
 from paper.commands import report
 from paper.commands.app import app
-from paper.engine.results import append_record
 from paper.schema.configuration import Configuration
 from paper.schema.figure import Figure, Judgement
 from paper.schema.record import Records, UnitRecord
+from paper.schema.results import append_record
 from paper.tests.tiny_study import STUDY, TinySettings
 
 SETTINGS = {"pause": 0.0, "sizes": [2, 3], "label": "a"}

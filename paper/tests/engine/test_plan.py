@@ -1,8 +1,8 @@
 import pytest
 
-from paper.engine.execution import execute
 from paper.engine.plan import RunRequest, make_plans
-from paper.engine.results import append_record
+from paper.engine.running import execute
+from paper.schema.results import append_record
 from paper.tests.tiny_figure import tiny_registry
 from streamgp.errors import OptionError
 

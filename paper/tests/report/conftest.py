@@ -8,11 +8,11 @@ import pytest
 from matplotlib.figure import Figure as Picture
 
 from paper.analysis.drawing import draw_trials, new_picture
-from paper.engine.results import append_record, results_file
 from paper.report.report import Report, make_report
 from paper.schema.configuration import Configuration
 from paper.schema.figure import Figure, Judgement, NumberTable
 from paper.schema.record import Records, UnitRecord
+from paper.schema.results import append_record, results_file
 
 # A name that needs escapes in an address and on a page.
 STUDY = "tea & biscuits #1"

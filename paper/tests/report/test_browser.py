@@ -15,9 +15,9 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from paper.commands.app import app
-from paper.engine.results import results_file
 from paper.registry import FIGURES, find_figure
 from paper.report.page import render_page, write_page
+from paper.schema.results import results_file
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs the dependency group test")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from paper.engine.results import append_record
 from paper.report.report import make_report
 from paper.schema.figure import Judgement
+from paper.schema.results import append_record
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from paper.schema.record_lines import as_json
+from paper.schema.results import as_json
 from paper.studies.bananas import STUDY, BananasSettings
 from streamgp.testing.tolerances import approximation, within
 

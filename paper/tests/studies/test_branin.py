@@ -6,7 +6,7 @@ from gpytorch.means import ZeroMean
 from torch.testing import assert_close
 
 from paper.baselines.exact_gp import ExactGP
-from paper.schema.record_lines import as_json
+from paper.schema.results import as_json
 from paper.studies import branin
 from paper.studies.branin import STUDY, BraninSettings
 from streamgp.conditioning import SparseGP

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from paper.schema.record_lines import as_json
+from paper.schema.results import as_json
 from paper.studies.exchange_rates import STUDY, ExchangeRatesSettings
 
 SETTINGS = ExchangeRatesSettings(

@@ -8,10 +8,10 @@ import pytest
 import torch
 from tests.support.reference import exact_gp
 
-from paper.engine.execution import UnitTask
 from paper.engine.isolation import execute_apart
+from paper.engine.running import UnitTask
 from paper.schema.configuration import read_configuration
-from paper.schema.unit import Unit
+from paper.schema.record import Unit
 from paper.studies.hartmann import STUDY, TASKS, HartmannSettings, make_optimizer
 from streamgp.testing.tolerances import tolerance
 

@@ -1,6 +1,6 @@
 import pytest
 
-from paper.schema.record_lines import as_json
+from paper.schema.results import as_json
 from paper.studies.protein import STUDY, ProteinSettings
 
 SETTINGS = ProteinSettings(num_first=30, num_streamed=12, num_test=20, num_inducing=8, num_marks=3)

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from paper.schema.record_lines import as_json
+from paper.schema.results import as_json
 from paper.studies.sine import STUDY, SineSettings, noisy_sine, true_sine
 from streamgp.testing.tolerances import judgement, within
 

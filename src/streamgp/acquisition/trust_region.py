@@ -142,10 +142,9 @@ def draw_in_region(
 ) -> Float[Tensor, "n d"]:
     """Draw candidates in a region, within the unit cube.
 
-    The sides of the box are the length times the lengthscales, kept within a factor of 20 of their median, whose geometric
-    mean is scaled to one. Candidates come
-    from a scrambled Sobol sequence, and keep most coordinates of the center where there are many: each is changed with
-    probability min(1, 20 / d), and at least one of them.
+    The sides of the box are the length times the lengthscales, kept within a factor of 20 of their median and scaled to
+    a geometric mean of one. Candidates come from a scrambled Sobol sequence, and keep most coordinates of the center
+    where there are many: each is changed with probability min(1, 20 / d), and at least one of them.
 
     Args:
         num_points: How many.

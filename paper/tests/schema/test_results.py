@@ -1,12 +1,14 @@
+import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
-from paper.engine.results import append_record, load_records, results_file
 from paper.schema.record import UnitRecord
-from paper.schema.record_lines import write_line
-from streamgp.errors import ValueRangeError
+from paper.schema.results import append_record, as_json, load_records, read_line, results_file
+from streamgp.errors import FileFormatError, ValueRangeError
 
 SETTINGS = {"num_steps": 10, "rate": 0.5, "sizes": (1, 2)}
 
@@ -53,12 +55,17 @@ def test_a_record_with_nan_leaves_the_file_as_it_was(tmp_path):
     assert results_file("tiny", "mine", tmp_path).read_bytes() == before
 
 
+def written(directory: Path, record: UnitRecord) -> bytes:
+    append_record(record, directory)
+    return results_file(record.study, record.scale, directory).read_bytes()
+
+
 @pytest.mark.parametrize("num_bytes", [1, 40, 200])
 def test_a_record_after_a_line_that_was_cut_off_is_kept(tmp_path, num_bytes):
     path = results_file("tiny", "mine", tmp_path)
     append_record(make_record(), tmp_path)
     with path.open("ab") as file:
-        file.write(write_line(make_record(seed=1)).encode()[:num_bytes])
+        file.write(written(tmp_path / "other", make_record(seed=1))[:num_bytes])
     append_record(make_record(seed=2), tmp_path)
     records, ((line, sentence),) = load(tmp_path)
     assert [record.seed for record in records] == [0, 2]
@@ -66,28 +73,50 @@ def test_a_record_after_a_line_that_was_cut_off_is_kept(tmp_path, num_bytes):
     assert sentence.startswith("The line was left out: it cannot be read as JSON")
 
 
-def test_damaged_lines_are_named_and_the_rest_is_read(tmp_path):
-    path = results_file("tiny", "mine", tmp_path)
-    path.parent.mkdir()
-    lines = [
-        write_line(make_record()).encode(),
-        b"\x00\xff\n",
-        b"\n",
-        write_line(make_record(seed=1)).replace('"version": 1', '"version": 7').encode(),
-        write_line(make_record(seed=2)).replace('"seed": 2', '"seeds": 2').encode(),
-        write_line(replace(make_record(seed=3), study="other")).encode(),
-        write_line(make_record(seed=4)).encode().rstrip(),
-    ]
-    path.write_bytes(b"".join(lines))
-    records, issues = load(tmp_path)
-    assert [record.seed for record in records] == [0, 4]
-    assert [line for line, _ in issues] == [2, 4, 5, 6]
-    assert "its version must be 1, but is 7. Update streamgp" in issues[1][1]
-    assert "it lacks the fields seed" in issues[2][1]
-    assert "it is of the study 'other' at scale 'mine'. Move it into mine/other.jsonl" in issues[3][1]
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        (b"{", b"[", "cannot be read as JSON"),
+        (b'"seed": 0', b'"seed": NaN', "NaN is not a finite number"),
+        (b'"draw": 1.0', b'"draw": 1e999', "1e999 is not a finite number"),
+        (b'"version": 1', b'"version": 7', "its version must be 1, but is 7. Run the unit again"),
+        (b'"seed": 0', b'"seeds": 0', "it lacks fields .*'seed'.* Run the unit again"),
+    ],
+)
+def test_a_damaged_line_is_named_and_the_rest_is_read(tmp_path, old, new, sentence):
+    line = written(tmp_path, make_record())
+    assert read_line(line) == make_record()
+    damaged = line.replace(old, new, 1)
+    with pytest.raises(FileFormatError, match=sentence):
+        read_line(damaged)
+    results_file("tiny", "mine", tmp_path).write_bytes(b"\n" + damaged)
+    append_record(make_record(seed=4), tmp_path)
+    append_record(replace(make_record(seed=5), study="other"), tmp_path)
+    (record,), ((number, said),) = load(tmp_path)
+    assert record.seed == 4
+    assert number == 2
+    assert re.search(sentence, said)
 
 
-def test_a_issue_names_the_file_and_the_line(tmp_path):
+def test_a_line_of_another_study_is_left_out(tmp_path):
+    results_file("tiny", "mine", tmp_path).parent.mkdir()
+    results_file("tiny", "mine", tmp_path).write_bytes(
+        written(tmp_path / "other", replace(make_record(), study="other"))
+    )
+    assert load(tmp_path) == ((), [(1, "The line was left out: it is of other: left, sum, seed 0.")])
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, [1.0, -math.inf], torch.tensor(1.0), {1, 2}, {(1, 2): 3}])
+def test_what_json_does_not_know_is_refused(value):
+    with pytest.raises(ValueRangeError, match=r"Results must be finite numbers.*tolist\(\)"):
+        as_json({"value": value})
+
+
+def test_json_has_lists_for_tuples():
+    assert as_json({"sizes": (1, (2.0, "a"))}) == {"sizes": [1, [2.0, "a"]]}
+
+
+def test_an_issue_names_the_file_and_the_line(tmp_path):
     path = results_file("tiny", "mine", tmp_path)
     path.parent.mkdir()
     path.write_text("{}\n")
@@ -95,7 +124,7 @@ def test_a_issue_names_the_file_and_the_line(tmp_path):
     assert str(issue).startswith(f"{path}, line 1: The line was left out: its version")
 
 
-def test_a_file_that_cannot_be_read_is_a_issue(tmp_path):
+def test_a_file_that_cannot_be_read_is_an_issue(tmp_path):
     path = results_file("tiny", "mine", tmp_path)
     path.mkdir(parents=True)
     _, (issue,) = load_records("tiny", "mine", tmp_path)
@@ -105,10 +134,9 @@ def test_a_file_that_cannot_be_read_is_a_issue(tmp_path):
 def test_of_a_unit_that_ran_twice_the_last_record_counts(tmp_path):
     for draw in (1.0, 2.0):
         append_record(make_record(draw=draw), tmp_path)
-    (record,), ((line, sentence),) = load(tmp_path)
+    (record,), issues = load(tmp_path)
     assert record.outcome == {"draw": 2.0}
-    assert line == 1
-    assert "line 2 is of the same unit (left, sum, seed 0) and came later" in sentence
+    assert issues == []
 
 
 def test_records_made_with_other_settings_are_left_out_and_reported_together(tmp_path):

@@ -11,16 +11,16 @@ import pytest
 from typer.testing import CliRunner
 
 from paper.commands.app import app
-from paper.engine.execution import UnitTask, execute
-from paper.engine.results import load_records, results_file
+from paper.engine.running import UnitTask, execute
 from paper.schema.configuration import read_own_configuration
-from paper.schema.unit import Unit
+from paper.schema.record import Unit
+from paper.schema.results import load_records, results_file
 from paper.tests.tiny_figure import tiny_registry
 from paper.tests.tiny_study import STUDY
 
 SCRIPT = Path(__file__).with_name("run_tiny_study.py")
 # The paper is not installed; a process of its own finds it beside the tests.
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(__file__).parents[4])}
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
 ARGUMENTS = ["run", "tiny", "--config", "mine.toml", "--methods", "sum", "--jobs", "2"]
 TEXT = """
 [mine]
@@ -80,7 +80,7 @@ def test_a_killed_run_goes_on_to_the_same_results(tmp_path, monkeypatch):
     configuration = read_own_configuration(STUDY, tmp_path / "mine.toml")
     units = [Unit("tiny", "mine", problem, "sum", seed) for problem in STUDY.problems for seed in range(4)]
     undisturbed = [execute(UnitTask(unit, STUDY, configuration.settings)) for unit in units]
-    assert {Unit.of(record): record.outcome for record in records.all} == {
-        Unit.of(record): record.outcome for record in undisturbed
+    assert {record.unit: record.outcome for record in records.all} == {
+        record.unit: record.outcome for record in undisturbed
     }
     assert units_of(run.pid) == []  # nobody waits for them

@@ -1,1 +1,0 @@
-"""`python -m paper run`: run experiments."""
