@@ -12,6 +12,7 @@ from streamgp import likelihoods
 ROOT = Path(streamgp.__file__).parent
 CLASSES = {name for name in likelihoods.__all__ if name[0].isupper() and not name.startswith("Abstract")}
 CLASSES.add("WrappedLikelihood")
+CLASSES.remove("Ordinal")  # a parameter of a space has that name, too
 NAMES = set(likelihoods.names()) | {"softmax", "heteroskedastic"} | CLASSES
 # Streams take a few likelihoods by name, with settings of their own for each.
 ASKING_FOR_NAMES = {

@@ -15,7 +15,11 @@ def test_the_tolerance_follows_the_dtype_unless_it_is_given():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"rule": "magic"}, OptionError, "sites must be one of 'variational', 'laplace', 'paper', but is 'magic'"),
+        (
+            {"rule": "magic"},
+            OptionError,
+            "sites must be one of 'variational', 'laplace', 'moments', 'paper', but is 'magic'",
+        ),
         ({"tolerance": 0.0}, ValueRangeError, "tolerance must be positive, but is 0.0"),
         ({"max_iterations": 0}, ValueRangeError, "max_iterations must be a whole number of at least 1"),
     ],

@@ -137,12 +137,13 @@ class SparseGP(AbstractGP):
         """Condition on observations: exactly if they are Gaussian, through Gaussian sites if not.
 
         Args:
-            X: Inputs `(*b, n, d)`; pairs of inputs `(*b, n, 2, d)` for comparisons.
+            X: Inputs `(*b, n, d)`; pairs of inputs `(*b, n, 2, d)` for comparisons; or rows of `streamgp.evidence`.
             y: Observed values `(*s, *b, n)`. Leading axes that the inputs lack are fantasies: they share one factor.
             noise_variance: Variance of Gaussian noise: a number, one value for each observation `(*b, n)`, or a
                 covariance matrix `(*b, n, n)`. Zero is allowed.
             likelihood: The likelihood of other observations, instead of the noise.
-            sites: How those become Gaussian: `"variational"`, `"laplace"`, `"paper"`, or a `SiteRule`.
+            sites: How those become Gaussian: `"variational"`, `"laplace"`, `"moments"` (for signs, bounds and grades),
+                `"paper"`, or a `SiteRule`.
 
         Returns:
             The conditioned GP. It is differentiable in `X`, `y` and `noise_variance`, and can be conditioned again.

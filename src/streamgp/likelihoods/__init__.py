@@ -4,11 +4,13 @@ from streamgp.likelihoods.base import AbstractLikelihood
 from streamgp.likelihoods.bernoulli import Bernoulli
 from streamgp.likelihoods.beta import Beta
 from streamgp.likelihoods.binomial import Binomial
+from streamgp.likelihoods.censored import Censored
 from streamgp.likelihoods.gamma import Exponential, Gamma
 from streamgp.likelihoods.gaussian import Gaussian
 from streamgp.likelihoods.heteroskedastic import HeteroskedasticGaussian
 from streamgp.likelihoods.multi_latent import AbstractMultiLatentLikelihood
 from streamgp.likelihoods.negative_binomial import NegativeBinomial
+from streamgp.likelihoods.ordinal import Ordinal
 from streamgp.likelihoods.poisson import Poisson
 from streamgp.likelihoods.preference import Preference
 from streamgp.likelihoods.registry import from_name, names, read_likelihood, register
@@ -23,11 +25,13 @@ __all__ = [
     "Bernoulli",
     "Beta",
     "Binomial",
+    "Censored",
     "Exponential",
     "Gamma",
     "Gaussian",
     "HeteroskedasticGaussian",
     "NegativeBinomial",
+    "Ordinal",
     "Poisson",
     "Preference",
     "Softmax",

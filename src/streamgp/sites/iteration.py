@@ -10,7 +10,8 @@ from streamgp.likelihoods import AbstractLikelihood
 from streamgp.shapes import broadcast_shapes
 from streamgp.sites.acceleration import Anderson
 from streamgp.sites.belief import AbstractBelief, Updated
-from streamgp.sites.site_rule import LARGEST_GAIN, LEAST_PRECISION, ROUNDING, SiteRule
+from streamgp.sites.moments import improve_moments
+from streamgp.sites.site_rule import DAMPING, LARGEST_GAIN, LEAST_PRECISION, ROUNDING, SiteRule
 
 __all__ = ["Found", "SiteStep", "improve", "iterate"]
 
@@ -68,14 +69,17 @@ def iterate(belief: AbstractBelief, likelihood: AbstractLikelihood, y: Tensor, r
     high precision. Such an iteration goes on in double precision, with a covariance that is one.
     """
     tolerance = rule.tolerance_in(y.dtype)
+    if rule.rule == "moments":  # differences of precisions that may be large
+        belief, y = belief.in_double(), y.double()
     with torch.no_grad():
         shape = broadcast_shapes(y.shape, belief.mean.shape)
         least = _least_precision(belief).expand(shape)
         start = torch.stack([torch.zeros_like(least), least])
+        patience = rule.max_iterations if rule.rule == "moments" else min(_PATIENCE, rule.max_iterations)
         x, step, num_iterations = _search(
-            belief, likelihood, y, rule, start, tolerance=tolerance, max_iterations=min(_PATIENCE, rule.max_iterations)
+            belief, likelihood, y, rule, start, tolerance=tolerance, max_iterations=patience
         )
-    if num_iterations < rule.max_iterations and bool((step.residual > tolerance).any()):
+    if rule.rule != "moments" and num_iterations < rule.max_iterations and bool((step.residual > tolerance).any()):
         belief, y = belief.in_double(), y.double()
         with torch.no_grad():
             x, step, num_more = _search(
@@ -113,6 +117,7 @@ def _search(
     """Steps from a state until all members of the batch have converged, or too many were taken."""
     step = improve(belief, likelihood, y, rule, x)
     least = _least_precision(belief).expand(x.shape[1:])
+    is_moments = rule.rule == "moments"
     length = torch.ones(x.shape[1:-1], dtype=y.dtype, device=y.device)
     num_iterations = 0
     objective: Tensor | None = None  # at x, where it was needed
@@ -134,6 +139,9 @@ def _search(
                 continue
             anderson.forget()
         new = improve(belief, likelihood, y, rule, x_new)
+        if is_moments:  # there is no objective that must not fall; steps are short instead
+            x, step, length = x_new, new, torch.full_like(length, DAMPING)
+            continue
         is_better, objective = _is_better(likelihood, y, rule, x=x, x_new=x_new, step=step, new=new, before=objective)
         if bool(is_better.all()):
             x, step, length = x_new, new, (2.0 * length).clamp_max(1.0)
@@ -155,6 +163,9 @@ def improve(belief: AbstractBelief, likelihood: AbstractLikelihood, y: Tensor, r
     """One step of the fixed-point map."""
     pull, precision = x.unbind(0)
     updated = belief.update(pull, precision)
+    if rule.rule == "moments" and y.shape[-1]:
+        found = improve_moments(belief, likelihood, y, x, updated, _least_precision(belief))
+        return SiteStep(found.state, belief.mean + updated.shift, updated, *found[1:])
     mean = belief.mean + updated.shift
     if rule.rule == "variational":
         first, second = likelihood.expected_derivatives(mean, updated.spread, y)

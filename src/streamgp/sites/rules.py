@@ -13,7 +13,7 @@ from streamgp.sites.belief import AbstractBelief
 from streamgp.sites.implicit import attach_fixed_point_gradient
 from streamgp.sites.iteration import improve, iterate
 from streamgp.sites.single import find_single_site
-from streamgp.sites.site_rule import SiteRule
+from streamgp.sites.site_rule import DAMPING, SiteRule
 from streamgp.storage import register
 
 __all__ = ["SiteInfo", "Sites", "find_sites"]
@@ -71,7 +71,8 @@ def find_sites(
 
     Steps are halved while they lower the objective, the variational bound or the log posterior density. The iteration
     has converged when $\lvert g - C^{-1} e \rvert \sqrt{v}$ and $\lvert \max(-h, 0) - \tau \rvert v$ are below the
-    tolerance for every observation, $v$ being the variance after the observations.
+    tolerance for every observation, $v$ being the variance after the observations. For `"moments"` see
+    `improve_moments`.
 
     Gradients are implicit: they are those of the fixed point, whatever path led there.
 
@@ -94,13 +95,17 @@ def find_sites(
     """
     is_tracked = torch.is_grad_enabled() and _requires_grad(belief, likelihood, y)
     shape = broadcast_shapes(y.shape, belief.mean.shape)
-    is_few = shape[-1] == 1 and shape.numel() <= _FEW and y.device.type == "cpu"
+    is_few = shape[-1] == 1 and shape.numel() <= _FEW and y.device.type == "cpu" and rule.rule != "moments"
     if is_few and not is_tracked and not likelihood.has_row_constants and likelihood.num_latents == 1:
         return _find_singles(belief, likelihood, y, rule)
     found = iterate(belief, likelihood, y, rule)
     state, within = found.state, found.belief
     if is_tracked:
-        state = attach_fixed_point_gradient(lambda x: improve(within, likelihood, found.y, rule, x).state, state)
+        # Shorter steps have the same fixed point, and contract where matching moments at once would overshoot.
+        share = DAMPING if rule.rule == "moments" else 1.0
+        state = attach_fixed_point_gradient(
+            lambda x: x + share * (improve(within, likelihood, found.y, rule, x).state - x), state
+        )
     pull, precision = state.unbind(0)
     targets = within.mean + (within.update(pull, precision).shift if rule.rule == "paper" else pull / precision)
     sites = Sites(targets.to(y.dtype), (1.0 / precision).to(y.dtype))

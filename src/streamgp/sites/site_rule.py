@@ -10,9 +10,9 @@ import torch
 from streamgp.checks import check_choice, keep_count
 from streamgp.errors import ConvergenceError, StreamGPWarning, ValueRangeError
 
-__all__ = ["LARGEST_GAIN", "LEAST_PRECISION", "ROUNDING", "SiteRule"]
+__all__ = ["DAMPING", "LARGEST_GAIN", "LEAST_PRECISION", "ROUNDING", "SiteRule"]
 
-_RULES = ("variational", "laplace", "paper")
+_RULES = ("variational", "laplace", "moments", "paper")
 # The residual of the fixed point, in units of posterior standard deviations, at which the iteration stops. In single
 # precision the residual itself carries rounding of that order for counts of 1e5.
 _TOLERANCE = {torch.float64: 1e-7, torch.float32: 5e-3}
@@ -23,6 +23,8 @@ _ADVICE = "Check the scale of kernel and targets, use more inducing points, or r
 LEAST_PRECISION = {torch.float64: 1e-8, torch.float32: 1e-5}
 # How many times its variance a site may explain away in one step.
 LARGEST_GAIN = 1e3
+# The share of the way to new moments that a step goes; all of it overshoots where sites of one value push alike.
+DAMPING = 0.5
 # A step may lower the objective by rounding, relative to its size.
 ROUNDING = {torch.float64: 1e-12, torch.float32: 1e-5}
 
@@ -34,7 +36,9 @@ class SiteRule:
 
     Attributes:
         rule: `"variational"` (expectations under the belief, the fixed point of natural-gradient steps), `"laplace"`
-            (the mode under the belief) or `"paper"` (the mode under the prior, as printed; shrinks twice).
+            (the mode under the belief), `"moments"` (expectation propagation: mean and variance with each observation
+            alone, given the sites of the others; best for steep likelihoods such as signs, bounds and grades) or
+            `"paper"` (the mode under the prior, as printed; shrinks twice).
         tolerance: Residual, in posterior standard deviations, below which the iteration has converged; 1e-7 in double
             and 5e-3 in single precision by default.
         max_iterations: Steps after which it gives up, with a warning.
