@@ -9,7 +9,7 @@ from torch.testing import assert_close
 
 from streamgp.likelihoods import Gaussian
 from streamgp.testing.tolerances import evidence_jitter, tolerance
-from streamgp.training.collapsed import collapsed_bound, gaussian_bound
+from streamgp.training.collapsed import Sums, collapse, collapsed_bound, exact_evidence, gaussian_bound, sum_batches
 from streamgp.training.features import Moments, Observed
 from streamgp.training.parameters import Hyperparameters, hyperparameter_space
 
@@ -115,3 +115,28 @@ def test_a_temperature_equals_the_weighted_objective_at_its_best_belief(rng, bet
     divergence = 0.5 * (S.trace() + m @ m - len(m) - torch.logdet(S))
     expected = fit - beta * divergence
     assert_close(collapsed_bound(setting, data, noise, beta=beta), expected, **tolerance(torch.float64))
+
+
+@pytest.mark.parametrize("noise", [Gaussian(0.2), Gaussian(torch.linspace(0.1, 0.4, 12, dtype=torch.float64))])
+def test_the_exact_evidence_is_a_dense_log_density_with_its_gradient(rng, noise):
+    setting, data = random_setting(rng), random_data(rng)
+    setting = Hyperparameters(setting.kernel, setting.mean, noise, setting.inducing_points, {})
+    variance = noise.noise_variance.double().expand(12)
+    covariance = setting.kernel(data.inputs).to_dense() + variance.diag()
+    expected = MultivariateNormal(setting.mean(data.inputs), covariance).log_prob(data.targets)
+    assert_close(exact_evidence(setting, data), expected, **tolerance(torch.float64))
+    space = hyperparameter_space(setting)
+    x = space.start.clone().requires_grad_(True)
+    assert torch.autograd.gradcheck(lambda x: space.evaluate(x, lambda s: exact_evidence(s, data)), [x])
+
+
+def test_sums_under_another_noise_are_the_sums_divided(rng):
+    setting, data = random_setting(rng), random_data(rng)
+    other = Hyperparameters(setting.kernel, setting.mean, Gaussian(0.5), setting.inducing_points, {})
+    divided, anew = sum_batches(setting, [data]).with_noise(2.5), sum_batches(other, [data])
+    for name in Sums._fields:
+        assert_close(
+            torch.as_tensor(getattr(divided, name)), torch.as_tensor(getattr(anew, name)), **tolerance(torch.float64)
+        )
+    expected = collapsed_bound(other, data, other.likelihood.noise_variance)
+    assert_close(collapse(divided).bound, expected, **tolerance(torch.float64))

@@ -204,18 +204,6 @@ def test_given_inducing_points_stay_unless_they_are_learned(rng):
 
 
 @pytest.mark.slow
-def test_their_number_grows_until_the_slack_is_small(rng):
-    X, _, y = waves(rng, 300)
-    result = sg.fit(X, y, num_inducing="auto", learn_inducing=False, slack_tolerance=0.01)
-    assert result.info.trace_slack <= 0.01
-    assert 32 <= result.info.num_inducing < 300
-    with pytest.warns(StreamGPWarning, match="stopped at max_inducing = 40 points.*Raise max_inducing"):
-        few = sg.fit(X, y, num_inducing="auto", slack_tolerance=1e-9, max_inducing=40, max_iterations=5)
-    assert few.info.num_inducing == 40
-    assert few.info.warnings
-
-
-@pytest.mark.slow
 def test_a_warm_start_needs_fewer_evaluations(rng):
     X, f, y = waves(rng, 110)
     cold = sg.fit(X[:100], y[:100], num_inducing=20)

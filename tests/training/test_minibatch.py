@@ -12,10 +12,10 @@ from streamgp.likelihoods import Bernoulli, Gaussian, Poisson
 from streamgp.testing.tolerances import judgement, regression_condition, rounding, tolerance
 from streamgp.training import Minibatches
 from streamgp.training.arguments import Options
-from streamgp.training.collapsed import NaturalBelief, collapsed_bound
+from streamgp.training.collapsed import NaturalBelief, collapse, collapsed_bound, sum_batches
 from streamgp.training.features import Observed, observed_features
 from streamgp.training.full_batch import evaluate
-from streamgp.training.minibatch import natural_step, summed_belief
+from streamgp.training.minibatch import natural_step
 from streamgp.training.parameters import Hyperparameters
 from streamgp.training.result import optimal_process
 from streamgp.training.uncollapsed import latent_moments
@@ -69,13 +69,16 @@ def test_sums_over_batches_give_belief_and_bound_of_all_data(rng, beta):
     data = Observed(X, None, y)
     parts = [Observed(X[i : i + 7], None, y[i : i + 7]) for i in range(0, 30, 7)]
     with torch.no_grad():
-        belief, bound, slack = summed_belief(setting, parts, beta=beta)
-        m, R, _ = belief.moments()
+        sums = sum_batches(setting, parts, beta=beta)
+        optimum = collapse(sums, beta)
+        m, R, _ = NaturalBelief(optimum.precision, sums.pull).moments()
     process = optimal_process(setting, data, beta=beta)
     assert_close(m, process.whitened_mean, **tolerance(torch.float64))
     assert_close(R @ R.mT, process.whitened_root @ process.whitened_root.mT, **tolerance(torch.float64))
-    assert bound == pytest.approx(collapsed_bound(setting, data, setting.likelihood.noise_variance, beta=beta).item())
-    assert slack == pytest.approx(evaluate(setting, data, Options()).trace_slack)
+    assert float(optimum.bound) == pytest.approx(
+        collapsed_bound(setting, data, setting.likelihood.noise_variance, beta=beta).item()
+    )
+    assert beta * float(sums.slack) / 30 == pytest.approx(evaluate(setting, data, Options()).trace_slack)
 
 
 @pytest.mark.slow

@@ -218,7 +218,7 @@ def test_bad_data_gets_a_sentence(rng):
 
 @pytest.mark.parametrize(
     "option",
-    [{"num_starts": 2}, {"objective": "pll"}, {"num_inducing": "auto"}, {"map": map}, {"inducing": "features"}],
+    [{"num_starts": 2}, {"objective": "pll"}, {"priors": "paper"}, {"map": map}, {"inducing": "features"}],
 )
 def test_options_that_would_not_count_are_refused(rng, option):
     X, Y = data(rng, n=8)

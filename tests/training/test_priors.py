@@ -100,5 +100,7 @@ def test_frozen_hyperparameters_have_no_prior():
 
 
 def test_an_unknown_set_is_refused():
-    with pytest.raises(OptionError, match="priors must be one of 'dim_scaled', 'paper', 'half_cauchy', but is 'gamma'"):
+    with pytest.raises(
+        OptionError, match="priors must be one of 'dim_scaled', 'tabular', 'paper', 'half_cauchy', but is 'gamma'"
+    ):
         density("gamma")

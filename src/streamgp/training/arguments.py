@@ -83,12 +83,13 @@ class Minibatches:
 class Options:
     """The options of `fit` that concern the search; described there."""
 
-    num_inducing: int | str = 100
+    num_inducing: int | str = "auto"
     inducing: str | Tensor = "kmeans"
     learn_inducing: bool = True
     objective: str = "elbo"
     beta: float = 1.0
     priors: str | None = "dim_scaled"
+    time_budget: float = 10.0
     slack_tolerance: float = 0.05
     max_inducing: int = 1024
     max_iterations: int | None = None
@@ -101,6 +102,9 @@ class Options:
     def __post_init__(self) -> None:
         """Check the options."""
         check_choice(self.objective, ("elbo", "pll"), "objective")
+        if self.priors == "auto":
+            # Those of tables were chosen for fits that choose for themselves; others give what they have always given.
+            object.__setattr__(self, "priors", "tabular" if self.is_automatic else "dim_scaled")
         if self.priors is not None:
             check_choice(self.priors, PRIORS, "priors")
         if self.num_inducing != "auto":
@@ -117,7 +121,7 @@ class Options:
         if self.max_iterations is not None:
             keep_count(self, "max_iterations")
         keep_count(self, "max_inducing")
-        for name in ("beta", "tolerance", "slack_tolerance"):
+        for name in ("beta", "tolerance", "slack_tolerance", "time_budget"):
             check_positive(getattr(self, name), name)
         if self.on_iteration is not None and not callable(self.on_iteration):
             raise ArgumentTypeError(
@@ -128,6 +132,11 @@ class Options:
                 f"generator must be a torch.Generator, but is a {type(self.generator).__name__}. "
                 "Pass torch.Generator().manual_seed(seed)."
             )
+
+    @property
+    def is_automatic(self) -> bool:
+        """Whether the number of points, where they start and the kernel are to be found."""
+        return self.num_inducing == "auto" and not self.is_warm and self.inducing == "kmeans"
 
     @property
     def usual_inducing(self) -> int:

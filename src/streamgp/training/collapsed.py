@@ -1,6 +1,7 @@
 """The collapsed bound of Gaussian observations, in which the optimal belief has been put in closed form."""
 
 import math
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import torch
@@ -8,11 +9,22 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from streamgp.gp import read_kernel
 from streamgp.linalg import cholesky, solve_lower, solve_lower_transpose, solve_vector
 from streamgp.training.features import Moments, Observed, observed_features, prior_moments
 from streamgp.training.parameters import Hyperparameters
 
-__all__ = ["Adjoint", "NaturalBelief", "Sums", "collapse", "collapsed_bound", "differentiate", "gaussian_bound"]
+__all__ = [
+    "Adjoint",
+    "NaturalBelief",
+    "Sums",
+    "collapse",
+    "collapsed_bound",
+    "differentiate",
+    "exact_evidence",
+    "gaussian_bound",
+    "sum_batches",
+]
 
 
 class NaturalBelief(NamedTuple):
@@ -96,6 +108,12 @@ class Sums(NamedTuple):
             self.num_data + other.num_data,
         )
 
+    def with_noise(self, factor: float) -> "Sums":
+        """The sums under noise variances that are multiplied by a factor."""
+        constant = self.log_noise + self.num_data * math.log(factor)
+        gram, pull = self.gram / factor, self.pull / factor
+        return Sums(gram, pull, self.squares / factor, self.variance / factor, constant, self.num_data)
+
     @property
     def slack(self) -> Float[Tensor, ""]:
         r"""What the inducing points leave unexplained, $\operatorname{tr} W (K_{xx} - Q_{xx})$."""
@@ -176,6 +194,20 @@ def differentiate(L: Float[Tensor, "m m"], sums: Sums, optimum: Optimum, beta: f
         solve_lower_transpose(L, a.mT),
         -0.5 * (beta * by_log_noise + c * sums.num_data),
     )
+
+
+def sum_batches(setting: Hyperparameters, batches: Iterable[Observed], *, beta: float = 1.0) -> Sums:
+    """Sum over all batches of Gaussian observations at a setting, in the memory of one, without gradient."""
+    noise, sums = setting.likelihood.gaussian_noise_variance, None
+    assert noise is not None
+    with torch.no_grad():
+        for data in batches:
+            features = observed_features(setting, data)
+            residual = data.targets - features.mean
+            part = Sums.of(features.phi, features.variance, residual, noise.to(residual), beta)
+            sums = part if sums is None else sums.plus(part)
+    assert sums is not None
+    return sums
 
 
 def collapsed_bound(
@@ -267,3 +299,35 @@ class _FusedBound(torch.autograd.Function):
             by_noise = -0.5 * (change + g * c) / noise
         by_residual = (2.0 * t * scale * w).reshape(ctx.shape)
         return g * by.by_inducing, by_cross, t * c * scale.square().expand_as(variance), by_residual, by_noise, None
+
+
+def exact_evidence(setting: Hyperparameters, data: Observed) -> Float[Tensor, ""]:
+    r"""Evaluate $\log \mathcal N(y \mid \mu, K_{xx} + \Sigma)$, the bound with all inputs as inducing points.
+
+    Costs $n^3$ operations with the gradient.
+    """
+    noise, residual = setting.likelihood.gaussian_noise_variance, data.targets - setting.mean(data.inputs)
+    assert noise is not None
+    fused: Any = _Evidence
+    return fused.apply(read_kernel(setting.kernel).matrix(data.inputs, data.inputs), residual, noise.to(residual))
+
+
+class _Evidence(torch.autograd.Function):
+    r"""The evidence with its gradient, $\partial_K = \frac12 (\alpha \alpha^\top - (K + \Sigma)^{-1})$."""
+
+    @staticmethod
+    def forward(ctx: Any, K: Tensor, residual: Tensor, noise: Tensor) -> Tensor:
+        A = K.clone()
+        A.diagonal().add_(noise)
+        L, _ = cholesky(A, name="the covariance of the observations")
+        half = solve_vector(L, residual)
+        ctx.save_for_backward(L, solve_vector(L, half, is_transposed=True), noise)
+        return -0.5 * (half @ half + len(half) * math.log(2.0 * math.pi)) - L.diagonal().log().sum()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        L, alpha, noise = ctx.saved_tensors
+        by_K = torch.cholesky_inverse(L).addr_(alpha, alpha, beta=-1.0).mul_(0.5 * g)
+        by_noise = by_K.diagonal()
+        return by_K, -g * alpha, by_noise.clone() if noise.dim() else by_noise.sum()

@@ -30,10 +30,10 @@ from streamgp.training.arguments import (
     read_rows,
 )
 from streamgp.training.batches import AbstractSource, read_source
-from streamgp.training.full_batch import best_start, make_result
 from streamgp.training.minibatch import train_in_minibatches
 from streamgp.training.outputs import MultiOutputFit, fit_outputs
 from streamgp.training.result import FitResult
+from streamgp.training.search import best_start, make_result
 from streamgp.training.sharded_fit import fit_over_shards
 from streamgp.training.sharding import AbstractShards, MappedShards
 from streamgp.training.starting import prepare
@@ -42,6 +42,8 @@ __all__ = ["fit"]
 
 # More rows than these are visited in minibatches: at 256 inducing points, one matrix of a step would take 100 MB.
 _MOST_ROWS_AT_ONCE = 50_000
+# Inducing points of each latent function of several outputs, if no number is given.
+_POINTS_OF_OUTPUTS = 100
 
 
 @overload
@@ -61,12 +63,12 @@ def fit(  # type: ignore[misc] # the options of both are named here
     likelihood: AbstractLikelihood | str | Sequence[AbstractLikelihood | str | None] | None = None,
     kernel: Kernel | str | None = None,
     mean: Mean | None = None,
-    num_inducing: int | str = 100,
+    num_inducing: int | str = "auto",
     inducing: str | Tensor = "kmeans",
     learn_inducing: bool = True,
     objective: str = "elbo",
     beta: float = 1.0,
-    priors: str | None = "dim_scaled",
+    priors: str | None = "auto",
     standardize: bool | str | None = False,
     start: FitResult | SparseGP | None = None,
     carried: SparseGP | None = None,
@@ -75,6 +77,7 @@ def fit(  # type: ignore[misc] # the options of both are named here
     tolerance: float = 1e-4,
     slack_tolerance: float = 0.05,
     max_inducing: int = 1024,
+    time_budget: float = 10.0,
     minibatches: Minibatches | None = None,
     map: Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]] | None = None,
     generator: torch.Generator | None = None,
@@ -108,13 +111,17 @@ def fit(  # type: ignore[misc] # the options of both are named here
         rank: Number of latent functions that outputs share.
         likelihood: One of `streamgp.likelihoods` or its name, such as `"poisson"`; Gaussian with learned noise by
             default.
-        kernel: GPyTorch kernel, copied; a scaled Matérn-5/2 with a lengthscale for each dimension by default. Or
+        kernel: GPyTorch kernel, copied; by default a scaled Matérn-5/2 with a lengthscale for each dimension, or,
+            with `num_inducing="auto"`, the likeliest of four such. Or
             `"interactions"`, `"matern"`, `"rbf"`, or `"spherical_linear"`, a linear model on a sphere for many
             dimensions. Its constraints and own priors are respected, and parameters with `requires_grad=False` stay as
             they are.
         mean: GPyTorch mean, likewise; a constant by default.
-        num_inducing: Number of inducing points, at most one for each input and carried point; `"auto"` doubles it from
-            32 until the trace slack is below `slack_tolerance`.
+        num_inducing: Number of inducing points, at most one for each input and carried point; as many as a `start`
+            has, or `"auto"`: up to 1000 rows all inputs, which makes the fit exact; of more as many as it takes for the
+            trace slack to fall below `slack_tolerance`, within `time_budget`. Several starts are compared on 400 rows,
+            and, where no kernel is given, Matérn-3/2, Matérn-5/2, squared exponential and Matérn-5/2 with a linear
+            part. `info` says how many points were taken, what they leave open, and what twice as many would gain.
         inducing: `"kmeans"` takes centers of clusters of the inputs, in units of the lengthscales, `"pivoted"` chooses
             among the inputs by pivoted Cholesky, both again as the kernel changes; a tensor `(m, d)` gives them (in
             standardized units, if those are asked for). Over shards both look at a sample of the rows;
@@ -124,8 +131,9 @@ def fit(  # type: ignore[misc] # the options of both are named here
         learn_inducing: Whether they are learned at the end.
         objective: `"elbo"`, or `"pll"` for the predictive log likelihood.
         beta: Weight of the divergence of the belief from the prior.
-        priors: Set of priors for hyperparameters that have none of their own: `"dim_scaled"`, `"paper"`,
-            `"half_cauchy"` (see `streamgp.training.priors`), or None.
+        priors: Set of priors for hyperparameters that have none of their own: `"tabular"`, `"dim_scaled"`, `"paper"`,
+            `"half_cauchy"` (see `streamgp.training.priors`), or None; by default the first for `num_inducing="auto"`,
+            and the second for a given number.
         standardize: Scale inputs and targets to zero mean and unit variance; `"inputs"` or `"targets"` for one of
             them. The result remembers it and predicts in the user's units. False warns of inputs far from unit scale,
             None does not.
@@ -140,6 +148,9 @@ def fit(  # type: ignore[misc] # the options of both are named here
         slack_tolerance: For `num_inducing="auto"`: $\frac1n \operatorname{tr} \Sigma^{-1}(K_{xx} - Q_{xx})$, of which
             half is what the bound loses for each observation.
         max_inducing: For `num_inducing="auto"`: the most points.
+        time_budget: For `num_inducing="auto"`: seconds for which the number of points is planned, of one core with
+            nothing else to do. Nothing is timed, so that a fit gives the same on a slower machine; more gives more
+            points.
         minibatches: How to visit the data in parts; asks for it where there are few rows, too.
         map: Fits exactly to shards: `X` is then an iterable of pairs `(X, y)`, or of functions that load one, and
             `map(function, items)`, as the built-in one or that of a pool of processes, runs a function on each. A start
@@ -165,7 +176,7 @@ def fit(  # type: ignore[misc] # the options of both are named here
             )
         others = {"mean": mean, "map": map, "inducing": inducing if isinstance(inducing, Tensor) else None}
         others |= {"objective": objective != "elbo", "beta": beta != 1.0, "num_starts": num_starts != 1}
-        others |= {"priors": priors != "dim_scaled", "num_inducing='auto'": isinstance(num_inducing, str)}
+        others |= {"priors": priors not in ("auto", "dim_scaled")}
         asked = [name for name, value in others.items() if value is not None and value is not False]
         if asked or inducing == "features":
             raise UnsupportedError(
@@ -179,7 +190,7 @@ def fit(  # type: ignore[misc] # the options of both are named here
             rank=rank,
             likelihood=likelihood,
             kernel=kernel,
-            num_inducing=int(num_inducing),
+            num_inducing=_POINTS_OF_OUTPUTS if isinstance(num_inducing, str) else num_inducing,
             max_iterations=200 if max_iterations is None else max_iterations,
             tolerance=tolerance,
             callback=callback,
@@ -199,6 +210,7 @@ def fit(  # type: ignore[misc] # the options of both are named here
             priors=priors,
             slack_tolerance=slack_tolerance,
             max_inducing=max_inducing,
+            time_budget=time_budget,
             max_iterations=max_iterations,
             tolerance=tolerance,
             is_warm=start is not None,

@@ -1,40 +1,23 @@
 """Training that sees all observations in every step."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import final
+from typing import Any, final
 
 import torch
-from gpytorch.kernels import Kernel
 from torch import Tensor
 
-from streamgp.errors import NumericalError
-from streamgp.gp import SparseProcess
 from streamgp.training.arguments import Options, has_constants
-from streamgp.training.collapsed import collapsed_bound
+from streamgp.training.collapsed import collapsed_bound, exact_evidence
 from streamgp.training.features import Observed, observed_features
-from streamgp.training.inducing import extend_points, kmeans_points, pivoted_points
+from streamgp.training.inducing import extend_points, kmeans_points, leading_kernel, pivoted_points
 from streamgp.training.lbfgs import Ascent, maximize
 from streamgp.training.parameters import Hyperparameters, hyperparameter_space
 from streamgp.training.priors import hyper_prior, likelihood_bounds, target_unit
-from streamgp.training.result import FitInfo, FitResult, cast_process, optimal_process
-from streamgp.training.scaling import Scaling
 from streamgp.training.sites_bound import FINAL_SITE_TOLERANCE, SITE_TOLERANCE, FixedSites, optimal_sites, sites_bound
-from streamgp.training.uncollapsed import learn_belief
 
-__all__ = [
-    "Log",
-    "Task",
-    "Trained",
-    "alternate",
-    "best_start",
-    "bound_of",
-    "evaluate",
-    "make_result",
-    "rounded_points",
-    "trace_slack",
-    "train",
-]
+__all__ = ["Log", "Task", "Trained", "alternate", "bound_of", "climb", "evaluate", "trace_slack", "train"]
 
 # Rounds of hyperparameters at points chosen under the kernel of the round before, and iterations of each. Points that
 # are learned afterwards need to be chosen less well.
@@ -43,11 +26,8 @@ _NUM_ROUNDS, _NUM_ROUNDS_BEFORE_LEARNING, _ROUND_ITERATIONS = 3, 1, 15
 SITE_ITERATIONS = 40
 # Between two searches for sites each iteration gains less than it would without them, so less is asked of it.
 SITE_GAIN = 0.1
-_SMALLEST_AUTO = 32
 # Of twice as many rows or more, a random part of so many is fitted first: its steps are cheap, and end near the end.
 _ROWS_OF_PART = 4096
-# Standard deviation of the random change of logarithmic hyperparameters for starts after the first.
-_START_SPREAD = 1.0
 
 
 @final
@@ -61,6 +41,8 @@ class Log:
     reason: str = ""
     is_converged: bool = False
     warnings: list[str] = field(default_factory=list)
+    kernels: dict[str, float] = field(default_factory=dict)
+    exact: Hyperparameters | None = None
 
     def count(self, other: "Log") -> None:
         """Count the evaluations of training whose objective was another."""
@@ -78,11 +60,19 @@ class Log:
 @final
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What to train on, how, and where to keep account of it."""
+    """Observations, options, and the log of what is spent.
+
+    Attributes:
+        data: The observations.
+        options: Of the search.
+        log: Changes.
+        is_kernel_open: Whether the kernel is the default one, so that others may take its place.
+    """
 
     data: Observed
     options: Options
     log: Log
+    is_kernel_open: bool = False
 
 
 @final
@@ -96,6 +86,7 @@ class Trained:
         log_prior: Log density of the hyperparameters.
         trace_slack: See `FitInfo`.
         sites: Optimal sites of observations that are not Gaussian.
+        doubling_gain: See `FitInfo`.
     """
 
     setting: Hyperparameters
@@ -103,6 +94,7 @@ class Trained:
     log_prior: float
     trace_slack: float
     sites: FixedSites | None = None
+    doubling_gain: float = math.nan
 
 
 def train(setting: Hyperparameters, task: Task) -> Hyperparameters:
@@ -116,9 +108,9 @@ def train(setting: Hyperparameters, task: Task) -> Hyperparameters:
     if options.inducing == "features" or (options.is_warm and not len(setting.inducing_points)):
         setting = replace(setting, inducing_points=setting.inducing_points[:0])
         return climb(setting, task, max_iterations=options.most_iterations)
-    num_inducing = min(options.num_inducing, data.most_inducing) if isinstance(options.num_inducing, int) else None
-    if num_inducing is None:
-        return _train_auto(setting, task)
+    num_inducing = len(setting.inducing_points)
+    if isinstance(options.num_inducing, int):
+        num_inducing = min(options.num_inducing, data.most_inducing)
     if not options.is_warm or isinstance(options.inducing, Tensor):
         for _ in range(_NUM_ROUNDS_BEFORE_LEARNING if options.learn_inducing else _NUM_ROUNDS):
             setting = _choose_points(setting, task, num_inducing)
@@ -129,7 +121,7 @@ def train(setting: Hyperparameters, task: Task) -> Hyperparameters:
             setting = _choose_points(setting, task, num_inducing)
     else:
         Z = extend_points(
-            _leading_kernel(setting),
+            leading_kernel(setting.kernel),
             setting.inducing_points,
             data.candidates,
             num_inducing,
@@ -155,31 +147,9 @@ def _random_part(data: Observed, generator: torch.Generator) -> Observed:
     return replace(data, inputs=data.inputs[chosen], others=others, targets=data.targets[chosen])
 
 
-def _train_auto(setting: Hyperparameters, task: Task) -> Hyperparameters:
-    """Grow the number of inducing points until what they leave unexplained is small beside the noise."""
-    data, options = task.data, task.options
-    most = min(options.max_inducing, len(data.candidates))
-    num_inducing = min(_SMALLEST_AUTO, most)
-    while True:
-        few = replace(options, num_inducing=num_inducing, learn_inducing=False)
-        setting = train(setting, replace(task, options=few))
-        slack = trace_slack(setting, data)
-        if slack <= options.slack_tolerance or num_inducing == most:
-            break
-        num_inducing = min(2 * num_inducing, most)
-    if slack > options.slack_tolerance and num_inducing < len(data.candidates):
-        task.log.warnings.append(
-            f"num_inducing='auto' stopped at max_inducing = {most} points, which leave {slack:.2g} of the noise "
-            f"variance unexplained, and {options.slack_tolerance:.2g} was asked for. Raise max_inducing."
-        )
-    if options.learn_inducing and num_inducing < len(data.candidates):
-        setting = climb(setting, task, max_iterations=options.most_iterations, learn_inducing=True)
-    return setting
-
-
 def _choose_points(setting: Hyperparameters, task: Task, num_inducing: int) -> Hyperparameters:
     """Choose inducing points under the current kernel."""
-    inputs, options, kernel = task.data.candidates, task.options, _leading_kernel(setting)
+    inputs, options, kernel = task.data.candidates, task.options, leading_kernel(setting.kernel)
     if isinstance(options.inducing, Tensor):
         return replace(setting, inducing_points=options.inducing.to(setting.inducing_points))
     if options.inducing != "pivoted":  # over shards, on a sample of them
@@ -189,18 +159,21 @@ def _choose_points(setting: Hyperparameters, task: Task, num_inducing: int) -> H
     return replace(setting, inducing_points=Z)
 
 
-def _leading_kernel(setting: Hyperparameters) -> Kernel:
-    """The kernel by which points are chosen, that of the first latent function if there are several."""
-    kernel: Kernel = setting.kernel[0] if setting.kernel.batch_shape else setting.kernel
-    return kernel
-
-
 def climb(
-    setting: Hyperparameters, task: Task, *, max_iterations: int, learn_inducing: bool = False
+    setting: Hyperparameters, task: Task, *, max_iterations: int, learn_inducing: bool = False, is_exact: bool = False
 ) -> Hyperparameters:
-    """Learn hyperparameters, and inducing points if asked to, by L-BFGS."""
+    """Learn hyperparameters by L-BFGS.
+
+    Args:
+        setting: The start.
+        task: Observations, options and log.
+        max_iterations: Most iterations.
+        learn_inducing: Learn inducing points, too.
+        is_exact: Climb the evidence of Gaussian observations itself, of which the bound falls short.
+    """
     if setting.likelihood.is_gaussian:
-        setting, _ = _ascend(setting, task, max_iterations=max_iterations, learn_inducing=learn_inducing)
+        options: dict[str, Any] = {"learn_inducing": learn_inducing, "is_exact": is_exact}
+        setting, _ = _ascend(setting, task, max_iterations=max_iterations, **options)
         return setting
 
     def step(setting: Hyperparameters, most: int) -> tuple[Hyperparameters, Ascent]:
@@ -241,7 +214,13 @@ def alternate(
 
 
 def _ascend(
-    setting: Hyperparameters, task: Task, *, max_iterations: int, learn_inducing: bool, sites: FixedSites | None = None
+    setting: Hyperparameters,
+    task: Task,
+    *,
+    max_iterations: int,
+    learn_inducing: bool,
+    sites: FixedSites | None = None,
+    is_exact: bool = False,
 ) -> tuple[Hyperparameters, Ascent]:
     data, options = task.data, task.options
     prior = hyper_prior(setting, data, options.priors)
@@ -254,8 +233,12 @@ def _ascend(
         target_unit=target_unit(setting, data),
     )
 
+    def value(s: Hyperparameters) -> Tensor:
+        bound = exact_evidence(s, data) if is_exact else bound_of(s, data, sites, beta=options.beta)
+        return bound + prior.log_density(s)
+
     def objective(x: Tensor) -> Tensor:
-        return space.evaluate(x, lambda s: bound_of(s, data, sites, beta=options.beta) + prior.log_density(s))
+        return space.evaluate(x, value)
 
     ascent = maximize(
         objective,
@@ -301,97 +284,3 @@ def trace_slack(setting: Hyperparameters, data: Observed, sites: FixedSites | No
         if sites is None:
             sites, _ = optimal_sites(setting, data, tolerance=SITE_TOLERANCE)
         return float((slack * sites.precision).mean()) + lost / data.num_data
-
-
-def best_start(
-    first: Hyperparameters, task: Task, *, num_starts: int, dtype: torch.dtype
-) -> tuple[Trained, SparseProcess]:
-    """Train from one start or several, and keep the best."""
-    log, generator = task.log, task.options.generator
-    best: tuple[Trained, SparseProcess] | None = None
-    unit = target_unit(first, task.data)
-    for index in range(num_starts):
-        one = Log()
-        try:
-            setting = first if index == 0 else perturbed(first, generator, target_unit=unit)
-            ended = _train_once(setting, replace(task, log=one), dtype)
-        except NumericalError:
-            if index == num_starts - 1 and best is None:
-                raise
-            continue
-        log.count(one)
-        if best is None or ended[0].bound + ended[0].log_prior > best[0].bound + best[0].log_prior:
-            best = ended
-            log.history, log.reason, log.is_converged = one.history, one.reason, one.is_converged
-            log.warnings = [*log.warnings, *one.warnings]
-    assert best is not None
-    return best
-
-
-def _train_once(setting: Hyperparameters, task: Task, dtype: torch.dtype) -> tuple[Trained, SparseProcess]:
-    data, options, log = task.data, task.options, task.log
-    setting = rounded_points(train(setting, task), dtype)
-    trained = evaluate(setting, data, options)
-    is_gaussian = setting.likelihood.is_gaussian
-    if options.objective == "elbo" and (options.beta == 1.0 or is_gaussian):
-        return trained, optimal_process(setting, data, beta=options.beta, sites=trained.sites)
-    process = optimal_process(setting, data, sites=trained.sites)
-    setting, process, ascent = learn_belief(setting, process, data, options)
-    log.history.clear()  # of another objective
-    log.add(ascent)
-    with torch.no_grad():
-        log_prior = float(hyper_prior(setting, data, options.priors).log_density(setting))
-    return Trained(setting, ascent.value - log_prior, log_prior, trained.trace_slack), process
-
-
-def make_result(
-    trained: Trained, process: SparseProcess, log: Log, *, scaling: Scaling | None, dtype: torch.dtype
-) -> FitResult:
-    """What the user gets."""
-    setting = trained.setting
-    learned = {name: value.detach().to(dtype) for name, value in setting.likelihood.learnable().items()}
-    info = FitInfo(
-        bound=trained.bound,
-        log_prior=trained.log_prior,
-        history=tuple(log.history),
-        seconds=0.0,
-        num_evaluations=log.num_evaluations,
-        num_rejected=log.num_rejected,
-        is_converged=log.is_converged,
-        reason=log.reason,
-        num_inducing=process.num_inducing,
-        trace_slack=trained.trace_slack,
-        warnings=tuple(log.warnings),
-    )
-    likelihood = setting.likelihood.with_learnable(learned)
-    return FitResult(cast_process(process, dtype), likelihood, info, scaling, frozen_names(setting))
-
-
-def perturbed(setting: Hyperparameters, generator: torch.Generator, *, target_unit: float) -> Hyperparameters:
-    """Another start: all learned hyperparameters moved at random, on the scale of their logarithms.
-
-    Args:
-        setting: The first one.
-        generator: Of the moves.
-        target_unit: The spread of the targets.
-    """
-    space = hyperparameter_space(setting, target_unit=target_unit)
-    lower, upper = space.bounds
-    noise = torch.randn(len(lower), generator=generator, dtype=torch.float64).to(lower)
-    return space.setting((space.start + _START_SPREAD * noise).clamp(lower, upper))
-
-
-def frozen_names(setting: Hyperparameters) -> tuple[str, ...]:
-    """Names of the parameters that are not learned."""
-    return tuple(
-        f"{group}.{name}"
-        for group, module in (("kernel", setting.kernel), ("mean", setting.mean))
-        for name, parameter in module.named_parameters()
-        if not parameter.requires_grad
-    )
-
-
-def rounded_points(setting: Hyperparameters, dtype: torch.dtype) -> Hyperparameters:
-    """The same with inducing points that the dtype of the result can hold."""
-    Z = setting.inducing_points
-    return replace(setting, inducing_points=Z.to(dtype).to(Z.dtype))

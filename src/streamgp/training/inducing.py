@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from gpytorch.kernels import Kernel
+from gpytorch.kernels import AdditiveKernel, Kernel
 from jaxtyping import Float
 from scipy.cluster.vq import kmeans2
 from scipy.spatial.distance import cdist
@@ -14,7 +14,7 @@ from torch import Tensor
 from streamgp.gp import AbstractSpectralKernel, read_kernel
 from streamgp.linalg import pivoted_cholesky
 
-__all__ = ["extend_points", "kernel_units", "kmeans_points", "pivoted_points"]
+__all__ = ["extend_points", "kernel_units", "kmeans_points", "leading_kernel", "pivoted_points"]
 
 # Candidates of the greedy choice, which takes a pass over them for each point; more are drawn at random.
 _MOST_CANDIDATES = 20_000
@@ -122,9 +122,17 @@ def _spread_starts(
 
 
 def kernel_units(kernel: Kernel, *, like: Tensor) -> Float[Tensor, "*u d"]:
-    """In what units a kernel sees distances: its lengthscales where it is a stationary one, else one."""
+    """Units of a kernel's distances: lengthscales of a stationary one, or of the first part of a sum, else 1."""
+    if isinstance(kernel, AdditiveKernel):
+        return kernel_units(kernel.kernels[0], like=like)
     function = read_kernel(kernel)
     return function.lengthscale.detach() if isinstance(function, AbstractSpectralKernel) else like.new_ones(1)
+
+
+def leading_kernel(kernel: Kernel) -> Kernel:
+    """The kernel by which points are chosen, that of the first latent function if there are several."""
+    first: Kernel = kernel[0] if kernel.batch_shape else kernel
+    return first
 
 
 def _candidates(

@@ -1,7 +1,6 @@
 """Training in minibatches: natural gradients for the belief, Adam for hyperparameters and inducing points."""
 
 import math
-from collections.abc import Iterable
 from dataclasses import replace
 
 import torch
@@ -14,7 +13,7 @@ from streamgp.likelihoods import AbstractLikelihood
 from streamgp.linalg import apply, cholesky
 from streamgp.training.arguments import Minibatches
 from streamgp.training.batches import AbstractSource
-from streamgp.training.collapsed import NaturalBelief, Sums, collapse
+from streamgp.training.collapsed import NaturalBelief, collapse, sum_batches
 from streamgp.training.features import Features, Observed, observed_features
 from streamgp.training.full_batch import Task, Trained
 from streamgp.training.parameters import Hyperparameters, hyperparameter_space
@@ -23,7 +22,7 @@ from streamgp.training.result import optimal_process, prior_process
 from streamgp.training.scaling import Scaling, to_observed
 from streamgp.training.uncollapsed import BELIEF_MEAN, BELIEF_ROOT, belief_of, divergence, latent_moments, pack_belief
 
-__all__ = ["natural_step", "summed_belief", "train_in_minibatches"]
+__all__ = ["natural_step", "train_in_minibatches"]
 
 # The rates at the end of training, relative to those at its start.
 _LAST_RATE = 0.1
@@ -99,7 +98,10 @@ def train_in_minibatches(
         if source.is_repeatable and options.objective == "elbo":
             batches = (to_observed(rows.inputs, rows.targets, scaling) for rows in source.visit(options.generator))
             if setting.likelihood.is_gaussian:
-                run.belief, run.bound, run.slack = summed_belief(setting, batches, beta=options.beta)
+                sums = sum_batches(setting, batches, beta=options.beta)
+                optimum = collapse(sums, options.beta)
+                run.belief, run.bound = NaturalBelief(optimum.precision, sums.pull), float(optimum.bound)
+                run.slack = options.beta * float(sums.slack) / sums.num_data
             else:
                 for data in batches:
                     run.settle(setting, data)
@@ -206,28 +208,6 @@ class _StochasticTraining:
 
 def _smoothed(old: float, new: float) -> float:
     return new if math.isnan(old) else old + _SMOOTHING * (new - old)
-
-
-def summed_belief(
-    setting: Hyperparameters, batches: Iterable[Observed], *, beta: float
-) -> tuple[NaturalBelief, float, float]:
-    """Put together the optimal belief, the collapsed bound and the trace slack of Gaussian observations.
-
-    They depend on the observations through sums, so one pass in batches is exact.
-    """
-    noise = setting.likelihood.gaussian_noise_variance
-    assert noise is not None
-    sums, noise = None, noise.detach().to(setting.inducing_points)
-    for data in batches:
-        features = observed_features(setting, data)
-        part = Sums.of(
-            features.phi, features.variance, data.targets - features.mean, noise.detach().to(features.phi), beta
-        )
-        sums = part if sums is None else sums.plus(part)
-    assert sums is not None
-    optimum = collapse(sums, beta)
-    slack = beta * float(sums.slack) / sums.num_data
-    return NaturalBelief(optimum.precision, sums.pull), float(optimum.bound), slack
 
 
 def _num_epochs(source: AbstractSource, sizes: Minibatches) -> int:

@@ -1,5 +1,6 @@
 """Result of a fit, and the process that it holds: prior and optimal belief of what was learned."""
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
@@ -50,6 +51,9 @@ class FitInfo:
             in units of the noise. Half of it is what the bound loses for each observation. Includes what is lost of a
             carried belief.
         warnings: What should be known of the result.
+        doubling_gain: Nats for each observation that the bound would gain from twice as many inducing points, estimated
+            from a sample of rows; NaN where the number was given or observations are not Gaussian.
+        kernels: Kernels that were compared, with the log evidence for each row of a sample; the largest was taken.
     """
 
     bound: float
@@ -63,6 +67,8 @@ class FitInfo:
     num_inducing: int
     trace_slack: float
     warnings: tuple[str, ...] = ()
+    doubling_gain: float = math.nan
+    kernels: tuple[tuple[str, float], ...] = ()
 
     @property
     def facts(self) -> dict[str, Any]:

@@ -14,12 +14,13 @@ from streamgp.errors import StreamGPError, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood, Bernoulli
 from streamgp.threads import limit_threads
 from streamgp.training.arguments import Options, Request, check_modules, progress_bar
-from streamgp.training.full_batch import Task, best_start, make_result, rounded_points
+from streamgp.training.full_batch import Task
 from streamgp.training.inducing import kernel_units, kmeans_points
 from streamgp.training.labels import check_kinds, read_labels
 from streamgp.training.parameters import Hyperparameters
 from streamgp.training.result import FitResult
 from streamgp.training.scaling import Scaling
+from streamgp.training.search import best_start, make_result, rounded_points
 from streamgp.training.sharding import AbstractShards, evaluate_over_shards, kmeans_over_shards, optimize_over_shards
 from streamgp.training.sharding.moments import row_moments, sample_of
 from streamgp.training.starting import prepare

@@ -66,7 +66,8 @@ def prepare(
         start=start,
         latent_variance=latent_variance(data, request.likelihood),
     )
-    return Task(data, options, log), scaling, setting
+    is_open = request.kernel is None and start is None
+    return Task(data, options, log, is_kernel_open=is_open), scaling, setting
 
 
 def starting_hyperparameters(

@@ -1,0 +1,301 @@
+"""Fits that choose by themselves: start, kernel and number of inducing points, by evidence and within a budget.
+
+Hyperparameters are learned from the exact evidence of some hundred rows, which costs so little that several starts and
+kernels can be compared; then from that of up to a thousand. Where there are more rows, inducing points are added until
+they leave little of the noise unexplained or the budget is spent, hyperparameters and points are learned on as many
+rows as the budget allows, and the noise, in closed form as the belief, is that of all rows.
+"""
+
+import math
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import scipy.optimize
+import torch
+from gpytorch.kernels import AdditiveKernel, Kernel, LinearKernel, MaternKernel, RBFKernel, ScaleKernel
+from torch import Tensor
+
+from streamgp.errors import NumericalError
+from streamgp.training.arguments import has_constants
+from streamgp.training.collapsed import collapse, sum_batches
+from streamgp.training.features import Observed
+from streamgp.training.full_batch import Log, Task, Trained, climb, trace_slack, train
+from streamgp.training.inducing import kmeans_points, leading_kernel
+from streamgp.training.parameters import Hyperparameters, hyperparameter_space
+from streamgp.training.priors import likelihood_bounds, target_unit, target_variance
+
+__all__ = ["blocks_of_rows", "gain_of_doubling", "perturbed", "train_automatically"]
+
+# Multiplications in a second of one idle core, as measured at matrices of 500 to 1000 rows. Where a machine is slower,
+# a fit takes longer and gives the same.
+_SPEED = 2.5e10
+# Evaluations for which the budget of the last part of training must last; with more, there are fewer points.
+_NUM_EVALUATIONS = 15
+# Rows on which starts and kernels are compared, where an evaluation takes some milliseconds; with more, a kernel is
+# chosen better, and slower.
+_ROWS_OF_COMPARISON = 400
+# Up to as many rows all inputs are inducing points: an evaluation takes a tenth of a second, and the third power of
+# more. Of as many the exact evidence is the start of a sparse fit.
+_MOST_EXACT_ROWS = 1000
+# Rows on which hyperparameters and inducing points are learned together: so many, or so many for each point. With more,
+# there are fewer points.
+_ROWS_OF_PART, _ROWS_OF_POINT = 4096, 8
+# Numbers of points are tried from here on, each twice the last.
+_FEWEST_POINTS, _FEWEST_SITES = 64, 32
+# Rows of which the slack is looked at, and rows among which points for it are chosen.
+_ROWS_OF_SLACK, _ROWS_OF_CENTERS = 2000, 5000
+# Rows that are summed together: their features at 1000 inducing points take 64 MB.
+_ROWS_OF_BLOCK = 8192
+# Factors of the lengthscales from which a fit starts, and iterations after which the best start goes on.
+_SCALES, _TRIAL_ITERATIONS = (1.0, 0.3, 3.0), 6
+_COMPARISON_ITERATIONS, _VARIANT_ITERATIONS, _EXACT_ITERATIONS = 40, 15, 25
+# Standard deviation of the random change of logarithmic hyperparameters for starts that are asked for.
+_START_SPREAD = 1.0
+# Logarithms of the largest changes of the noise variance when all rows are seen.
+_NOISE_CHANGE = (math.log(0.2), math.log(100.0))
+
+
+class _Budget(NamedTuple):
+    """Multiplications of the last part of training, and observations there are."""
+
+    multiplications: float
+    num_data: int
+
+    def num_rows(self, num_inducing: int) -> int:
+        """Number of rows on which points are learned."""
+        return min(self.num_data, max(_ROWS_OF_PART, _ROWS_OF_POINT * num_inducing))
+
+    def evaluation(self, num_inducing: int) -> float:
+        """Multiplications of one evaluation with gradient."""
+        return 5.0 * self.num_rows(num_inducing) * num_inducing**2 + 4.0 * num_inducing**3
+
+    def allows(self, num_inducing: int) -> bool:
+        """Whether so many points can be learned, and be given the belief of all rows."""
+        rest = self.multiplications - 3.0 * self.num_data * num_inducing**2
+        return _NUM_EVALUATIONS * self.evaluation(num_inducing) <= rest
+
+    def num_iterations(self, num_inducing: int, most: int) -> int:
+        """Iterations that the budget pays for."""
+        return min(most, max(_NUM_EVALUATIONS, int(self.multiplications / self.evaluation(num_inducing))))
+
+
+def train_automatically(setting: Hyperparameters, task: Task, *, num_starts: int) -> Hyperparameters:
+    """Find hyperparameters, as many inducing points as are of use, and a kernel if that is open.
+
+    Args:
+        setting: The first start.
+        task: Observations, options and log.
+        num_starts: Starts from hyperparameters changed at random; the first is the setting itself.
+    """
+    data, options, log = task.data, task.options, task.log
+    is_plain = data.carried is None and options.beta == 1.0 and not has_constants(setting.likelihood)
+    if not setting.likelihood.is_gaussian or not is_plain:
+        return _grow(setting, task)
+    setting = _compare(setting, task, num_starts=num_starts)
+    distinct = torch.unique(data.inputs, dim=0)
+    is_exact = data.num_data <= _MOST_EXACT_ROWS and len(distinct) <= options.max_inducing
+    side = replace(task, data=_some_rows(data, _MOST_EXACT_ROWS, task), log=log if is_exact else Log())
+    if side.data.num_data > _ROWS_OF_COMPARISON or is_exact:
+        setting = climb(setting, side, max_iterations=options.max_iterations or _EXACT_ITERATIONS, is_exact=True)
+    if is_exact:
+        return replace(setting, inducing_points=distinct)
+    log.count(side.log)
+    log.exact = setting
+    budget = _Budget(_SPEED * options.time_budget, data.num_data)
+    num_inducing = _enough_points(setting, task, budget, most=min(options.max_inducing, len(distinct)))
+    Z = kmeans_points(leading_kernel(setting.kernel), data.inputs, num_inducing, generator=options.generator)
+    part = replace(task, data=_some_rows(data, budget.num_rows(num_inducing), task))
+    setting = climb(
+        replace(setting, inducing_points=Z),
+        part,
+        max_iterations=budget.num_iterations(num_inducing, options.most_iterations),
+        learn_inducing=options.learn_inducing,
+    )
+    return setting if part.data.num_data == data.num_data else _fit_noise(setting, data)
+
+
+def _compare(setting: Hyperparameters, task: Task, *, num_starts: int) -> Hyperparameters:
+    """Compare starts and kernels by the exact evidence of some rows."""
+    log = task.log
+    part = replace(task, data=_some_rows(task.data, _ROWS_OF_COMPARISON, task), log=Log())
+
+    def ascended(start: Hyperparameters, num_iterations: int) -> tuple[float, Hyperparameters] | None:
+        one = replace(part, log=Log())
+        try:
+            end = climb(start, one, max_iterations=num_iterations, is_exact=True)
+        except NumericalError:
+            return None
+        log.count(one.log)
+        return one.log.history[-1], end
+
+    starts = [setting, *(_with_lengthscales(setting, factor) for factor in _SCALES[1:])]
+    generator, unit = task.options.generator, target_unit(setting, task.data)
+    starts += [perturbed(setting, generator, target_unit=unit) for _ in range(num_starts - 1)]
+    ends = [end for start in starts if (end := ascended(start, _TRIAL_ITERATIONS)) is not None]
+    if not ends:  # so that the reason is told
+        climb(setting, part, max_iterations=1, is_exact=True)
+    setting = max(ends, key=lambda end: end[0])[1]
+    best = ascended(setting, _COMPARISON_ITERATIONS)
+    if best is None:
+        return setting
+    candidates = {"matern52": best}
+    if task.is_kernel_open:
+        for name, kernel in _variants(best[1].kernel, target_variance(task.data, is_gaussian=True)).items():
+            end = ascended(replace(best[1], kernel=kernel), _VARIANT_ITERATIONS)
+            if end is not None:
+                candidates[name] = end
+        log.kernels = {name: value / part.data.num_data for name, (value, _) in candidates.items()}
+    return max(candidates.values(), key=lambda end: end[0])[1]
+
+
+def _variants(kernel: Any, variance: float) -> dict[str, Kernel]:
+    """Other kernels with the hyperparameters of a scaled Matérn-5/2: rougher, smoother, and with a linear part."""
+    lengthscale, d = kernel.base_kernel.lengthscale.detach(), kernel.base_kernel.ard_num_dims
+
+    def scaled(base: Any) -> ScaleKernel:
+        made = ScaleKernel(base).to(lengthscale)
+        base.lengthscale, made.outputscale = lengthscale, kernel.outputscale.detach()
+        return made
+
+    linear = LinearKernel().to(lengthscale)
+    linear.variance = 0.1 * variance / float(lengthscale.square().sum())
+    return {
+        "matern32": scaled(MaternKernel(1.5, ard_num_dims=d)),
+        "rbf": scaled(RBFKernel(ard_num_dims=d)),
+        "matern52 + linear": AdditiveKernel(deepcopy(kernel), linear),
+    }
+
+
+def _with_lengthscales(setting: Hyperparameters, factor: float) -> Hyperparameters:
+    """All learned lengthscales multiplied by a factor."""
+    space = hyperparameter_space(setting)
+    change = [torch.full_like(c.start, math.log(factor) if "lengthscale" in c.name else 0.0) for c in space.coordinates]
+    if not change:
+        return setting
+    return space.setting((space.start + torch.cat([each.reshape(-1) for each in change])).clamp(*space.bounds))
+
+
+def perturbed(setting: Hyperparameters, generator: torch.Generator, *, target_unit: float) -> Hyperparameters:
+    """Move all learned hyperparameters at random, on the scale of their logarithms.
+
+    Args:
+        setting: The first start.
+        generator: Of the moves.
+        target_unit: The spread of the targets.
+    """
+    space = hyperparameter_space(setting, target_unit=target_unit)
+    lower, upper = space.bounds
+    noise = torch.randn(len(lower), generator=generator, dtype=torch.float64).to(lower)
+    return space.setting((space.start + _START_SPREAD * noise).clamp(lower, upper))
+
+
+def _some_rows(data: Observed, num_rows: int, task: Task) -> Observed:
+    """Random rows, or all if there are no more."""
+    if data.num_data <= num_rows:
+        return data
+    chosen = torch.randperm(data.num_data, generator=task.options.generator)[:num_rows].to(data.inputs.device)
+    variance = target_variance(data, is_gaussian=True)
+    return replace(data, inputs=data.inputs[chosen], targets=data.targets[chosen], whole_variance=variance)
+
+
+def _enough_points(setting: Hyperparameters, task: Task, budget: _Budget, *, most: int) -> int:
+    """Number of points that leave little of the noise unexplained, or that the budget allows."""
+    data, options = _some_rows(task.data, _ROWS_OF_SLACK, task), task.options
+    num_inducing = min(_FEWEST_POINTS, most)
+    while _slack_at(setting, data, num_inducing, options.generator) > options.slack_tolerance:
+        if num_inducing == most:
+            task.log.warnings.append(
+                f"num_inducing='auto' stopped at max_inducing = {most} points, which leave more of the noise variance "
+                f"unexplained than the {options.slack_tolerance:.2g} that was asked for. Raise max_inducing."
+            )
+            break
+        more = min(2 * num_inducing, most)
+        if not budget.allows(more):
+            # The largest number up to the next that the budget allows, in steps of an eighth.
+            steps = [num_inducing + (more - num_inducing) * i // 8 for i in range(8)]
+            return max([m for m in steps if budget.allows(m)], default=num_inducing)
+        num_inducing = more
+    return num_inducing
+
+
+def _slack_at(setting: Hyperparameters, data: Observed, num_inducing: int, generator: torch.Generator) -> float:
+    """What that many points leave unexplained of some rows, in units of their noise."""
+    Z = kmeans_points(leading_kernel(setting.kernel), data.inputs, num_inducing, generator=generator)
+    return trace_slack(replace(setting, inducing_points=Z), data)
+
+
+def gain_of_doubling(trained: Trained, task: Task) -> float:
+    """Nats for each row that the bound would gain from twice as many points, as far as some rows tell.
+
+    The larger of what they would explain under the hyperparameters at hand, and of the bound under those that the exact
+    evidence led to: too few points make a fit take for noise what it cannot express, and then leave nothing open.
+    """
+    setting, generator = trained.setting, task.options.generator
+    num_inducing = len(setting.inducing_points)
+    if num_inducing >= len(torch.unique(task.data.inputs, dim=0)):
+        return 0.0
+    data = _some_rows(task.data, _ROWS_OF_SLACK, task)
+    rows = _some_rows(task.data, _ROWS_OF_CENTERS, task).inputs
+
+    def with_more(start: Hyperparameters, points: list[Tensor], num_more: int) -> Hyperparameters:
+        Z = kmeans_points(leading_kernel(start.kernel), rows, min(num_more, len(rows)), generator=generator)
+        return replace(start, inducing_points=torch.cat([*points, Z]))
+
+    more = with_more(setting, [setting.inducing_points], num_inducing)
+    gain = 0.5 * (trace_slack(setting, data) - trace_slack(more, data))
+    if task.log.exact is not None:
+        start = _fit_noise(with_more(task.log.exact, [], 2 * num_inducing), data)
+        bound = float(collapse(sum_batches(start, [data])).bound) / data.num_data
+        gain = max(gain, bound - trained.bound / task.data.num_data)
+    return max(gain, 0.0)
+
+
+def _fit_noise(setting: Hyperparameters, data: Observed) -> Hyperparameters:
+    """Learn the noise variance from all rows, whose sums only have to be divided by it."""
+    likelihood = setting.likelihood
+    learned = likelihood.learnable()
+    if set(learned) != {"noise_variance"}:
+        return setting
+    sums = sum_batches(setting, blocks_of_rows(data))
+
+    def loss(change: float) -> float:
+        return -float(collapse(sums.with_noise(math.exp(change))).bound)
+
+    with torch.no_grad():
+        found = scipy.optimize.minimize_scalar(loss, bounds=_NOISE_CHANGE, method="bounded", options={"xatol": 1e-2})
+        value = learned["noise_variance"].detach() + found.x
+        value = value.clamp_min(likelihood_bounds(setting, data)["noise_variance"][0])
+    return replace(setting, likelihood=likelihood.with_learnable({"noise_variance": value}))
+
+
+def blocks_of_rows(data: Observed) -> list[Observed]:
+    """Rows in blocks whose features fit into memory."""
+    return [
+        replace(data, inputs=data.inputs[start:end], targets=data.targets[start:end])
+        for start in range(0, data.num_data, _ROWS_OF_BLOCK)
+        if (end := start + _ROWS_OF_BLOCK)
+    ]
+
+
+def _grow(setting: Hyperparameters, task: Task) -> Hyperparameters:
+    """Double the number of inducing points until what they leave unexplained is small beside the noise."""
+    data, options = task.data, task.options
+    budget = _Budget(_SPEED * options.time_budget, data.num_data)
+    most = min(options.max_inducing, len(data.candidates))
+    num_inducing = min(_FEWEST_SITES, most)
+    while True:
+        few = replace(options, num_inducing=num_inducing, learn_inducing=False)
+        setting = train(setting, replace(task, options=few))
+        slack = trace_slack(setting, data)
+        if slack <= options.slack_tolerance or num_inducing == most or not budget.allows(2 * num_inducing):
+            break
+        num_inducing = min(2 * num_inducing, most)
+    if slack > options.slack_tolerance and num_inducing == most < len(data.candidates):
+        task.log.warnings.append(
+            f"num_inducing='auto' stopped at max_inducing = {most} points, which leave {slack:.2g} of the noise "
+            f"variance unexplained, and {options.slack_tolerance:.2g} was asked for. Raise max_inducing."
+        )
+    if options.learn_inducing and num_inducing < len(data.candidates):
+        setting = climb(setting, task, max_iterations=options.most_iterations, learn_inducing=True)
+    return setting
