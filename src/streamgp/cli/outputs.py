@@ -11,6 +11,7 @@ from pathlib import Path
 
 from streamgp.display import escape_formula
 from streamgp.errors import OptionError
+from streamgp.storage.writing import mode_of, sync_directory
 
 __all__ = ["check_output_paths", "remove_unfinished", "write_table", "write_together"]
 
@@ -39,7 +40,9 @@ def check_output_paths(written: Mapping[str, Path | None], source: str) -> None:
 
 
 def write_together(writers: Mapping[Path, Callable[[Path], None]]) -> None:
-    """Write files under temporary names, and rename them once all are complete.
+    """Write files under temporary names, and rename them once all are complete and on the disk.
+
+    Existing files keep their mode, and symbolic links are followed.
 
     Args:
         writers: What writes a file, by where it goes.
@@ -47,12 +50,20 @@ def write_together(writers: Mapping[Path, Callable[[Path], None]]) -> None:
     with ExitStack() as stack:
         finished: list[tuple[Path, Path]] = []
         for path, write in writers.items():
-            directory = tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-", suffix=_UNFINISHED)
-            temporary = Path(stack.enter_context(directory)) / path.name
+            target = Path(os.path.realpath(path))  # a symbolic link stays one
+            mode = mode_of(target)
+            part = tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-", suffix=_UNFINISHED)
+            temporary = Path(stack.enter_context(part)) / target.name
             write(temporary)
-            finished.append((temporary, path))
-        for temporary, path in finished:
-            temporary.replace(path)
+            if mode is not None:
+                temporary.chmod(mode)
+            with temporary.open("rb+") as file:
+                os.fsync(file.fileno())
+            finished.append((temporary, target))
+        for temporary, target in finished:
+            temporary.replace(target)
+        for directory in {target.parent for _, target in finished}:
+            sync_directory(directory)
 
 
 def remove_unfinished(path: Path) -> None:
@@ -61,7 +72,8 @@ def remove_unfinished(path: Path) -> None:
     Args:
         path: The file.
     """
-    for left in path.parent.glob(f".{glob.escape(path.name)}-*{_UNFINISHED}"):
+    target = Path(os.path.realpath(path))
+    for left in target.parent.glob(f".{glob.escape(target.name)}-*{_UNFINISHED}"):
         shutil.rmtree(left, ignore_errors=True)
 
 

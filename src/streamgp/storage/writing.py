@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from streamgp.errors import SaveError
 
-__all__ = ["write_atomically"]
+__all__ = ["mode_of", "sync_directory", "write_atomically"]
 
 _SUFFIX = ".streamgp-tmp"
 # A temporary file this old, in seconds, of a process that is gone, was left by one that was killed.
@@ -36,7 +36,7 @@ def write_atomically(path: str | os.PathLike[str], write: Callable[[BinaryIO], N
     """
     try:
         target = Path(os.path.realpath(path, strict=False))
-        mode = _mode_of(target)
+        mode = mode_of(target)
         _remove_leftovers(target)
         _write_and_rename(target, write, mode)
     except OSError as error:
@@ -50,7 +50,7 @@ def write_atomically(path: str | os.PathLike[str], write: Callable[[BinaryIO], N
         raise SaveError(f"{os.fspath(path)!r} is not the name of a file: {error}.") from error
 
 
-def _mode_of(target: Path) -> int | None:
+def mode_of(target: Path) -> int | None:
     """Return the mode of an existing regular file; None where there is none."""
     try:
         mode = target.stat().st_mode
@@ -75,7 +75,7 @@ def _write_and_rename(target: Path, write: Callable[[BinaryIO], None], mode: int
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    _sync_directory(target.parent)
+    sync_directory(target.parent)
 
 
 def _prefix(target: Path) -> str:
@@ -108,7 +108,7 @@ def _is_alive(process: int) -> bool:
     return True
 
 
-def _sync_directory(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
     """Bring a rename to the disk; where directories cannot be opened, as on Windows, the system does so by itself."""
     if os.name == "nt":
         return

@@ -67,7 +67,7 @@ STORED = (
 
 
 # Whose numbers are finite in every state that can be reached.
-_FINITE = (Bank, Bends, Outliers, Reach, Rows, Units, Usage)
+_FINITE = (Bank, Bends, Outliers, Rows, Units, Usage)
 
 
 def _check_calibration(calibration: Calibration) -> None:

@@ -33,21 +33,27 @@ def start(options, standard_input):
             sys.stdin = standard_input.open(encoding="utf-8")
         run_stream(options)
         code = 0
+    except SystemExit as stop:
+        code = stop.code
     finally:
         os._exit(code)
 
 
-def run_until_done(options, standard_input, draw, longest):
-    """Kill the run after random times, until it ends by itself; returns the number of kills."""
+def run_until_done(options, standard_input, draw, longest, number):
+    """Kill the run after random times, until it ends by itself; returns the number of kills.
+
+    SIGTERM ends it with a code of its own, but where it comes before the run has begun.
+    """
     num_kills, before = 0, None
     while True:
         child = start(options, standard_input)
         time.sleep(draw.uniform(0.0, longest))
-        os.kill(child, signal.SIGKILL)
-        status = os.waitpid(child, 0)[1]
-        if not os.WIFSIGNALED(status):
-            assert os.waitstatus_to_exitcode(status) == 0
+        os.kill(child, number)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if code not in (-number, 128 + number):
+            assert code == 0
             return num_kills
+        assert code < 0 or number == signal.SIGTERM
         num_kills += 1
         now = options.checkpoint.read_bytes() if options.checkpoint.exists() else b""
         # Where one step takes longer than the run lives, it must live longer.
@@ -57,6 +63,7 @@ def run_until_done(options, standard_input, draw, longest):
 def kill_repeatedly(source, directory, num_kills, arguments):
     draw, directory = random.Random(0), Path(directory)
     piped = Path(arguments.pop("standard_input")) if "standard_input" in arguments else None
+    number = signal.Signals[arguments.pop("signal", "SIGKILL")]
     common = {"source": source, "is_quiet": True, "is_resumed": True, **arguments}
     whole = StreamOptions(output=str(directory / "whole"), checkpoint=directory / "whole.checkpoint", **common)
     first = {} if piped is None else {"source": str(piped)}
@@ -70,7 +77,7 @@ def kill_repeatedly(source, directory, num_kills, arguments):
     while total < num_kills:
         name = directory / f"killed-{num_runs}"
         options = replace(whole, output=str(name), checkpoint=name.with_suffix(".checkpoint"))
-        total += run_until_done(options, piped, draw, seconds / min(12, 3 * num_kills))
+        total += run_until_done(options, piped, draw, seconds / min(12, 3 * num_kills), number)
         assert name.read_bytes() == (directory / "whole").read_bytes()
         assert options.checkpoint.read_bytes() == whole.checkpoint.read_bytes()
         num_runs += 1

@@ -12,7 +12,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import streamgp as sg
 from streamgp.cli.app import app
+from streamgp.cli.locks import locked
+from streamgp.cli.stream.options import StreamOptions
+from streamgp.cli.stream.running import run_stream
+from streamgp.errors import SaveError
 
 COMMAND = (sys.executable, "-m", "streamgp", "stream")
 
@@ -101,6 +106,44 @@ def test_streams_killed_at_random_moments_end_as_ones_that_were_not(tmp_path, nu
     counted = forked_kills(*list(jobs_of_all_sources(tmp_path, num_kills))[:num_jobs])
     assert len(counted) == num_jobs
     assert min(counted) >= num_kills
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
+@pytest.mark.parametrize("num_signals", [2, pytest.param(200, marks=pytest.mark.thorough)])
+def test_streams_that_are_asked_to_end_at_random_moments_lose_nothing(tmp_path, num_signals):
+    table = write_table(tmp_path / "table.csv", 40)
+    options = {name: value for name, value in TABLE.items() if name != "drift_detector"} | {"signal": "SIGTERM"}
+    (counted,) = forked_kills((table, tmp_path, num_signals, options))
+    assert counted >= num_signals
+
+
+@pytest.mark.slow
+def test_a_stream_that_waits_for_rows_writes_its_checkpoint_when_it_is_asked_to_end(tmp_path):
+    lines = write_lines(tmp_path / "data.jsonl", 30).read_bytes().splitlines(keepends=True)
+    checkpoint, output = tmp_path / "keep", tmp_path / "predictions"
+    options = ["-", "--target", "y", "--warmup", "8", "--refit", "never", "--first-rows", "10", "--quiet"]
+    files = ["--output", output, "--checkpoint", checkpoint, "--checkpoint-every", "1000"]
+    with subprocess.Popen([*COMMAND, *options, *files], stdin=subprocess.PIPE) as process:
+        process.stdin.writelines(lines)
+        process.stdin.flush()
+        while not output.exists() or output.read_bytes().count(b"\n") < 30:
+            time.sleep(0.01)
+        time.sleep(0.1)  # for the stream to learn the last row and wait for another one
+        process.terminate()
+        assert process.wait(timeout=60) == 143
+    assert sg.load(checkpoint).progress.num_rows == 30
+
+
+@pytest.mark.slow
+def test_a_second_stream_on_one_checkpoint_is_refused_and_the_first_loses_nothing(tmp_path):
+    source = write_lines(tmp_path / "data.jsonl", 30)
+    checkpoint = tmp_path / "keep"
+    options = {"target": "y", "warmup": 8, "refit": "never", "is_quiet": True, "checkpoint": checkpoint}
+    with locked(checkpoint, patience=0.0), pytest.raises(SaveError, match="Another command is at work"):
+        run_stream(StreamOptions(source=str(source), output=str(tmp_path / "one"), **options))
+    run_stream(StreamOptions(source=str(source), output=str(tmp_path / "one"), **options))
+    assert (tmp_path / "one").read_bytes().count(b"\n") == 30
 
 
 @pytest.mark.slow

@@ -1,11 +1,11 @@
 """The commands `streamgp fit` and `streamgp predict`."""
 
-import csv
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import torch
 import typer
 
 from streamgp.cli.fit.tables import TableShard, input_names, read_columns
-from streamgp.cli.outputs import check_output_paths, write_together
+from streamgp.cli.outputs import check_output_paths, write_table, write_together
 from streamgp.cli.reading.values import to_number
 from streamgp.cli.stream.rows import written_differently
 from streamgp.errors import ClusterError, OptionError, ShapeError, UnsupportedError
@@ -166,13 +166,7 @@ def run_predict(model_path: Path, source: Path, *, output: Path) -> None:
         )
     header, rows = _predictions(_without_names(model), X, str(vars(model).get("target_name_", "target")))
 
-    def write(path: Path) -> None:
-        with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(header)
-            writer.writerows(rows)
-
-    write_together({output: write})
+    write_together({output: partial(write_table, header=header, rows=rows)})
 
 
 def _without_names(estimator: Any) -> Any:

@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
-from filelock import FileLock, Timeout
-
+from streamgp.cli.locks import locked
 from streamgp.cli.optimize.study_file import read_study
 from streamgp.cli.outputs import remove_unfinished
-from streamgp.errors import FileFormatError, OptionError, SaveError, StreamGPError
+from streamgp.errors import FileFormatError, OptionError, StreamGPError
 from streamgp.loops import LoopSettings, ParameterSpace
 from streamgp.optimizers import Optimizer
 
@@ -72,16 +71,9 @@ def open_notebook(study: Path, state: Path | None) -> Iterator[Notebook]:
         raise OptionError(f"--state {path} is the study itself. Choose another name.")
     if not path.parent.is_dir():
         raise OptionError(f"--state {path}: the directory does not exist. Choose another place.")
-    lock = FileLock(path.with_name(f".{path.name}.lock"), timeout=_PATIENCE)
-    try:
-        lock.acquire()
-    except Timeout:
-        raise SaveError(f"Another command is at work on {path}. Wait until it has ended, and try again.") from None
-    try:
+    with locked(path, patience=_PATIENCE):
         remove_unfinished(path)
         yield _read(study, path, fresh)
-    finally:
-        lock.release()
 
 
 def _read(study: Path, path: Path, fresh: Optimizer) -> Notebook:

@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import NamedTuple
 
 import torch
 from rich.console import Console
 
+from streamgp.cli.locks import locked
 from streamgp.cli.pictures import check_output
 from streamgp.cli.reading.lines import Lines, Position
 from streamgp.cli.reading.records import Record
@@ -29,11 +31,17 @@ from streamgp.cli.stream.rows import (
     read_row,
 )
 from streamgp.cli.stream.scoring import Scored, learn, score
+from streamgp.cli.stream.termination import Terminated, Termination
 from streamgp.errors import FileFormatError, NumericalError, OptionError
 from streamgp.streaming import LearnInfo
 from streamgp.streaming.refitting import RefitReport
 
 __all__ = ["run_stream"]
+
+# Seconds to wait for another stream with the same checkpoint.
+_PATIENCE = 1.0
+# What shells report of a process that SIGTERM ended.
+_EXIT_TERMINATED = 143
 
 
 class _Block(NamedTuple):
@@ -59,8 +67,22 @@ def run_stream(options: StreamOptions, *, console: Console | None = None) -> Pro
     # The matrices are small, and sums of several threads would not be the same to the last bit.
     torch.set_num_threads(1)
     _check_start(options)
+    with ExitStack() as stack:
+        if options.checkpoint is not None:
+            stack.enter_context(locked(options.checkpoint, patience=_PATIENCE))
+        termination = Termination()
+        stack.enter_context(termination.heeded())
+        try:
+            _check_start(options)  # once more, as another run may just have ended
+            return _run_locked(options, termination, console=console)
+        except Terminated:
+            raise SystemExit(_EXIT_TERMINATED) from None
+
+
+def _run_locked(options: StreamOptions, termination: Termination, *, console: Console | None) -> Progress:
     with Lines(options.source) as lines:
         plan = make_plan(options, lines)
+        plan = plan._replace(records=termination.waiting_for(plan.records))
         if options.checkpoint is not None and options.is_resumed is False:
             remove_checkpoint(options.checkpoint)  # before the predictions that belong to it are replaced
         with (
@@ -72,7 +94,12 @@ def run_stream(options: StreamOptions, *, console: Console | None = None) -> Pro
             claim(options.output_path, options.checkpoint)
             for note in plan.notes:
                 report.say(note)
-            progress = _run(plan, options, predictions=predictions, report=report)
+            try:
+                progress = _run(plan, options, predictions=predictions, report=report)
+            except Terminated:
+                kept = "" if options.checkpoint is None else f" Go on with --resume: {options.checkpoint} is written."
+                report.say(f"Ended by SIGTERM.{kept}")
+                raise
         if not progress.num_rows:
             raise FileFormatError(
                 f"{lines.name} has no rows that could be learned, and {progress.num_skipped} bad ones."
