@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, final
 
 from paper.analysis.statistics import Difference, holm
-from paper.schema.figure import Judgement, Verdict
+from paper.schema.figure import Judgement, Part, Verdict
 
 __all__ = ["Check", "Status", "decide", "is_larger", "is_met", "is_missing", "is_no_worse", "is_similar", "weigh"]
 
@@ -21,33 +21,37 @@ class Check:
     """A part of a claim.
 
     Attributes:
-        sentence: What was compared, and the numbers.
+        sentence: What was compared.
         status: What the numbers say, `"holds"` or `"fails"`, if they are not chance; `"missing"` if there are none.
         p_value: Probability that chance alone says so; None where nothing is left to chance.
         if_open: What to say where chance may have said so.
+        difference: The numbers.
+        bound: What the difference must exceed.
+        is_sanity: Whether it only shows that nothing is broken.
     """
 
     sentence: str
     status: Status
     p_value: float | None = None
     if_open: str = ""
+    difference: Difference | None = None
+    bound: float = 0.0
+    is_sanity: bool = False
 
 
-def is_larger(what: str, difference: Difference | None) -> Check:
+def is_larger(what: str, difference: Difference | None, *, is_sanity: bool = False) -> Check:
     """Whether a difference is above zero.
 
     Args:
         what: What is compared, for example `"qKG above qEI"`.
         difference: First less second; None if one of them has not run.
+        is_sanity: Whether it only shows that nothing is broken, as that a method is above random points.
     """
     if difference is None:
-        return is_missing(what)
-    return Check(
-        f"{what}: {difference}",
-        "holds" if difference.mean > 0.0 else "fails",
-        difference.p_value(),
-        _open_words(difference),
-    )
+        return Check(what, "missing", is_sanity=is_sanity)
+    status: Status = "holds" if difference.mean > 0.0 else "fails"
+    words = _open_words(difference)
+    return Check(what, status, difference.p_value(), words, difference, is_sanity=is_sanity)
 
 
 def _open_words(difference: Difference) -> str:
@@ -82,7 +86,8 @@ def is_no_worse(what: str, difference: Difference | None, margin: float) -> Chec
     if difference is None:
         return is_missing(what)
     status: Status = "holds" if difference.mean > -margin else "fails"
-    return Check(f"{what} (margin {margin:.2g}): {difference}", status, difference.p_value(-margin), "undecided")
+    what = f"{what} (margin {margin:.2g})"
+    return Check(what, status, difference.p_value(-margin), "undecided", difference, -margin)
 
 
 def is_similar(what: str, difference: Difference | None, margin: float) -> Check:
@@ -94,8 +99,8 @@ def is_similar(what: str, difference: Difference | None, margin: float) -> Check
     p_value = max(difference.p_value(margin), difference.p_value(-margin)) if is_within else 1.0
     if not is_within:
         p_value = difference.p_value(margin if difference.mean > 0.0 else -margin)
-    sentence = f"{what} (margin {margin:.2g}): {difference}"
-    return Check(sentence, "holds" if is_within else "fails", p_value, "undecided")
+    what = f"{what} (margin {margin:.2g})"
+    return Check(what, "holds" if is_within else "fails", p_value, "undecided", difference, -margin)
 
 
 def decide(checks: Sequence[Check], *, error_rate: float = _ERROR_RATE) -> list[Status]:
@@ -112,30 +117,53 @@ def decide(checks: Sequence[Check], *, error_rate: float = _ERROR_RATE) -> list[
 
 
 def weigh(checks: Sequence[Check]) -> Judgement:
-    """The verdict on a claim.
+    """The verdict on a claim, from its own parts; checks of sanity are shown, and decide nothing.
 
-    Reproduced if all parts hold; not if the first fails, or some fail and none holds; undetected if no part holds or
-    fails; partly otherwise.
+    Reproduced if all parts hold; not if the first fails, or some fail and none holds; against if all are open and each
+    alone (p < 5 %) points the other way; undetected if no part holds or fails otherwise; partly in all other cases.
 
     Args:
         checks: Parts of the claim, the one that matters most first.
     """
-    statuses = decide(checks)
+    own = [check for check in checks if not check.is_sanity]
+    statuses = decide(own)
     verdict: Verdict = "partly"
     if all(status == "holds" for status in statuses):
         verdict = "reproduced"
     elif "holds" not in statuses and "fails" not in statuses:
-        verdict = "undetected"
+        verdict = "against" if all(_is_against(check) for check in own) else "undetected"
     elif "holds" not in statuses or statuses[0] == "fails":
         verdict = "not"
-    words = {"missing": "not run"}
-    said = [
-        check.if_open if status == "open" and check.if_open else words.get(status, status)
-        for check, status in zip(checks, statuses, strict=True)
-    ]
-    evidence = "; ".join(f"{check.sentence} ({word})" for check, word in zip(checks, said, strict=True)) + "."
-    num_tested = sum(check.p_value is not None for check in checks)
-    if num_tested > 1:
-        evidence += f" Intervals are of 95 % each; what holds or fails is corrected for {num_tested} comparisons."
-    has_parts = any(check.status != "missing" for check in checks)
-    return Judgement(verdict, evidence, has_parts=has_parts)
+    sane = decide([check for check in checks if check.is_sanity])
+    parts = tuple(_part(check, (sane if check.is_sanity else statuses).pop(0)) for check in checks)
+    num_tested = sum(check.p_value is not None for check in own)
+    remark = (
+        f"Intervals are of 95 % each; what holds or fails is corrected for {num_tested} comparisons."
+        if num_tested > 1
+        else ""
+    )
+    return Judgement(verdict, remark, parts, has_parts=any(check.status != "missing" for check in own))
+
+
+def _is_against(check: Check) -> bool:
+    return check.status == "fails" and check.p_value is not None and check.p_value < _ERROR_RATE
+
+
+def _part(check: Check, status: Status) -> Part:
+    said = {"missing": "not run", "open": check.if_open or "open"}.get(status, status)
+    words = f"{said}; a check of sanity" if check.is_sanity else said
+    found = check.difference
+    if found is None:
+        return Part(check.sentence, words, status, check.is_sanity)
+    ends = None if math.isnan(found.error) else found.error
+    return Part(
+        what=f"{check.sentence}: {found}",
+        words=words,
+        status=status,
+        is_sanity=check.is_sanity,
+        effect=found.mean,
+        low=None if ends is None else found.mean - ends,
+        high=None if ends is None else found.mean + ends,
+        bound=check.bound,
+        num_trials=found.num_trials,
+    )

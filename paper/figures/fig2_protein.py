@@ -81,7 +81,7 @@ def judge(records: Records) -> Judgement:
     if not records.of(_PROBLEM, "fixed"):
         return judgement
     fixed = f"Fixed points less pivoted Cholesky at the end: {final_difference(records, 'fixed')}."
-    return replace(judgement, evidence=f"{judgement.evidence} {fixed}")
+    return replace(judgement, remark=f"{judgement.remark} {fixed}")
 
 
 def tables(records: Records) -> tuple[NumberTable, ...]:

@@ -130,7 +130,7 @@ def judge(records: Records) -> Judgement:
     )
     ends = [f"with jitter 1e-8 {small}", f"of streamgp {ours}", f"of a batch fit {batch}", *rest]
     remedy = f"RMSE at the end {', '.join(ends)}."
-    return replace(judgement, evidence=f"{judgement.evidence} {remedy}")
+    return replace(judgement, remark=f"{judgement.remark} {remedy}")
 
 
 def tables(records: Records) -> tuple[NumberTable, ...]:

@@ -100,7 +100,7 @@ def judge(records: Records) -> Judgement:
     everything = ", ".join(
         f"{STUDY.methods[method]} {format_mean(last(records, method, 'rmse_all'))}" for method in STUDY.methods
     )
-    return replace(judgement, evidence=f"{judgement.evidence} RMSE on all days at the end: {everything}.")
+    return replace(judgement, remark=f"{judgement.remark} RMSE on all days at the end: {everything}.")
 
 
 def tables(records: Records) -> tuple[NumberTable, ...]:

@@ -83,8 +83,8 @@ class BestValues:
         return paired_difference(*groups)
 
     def larger(self, what: str, difference: Difference | None) -> Check:
-        """Whether a difference is above zero, if there is one."""
-        return is_larger(what, difference)
+        """Whether a difference is above zero, if there is one; above random points, that is a check of sanity."""
+        return is_larger(what, difference, is_sanity="above random" in what)
 
     def no_worse(self, what: str, difference: Difference | None) -> Check:
         """Whether a difference is above minus the margin, if there is one."""
@@ -106,7 +106,7 @@ class BestValues:
             return judgement
         other = weigh(checks(records, RECOMMENDED))
         words = VERDICT_WORDS[other.verdict].lower()
-        return replace(judgement, evidence=f"{judgement.evidence} By the recommended point ({words}): {other.evidence}")
+        return replace(judgement, remark=f"{judgement.remark} By the recommended point ({words}): {other.evidence}")
 
     def draw(self, records: Records, problem: str, methods: Sequence[str]) -> Picture:
         """Draw mean and interval of the best evaluated and of the recommended value."""

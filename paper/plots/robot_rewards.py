@@ -103,7 +103,7 @@ class RobotRewards:
         # A control, which says nothing of the claim.
         control = self._against_published(records, "random", "random points as published", is_two_sided=True)
         judgement = weigh(checks)
-        return replace(judgement, evidence=f"{judgement.evidence} Control, {weigh([control]).evidence}")
+        return replace(judgement, remark=f"{judgement.remark} Control, {weigh([control]).evidence}")
 
     def draw(self, records: Records) -> Picture:
         """Draw medians and their intervals, a column for each scaling that has run, with published points."""

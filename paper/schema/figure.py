@@ -8,16 +8,45 @@ from matplotlib.figure import Figure as Picture
 
 from paper.schema.record import Records
 
-__all__ = ["VERDICT_WORDS", "Figure", "Judgement", "NumberTable", "Verdict"]
+__all__ = ["VERDICT_WORDS", "Figure", "Judgement", "NumberTable", "Part", "Verdict"]
 
-Verdict = Literal["reproduced", "partly", "not", "undetected"]
+Verdict = Literal["reproduced", "partly", "not", "against", "undetected"]
 
 VERDICT_WORDS: Mapping[Verdict, str] = {
     "reproduced": "Reproduced",
     "partly": "Partly reproduced",
     "not": "Not reproduced",
+    "against": "Points the other way",
     "undetected": "No difference detected",
 }
+
+
+@final
+@dataclass(frozen=True)
+class Part:
+    """A part of a claim and what the numbers say of it.
+
+    Attributes:
+        what: What was compared.
+        words: What the numbers say: that it holds, fails, or why nobody can tell.
+        status: The same in a word: `"holds"`, `"fails"`, `"open"` or `"missing"`.
+        is_sanity: Whether it only shows that nothing is broken; the verdict does not rest on it.
+        effect: The difference; None where there is none.
+        low: Lower end of its 95 % interval.
+        high: Upper end.
+        bound: What the difference must exceed for the part to hold; its own negative too, if it is to be within.
+        num_trials: Number of independent seeds.
+    """
+
+    what: str
+    words: str
+    status: str
+    is_sanity: bool = False
+    effect: float | None = None
+    low: float | None = None
+    high: float | None = None
+    bound: float = 0.0
+    num_trials: int | None = None
 
 
 @final
@@ -26,14 +55,29 @@ class Judgement:
     """Whether a claim held.
 
     Attributes:
-        verdict: `"reproduced"`, `"partly"`, `"not"`, or `"undetected"` where the trials are too few to tell.
-        evidence: The numbers that say so, in a sentence or two.
+        verdict: `"reproduced"`, `"partly"`, `"not"`; `"against"` where no part is told from chance once corrected for
+            their number, but each alone points the other way; `"undetected"` where the trials are too few to tell.
+        remark: What else is to be said, in a sentence or two.
+        parts: The parts of the claim.
         has_parts: Whether the lines of any part of the claim have run; if not, there is no verdict.
     """
 
     verdict: Verdict
-    evidence: str
+    remark: str
+    parts: tuple[Part, ...] = ()
     has_parts: bool = True
+
+    @property
+    def evidence(self) -> str:
+        """The numbers that say so, as text."""
+        parts = "; ".join(f"{part.what} ({part.words})" for part in self.parts)
+        return f"{parts}. {self.remark}".strip() if parts else self.remark
+
+    @property
+    def num_trials(self) -> tuple[int, int] | None:
+        """Least and most seeds of the parts on which the verdict rests; None where nothing is left to chance."""
+        counts = [part.num_trials for part in self.parts if part.num_trials is not None and not part.is_sanity]
+        return (min(counts), max(counts)) if counts else None
 
 
 @final

@@ -1,6 +1,7 @@
 """Parts of a claim hold, fail or stay open by their intervals, and the verdict follows from them."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -80,9 +81,44 @@ def made(status):
 def test_the_verdict_follows_from_the_parts(statuses, verdict):
     judgement = weigh([made(status) for status in statuses])
     assert judgement.verdict == verdict
-    assert judgement.is_decided == (not {"open", "missing"} & set(statuses))
     words = [{"open": "undecided", "missing": "not run"}.get(status, status) for status in statuses]
     assert judgement.evidence.startswith("; ".join(f"part ({word})" for word in words) + ".")
+
+
+def against(error):
+    return is_larger("a above b", Difference(-0.25, error, 5))
+
+
+def test_parts_that_all_point_the_other_way_are_not_called_undetected():
+    # Each has p = 0.027, which three comparisons do not allow to count.
+    judgement = weigh([against(ERROR)] * 3)
+    assert {part.status for part in judgement.parts} == {"open"}
+    assert judgement.verdict == "against"
+    assert weigh([against(ERROR), against(ERROR), against(2.0 * ERROR)]).verdict == "undetected"
+
+
+def test_a_check_of_sanity_decides_nothing():
+    sane = is_larger("a above random", Difference(5.0, ERROR, 5), is_sanity=True)
+    assert weigh([made("open"), sane]).verdict == "undetected"
+    assert weigh([made("fails"), sane]).verdict == "not"
+    assert weigh([made("holds"), made("holds"), is_larger("b", Difference(0.0, 1.0, 5), is_sanity=True)]).verdict == (
+        "reproduced"
+    )
+    # Nor does it take part in the correction for the number of comparisons.
+    check = is_larger("a above b", Difference(0.25, ERROR, 5))
+    judgement = weigh([check, replace(sane, difference=check.difference, p_value=check.p_value)])
+    assert judgement.verdict == "reproduced"
+    assert "(holds; a check of sanity)" in judgement.evidence
+    assert not weigh([is_missing("a"), sane]).has_parts
+
+
+def test_parts_carry_their_numbers():
+    (part, missing) = weigh([is_no_worse("a as good as b", Difference(0.25, ERROR, 5), 0.5), is_missing("c")]).parts
+    assert (part.effect, part.bound, part.num_trials, part.status) == (0.25, -0.5, 5, "holds")
+    assert (part.low, part.high) == pytest.approx((0.05, 0.45), abs=1e-6)
+    assert (missing.effect, missing.low, missing.num_trials, missing.status) == (None, None, None, "missing")
+    one = weigh([is_larger("a", Difference(1.0, math.nan, 1))]).parts[0]
+    assert (one.effect, one.low, one.num_trials) == (1.0, None, 1)
 
 
 def test_the_evidence_carries_effect_size_and_interval():
