@@ -32,6 +32,7 @@ __all__ = [
     "evidence",
     "fit",
     "from_gpytorch",
+    "import_state",
     "likelihoods",
     "load",
     "load_estimator",
@@ -68,6 +69,7 @@ _HOMES = {
     "TurboOptimizer": "streamgp.optimizers",
     "fit": "streamgp.training",
     "from_gpytorch": "streamgp.conditioning",
+    "import_state": "streamgp.conditioning",
     "load": "streamgp.storage",
     "load_estimator": "streamgp.streaming.saving",
     "merge": "streamgp.conditioning",
@@ -77,7 +79,7 @@ _SUBMODULES = ("acquisition", "errors", "evidence", "likelihoods", "loops", "sto
 if TYPE_CHECKING:
     from streamgp import acquisition, errors, evidence, likelihoods, loops, storage
     from streamgp.conditioning import ConditionedGP, MultiOutputGP, SparseGP, merge
-    from streamgp.conditioning.importing import from_gpytorch
+    from streamgp.conditioning.importing import from_gpytorch, import_state
     from streamgp.gp import Prediction
     from streamgp.loops import Categorical, Constraint, Integer, LinearConstraint, Objective, Ordinal, Real
     from streamgp.models import OnlineGP

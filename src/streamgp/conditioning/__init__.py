@@ -3,7 +3,7 @@
 from streamgp.conditioning.absorb import AbsorbInfo
 from streamgp.conditioning.abstract_gp import AbstractGP
 from streamgp.conditioning.conditioned_gp import ConditionedGP
-from streamgp.conditioning.importing import from_gpytorch
+from streamgp.conditioning.importing import from_gpytorch, import_state
 from streamgp.conditioning.merging import merge
 from streamgp.conditioning.multi_output import ConditionedMultiOutputGP, MultiOutputGP
 from streamgp.conditioning.sparse_gp import SparseGP
@@ -16,5 +16,6 @@ __all__ = [
     "MultiOutputGP",
     "SparseGP",
     "from_gpytorch",
+    "import_state",
     "merge",
 ]

@@ -1,4 +1,4 @@
-"""Reading trained GPyTorch models, of one output or of several."""
+"""Reading trained GPyTorch models, of one output or of several, and states of exported files."""
 
 from typing import Any, final
 
@@ -13,10 +13,26 @@ from torch import Tensor
 from streamgp.conditioning.multi_output import MultiOutputGP
 from streamgp.conditioning.sparse_gp import SparseGP
 from streamgp.errors import UnsupportedError
+from streamgp.export import read_state
 from streamgp.gp import SparseProcess, read_gpytorch
 from streamgp.gp.exporting import OutputsVariationalStrategy
 
-__all__ = ["from_gpytorch"]
+__all__ = ["from_gpytorch", "import_state"]
+
+
+def import_state(gp: SparseGP, state: bytes) -> SparseGP:
+    """Read back what a file written by `SparseGP.export` has learned.
+
+    Beliefs of many devices that started from one prior add up exactly with `merge`.
+
+    Args:
+        gp: The GP that was exported; what it had learned is replaced.
+        state: What `state_out` of the file wrote.
+
+    Returns:
+        The GP with the belief of the device.
+    """
+    return SparseGP(read_state(gp.process, state))
 
 
 def from_gpytorch(

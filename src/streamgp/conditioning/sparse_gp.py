@@ -1,5 +1,6 @@
 """The sparse GP that users hold: a frozen value that can be conditioned, absorb data, be sampled and saved."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar, final
@@ -19,6 +20,7 @@ from streamgp.conditioning.observation import Observation
 from streamgp.conditioning.placement import check_inducing_points, place
 from streamgp.conditioning.unlearning import LeaveOneOut, UnlearnInfo, leave_one_out, unlearn
 from streamgp.errors import ShapeError
+from streamgp.export import write_source
 from streamgp.gp import Prior, PseudoData, SamplePaths, SparseProcess, pseudo_data, sample_paths
 from streamgp.gp.exporting import write_gpytorch
 from streamgp.likelihoods import AbstractLikelihood
@@ -274,6 +276,24 @@ class SparseGP(AbstractGP):
         parameters of its own that can be trained. It is in evaluation mode.
         """
         return write_gpytorch(self.process)
+
+    def export(
+        self, language: str, path: str | os.PathLike[str], *, precision: str = "double", name: str | None = None
+    ) -> None:
+        """Write the GP as one file of C or NumPy that predicts, absorbs and forgets without torch.
+
+        The file holds this belief as its start, and learns on at the same inducing points, as
+        `absorb(..., inducing="keep")` does: values with Gaussian noise, classes with a probit, and counts. What it has
+        learned comes back through its `state_out` and `import_state`. The kernel must be an `RBFKernel` or
+        `MaternKernel`, or scales and sums of these, the mean constant.
+
+        Args:
+            language: `"c"` for a file of C99 without dependencies, `"numpy"` for one that imports NumPy alone.
+            path: Of the file; an existing one is replaced.
+            precision: Of numbers in C, `"double"` or `"float"`; those of NumPy are always double.
+            name: What all names in C begin with; by default the name of the file.
+        """
+        write_source(self.process, language, path, precision=precision, name=name)
 
     def __repr__(self) -> str:
         return f"SparseGP({self._describe()})"
