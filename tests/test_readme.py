@@ -21,6 +21,7 @@ PAGES = [ROOT / "README.md", *(page for page in sorted((ROOT / "docs").glob("*.m
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_examples_of_a_page_run_one_after_the_other(page, tmp_path, monkeypatch, request):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)  # of files that the page writes and imports
     torch.manual_seed(0)
     blocks = blocks_of(page)
     assert blocks
@@ -39,6 +40,6 @@ def test_python_is_never_shown_without_being_run():
         text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
         assert not re.search(r"^    (?:import |from |\w+ = |print\()", text, flags=re.MULTILINE), page
         kinds = set(re.findall(r"^```(\S+)", page.read_text(encoding="utf-8"), flags=re.MULTILINE))
-        assert kinds <= {"python", "console", "sh", "toml", "{code-cell}", "{include}", "{toctree}"}, page
+        assert kinds <= {"python", "c", "console", "sh", "toml", "{code-cell}", "{include}", "{toctree}"}, page
         if "python" in kinds and "_build" not in page.parts:
             assert page in PAGES
