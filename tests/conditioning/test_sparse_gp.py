@@ -4,6 +4,7 @@ import gpytorch
 import numpy as np
 import pytest
 import torch
+from gpytorch.kernels import RBFKernel, ScaleKernel
 from tests.support.problems import random_observations, random_sparse_gp
 
 import streamgp as sg
@@ -172,3 +173,13 @@ def test_an_unknown_choice_of_points_is_refused(rng):
     gp = random_sparse_gp(rng).gp
     with pytest.raises(OptionError, match="inducing must be one of 'pivoted', 'keep', but is 'all'"):
         gp.absorb(X, Y, noise_variance=0.1, inducing="all")
+
+
+@pytest.mark.parametrize(("dtype", "share"), [(torch.float64, 1e-8), (torch.float32, 1e-5)])
+def test_the_jitter_of_a_prior_is_as_documented_and_stays_when_points_move(dtype, share):
+    X = torch.linspace(0, 1, 6, dtype=dtype).unsqueeze(-1)
+    variance = torch.tensor(3.0, dtype=dtype)
+    gp = sg.SparseGP.from_prior(ScaleKernel(RBFKernel()).to(dtype).initialize(outputscale=variance), X[:4])
+    moved, _ = gp.absorb(X, X[:, 0], noise_variance=0.1)
+    assert gp.process.jitter == pytest.approx(3.0 * share, rel=1e-5)
+    assert moved.process.jitter == gp.process.jitter

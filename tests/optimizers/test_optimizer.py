@@ -8,7 +8,7 @@ from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.acquisition import KnowledgeGradient, Search, Thompson
-from streamgp.errors import StreamGPWarning, ValueRangeError
+from streamgp.errors import OptionError, StreamGPWarning, ValueRangeError
 from streamgp.testing.tolerances import tolerance
 
 SMALL = Search(num_restarts=2, raw_samples=32, max_iterations=12)
@@ -197,3 +197,15 @@ def test_only_parameters_with_names_can_be_fixed_and_have_constraints():
         sg.Optimizer(UNIT).ask(fixed={"x": 1.0})
     with pytest.raises(sg.errors.OptionError, match="input_constraints are between parameters with names"):
         sg.Optimizer(UNIT, input_constraints=[sg.LinearConstraint({"x": 1.0}, upper=1.0)])
+
+
+def test_outcomes_are_asked_for_by_name_or_by_number():
+    objectives = [sg.Objective("yield"), sg.Objective("heat", maximize=False)]
+    optimizer = sg.Optimizer({"a": sg.Real(0.0, 1.0)}, objectives=objectives)
+    optimizer.tell([[0.1], [0.5], [0.9]], [[1.0, 3.0], [2.0, 1.0], [0.5, 2.0]])
+    assert torch.equal(optimizer.predict([[0.3]], output="heat").mean, optimizer.predict([[0.3]], output=1).mean)
+    for act in (optimizer.importance, lambda **options: optimizer.plot_slice("a", **options)):
+        with pytest.raises(OptionError, match="'yield', 'heat'"):
+            act(output="cost")
+    with pytest.raises(ValueRangeError, match="below 2"):
+        optimizer.predict([[0.3]], output=2)

@@ -265,3 +265,12 @@ def test_weights_of_rows_are_refused_and_do_not_seem_supported(make, learn):
         getattr(model, learn)([[0.0], [1.0]], [0, 1], sample_weight=[1.0, 2.0])
     assert not hasattr(model, "state_")
     assert not has_fit_parameter(model, "sample_weight")
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize(
+    "row", [np.zeros((2, 1))[::-1][:1], np.zeros((1, 3))[:, ::-1][:, :1], np.zeros((4, 2))[::2, ::-2][:1]]
+)
+def test_a_single_row_may_have_any_strides(row):
+    model = sg.StreamingGPClassifier().partial_fit(row, ["a"]).partial_fit(row, ["b"])
+    assert model.predict(row).shape == (1,)

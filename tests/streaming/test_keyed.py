@@ -4,7 +4,7 @@ import torch
 from torch.testing import assert_close
 
 import streamgp as sg
-from streamgp.errors import ShapeError, UnsupportedError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, ShapeError, UnsupportedError, ValueRangeError
 from streamgp.storage import load, save
 from streamgp.streaming.keyed import KeyedLearner
 from streamgp.testing.tolerances import belief_rounding, rounding
@@ -76,3 +76,11 @@ def test_wrong_rows_are_refused(result):
     counts = sg.fit(X, np.ones(3), likelihood="poisson", num_inducing=2, max_iterations=1)
     with pytest.raises(UnsupportedError, match="Gaussian noise of one variance"):
         KeyedLearner.from_fit(counts)
+
+
+def test_keys_that_cannot_be_keys_are_refused_by_their_row():
+    X = np.random.default_rng(0).random((20, 1))
+    learner = KeyedLearner.from_fit(sg.fit(X, X[:, 0], num_inducing=4))
+    for act in (lambda keys: learner.learn(keys, X[:2], X[:2, 0]), lambda keys: learner.predict(keys, X[:2])):
+        with pytest.raises(ArgumentTypeError, match="row 1 is a list"):
+            act(["a", ["b"]])

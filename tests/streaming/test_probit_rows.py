@@ -47,3 +47,11 @@ def test_a_certain_outcome_says_nothing_and_a_surprise_stays_finite():
     assert np.isfinite(targets).all()
     assert noise[0] == pytest.approx(1e6, **within(approximation(1e-3, "model", scale=0.0)))
     assert 0.0 < noise[1] < 2.0
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_a_surprise_beyond_all_numbers_is_learned_without_a_warning():
+    mean, variance = np.array([-1e4, 1e4, 1e4]), np.full(3, 1e-6)
+    targets, noise = moment_sites(mean, variance, np.array([1.0, 0.0, 1.0]), 1e-12)
+    assert np.isfinite(targets).all()
+    assert np.isfinite(noise).all()

@@ -17,6 +17,7 @@ from tests.support.reference import exact_gp
 
 import streamgp as sg
 from streamgp.errors import (
+    ArgumentTypeError,
     DTypeError,
     NumericalError,
     OptionError,
@@ -545,3 +546,21 @@ def test_rows_near_the_end_of_all_numbers_are_learned_or_refused_without_a_trace
 def test_nan_is_no_probability():
     with pytest.raises(NumericalError, match="NaN"):
         Calibration().add([0.5, float("nan")])
+
+
+def test_rows_with_negative_strides_are_rows_like_any_other():
+    X = np.arange(12.0).reshape(6, 2)
+    turned, plain = (sg.StreamingGPRegressor(warmup=4, refit="never") for _ in range(2))
+    for row in range(6):
+        one = X[::-1][5 - row : 6 - row][::-1]
+        turned.partial_fit(one, [float(row)])
+        plain.partial_fit(X[row : row + 1], [float(row)])
+    np.testing.assert_array_equal(turned.predict(X[::-1][:1]), plain.predict(X[5:]))
+
+
+def test_one_quantile_and_half_lives_in_quotes_are_refused_with_what_to_pass():
+    X = np.random.default_rng(0).random((10, 1))
+    with pytest.raises(ArgumentTypeError, match=r"\[0\.5\]"):
+        sg.StreamingGPRegressor().partial_fit(X, X[:, 0]).predict(X, quantiles=0.5)
+    with pytest.raises(OptionError, match="without quotes"):
+        sg.StreamingGPRegressor(half_life="100").partial_fit(X, X[:, 0])

@@ -63,6 +63,9 @@ class SparseGP(AbstractGP):
     def from_prior(cls, kernel: Kernel, inducing_points: ArrayLike, *, mean: Mean | None = None) -> "SparseGP":
         """Start from the prior, before any data.
 
+        The kernel matrix of the inducing points gets a jitter of 1e-8 of the typical variance, or 1e-5 in single
+        precision, whether it needs it or not: it stays when points move, so that beliefs can be merged.
+
         Args:
             kernel: GPyTorch kernel; copied.
             inducing_points: Inputs `(*b, m, d)`, whose dtype and device the GP takes.

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from streamgp.acquisition.rules.pool_rules import AbstractThresholdRule
 from streamgp.checks import check_count
-from streamgp.errors import StreamGPWarning, UnsupportedError, ValueRangeError
+from streamgp.errors import StreamGPWarning, UnsupportedError
 from streamgp.loops.best import Best, find_best
 from streamgp.loops.observations import read_observations
 from streamgp.loops.pareto import ParetoSet, draw_pareto, find_pareto
@@ -175,7 +175,7 @@ class AbstractLoop(ABC):
             return find_best(self._state if is_over else self._refitted(), settings, anywhere=anywhere)
 
     def predict(
-        self, X: Any = None, *, level: float = 0.95, output: int = 0, threshold: float | None = None
+        self, X: Any = None, *, level: float = 0.95, output: int | str = 0, threshold: float | None = None
     ) -> ResponsePrediction:
         """Predict the response: values, rates, probabilities or prevalences, in the user's units.
 
@@ -184,12 +184,11 @@ class AbstractLoop(ABC):
         Args:
             X: Points, in the user's units; inputs of any places for a pool, whose members are predicted by default.
             level: Probability that each interval holds the response.
-            output: Which outcome, objectives first and then constraints.
+            output: Name or number of the outcome, objectives first and then constraints.
             threshold: Of the response, for the probability to exceed it; that of the rule or of the loop by default.
         """
         settings, probability = self._settings, check_level(level)
-        if not 0 <= check_count(output, "output", minimum=0) < len(settings.outcomes):
-            raise ValueRangeError(f"output must be below {len(settings.outcomes)}, but is {output}.")
+        index = settings.outcome_index(output)
         inputs, rule = settings.space.read_inputs(X), settings.rule
         if threshold is None and isinstance(rule, AbstractThresholdRule):
             threshold = rule.threshold
@@ -197,7 +196,7 @@ class AbstractLoop(ABC):
             threshold = settings.threshold
         with self._lock:
             state = self._refitted()
-        return predict_objective(state, settings, inputs, level=probability, output=output, threshold=threshold)
+        return predict_objective(state, settings, inputs, level=probability, output=index, threshold=threshold)
 
     def model(self) -> Model:
         """A BoTorch model of objectives, constraints, and success if some failed, as the next suggestion will use it.

@@ -8,7 +8,7 @@ from gpytorch.kernels import Kernel
 
 from streamgp.acquisition import AbstractRule, AbstractSpace, Search
 from streamgp.checks import check_choice, check_count, check_positive, keep_count
-from streamgp.errors import ArgumentTypeError, OptionError
+from streamgp.errors import ArgumentTypeError, OptionError, ValueRangeError
 from streamgp.gp.kernel_dims import check_num_dims
 from streamgp.loops.outcomes import Constraint, Objective, Outcome
 from streamgp.storage import register
@@ -128,6 +128,16 @@ class LoopSettings:
         """What tables call these."""
         constraints = (one.name or f"constraint {j}" for j, one in enumerate(self.constraints))
         return (*(one.name for one in self.objectives), *constraints)
+
+    def outcome_index(self, output: int | str) -> int:
+        """Find an outcome by its name or its number, objectives first and then constraints."""
+        names = self.names
+        if isinstance(output, str) and output not in names:
+            raise OptionError(f"output must be one of {', '.join(map(repr, names))}, but is {output!r}.")
+        index = names.index(output) if isinstance(output, str) else check_count(output, "output", minimum=0)
+        if index >= len(names):
+            raise ValueRangeError(f"output must be below {len(names)}, the number of outcomes, but is {output}.")
+        return index
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from gpytorch.kernels import Kernel
 from streamgp.acquisition import AbstractRule, AbstractSpace, Search
 from streamgp.acquisition.rules.names import OPTIMIZER_RULES, read_rule
 from streamgp.checks import ArrayLike, check_count, check_seed
-from streamgp.errors import ArgumentTypeError, UnsupportedError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, UnsupportedError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.loops import (
     AbstractLoop,
@@ -227,7 +227,7 @@ class Optimizer(AbstractLoop):
         return draw_pareto(state, self._settings, axes)
 
     def plot_slice(
-        self, parameter: str | int, axes: "Axes | None" = None, *, at: Any = None, output: int = 0
+        self, parameter: str | int, axes: "Axes | None" = None, *, at: Any = None, output: int | str = 0
     ) -> "Axes":
         """Draw the predicted outcome along one parameter, with an interval that holds it with probability 0.95.
 
@@ -235,13 +235,16 @@ class Optimizer(AbstractLoop):
             parameter: Name, or number of a dimension.
             axes: Where to draw; a new figure by default.
             at: A point with the values of all others; the best evaluated one by default.
-            output: Which outcome, objectives first and then constraints.
+            output: Name or number of the outcome, objectives first and then constraints.
         """
-        state, name = self._inspected(output)
-        effect = slice_through(state, self._settings, parameter, at=at, output=output)
+        state, index = self._inspected(output)
+        effect = slice_through(state, self._settings, parameter, at=at, output=index)
+        name = self._settings.names[index]
         return draw_effect(effect, axes, label="expected, 95 %", ylabel=name)
 
-    def plot_partial_dependence(self, parameter: str | int, axes: "Axes | None" = None, *, output: int = 0) -> "Axes":
+    def plot_partial_dependence(
+        self, parameter: str | int, axes: "Axes | None" = None, *, output: int | str = 0
+    ) -> "Axes":
         """Draw the predicted outcome against one parameter, on average over all others.
 
         The band holds 80 % of the curves at values of the others, each moved to the common mean: where it is wide, the
@@ -250,32 +253,31 @@ class Optimizer(AbstractLoop):
         Args:
             parameter: Name, or number of a dimension.
             axes: Where to draw; a new figure by default.
-            output: Which outcome, objectives first and then constraints.
+            output: Name or number of the outcome, objectives first and then constraints.
         """
         check_free(self._settings.space, "Partial dependence")
-        state, name = self._inspected(output)
-        effect = partial_dependence(state, self._settings, parameter, output=output)
+        state, index = self._inspected(output)
+        effect = partial_dependence(state, self._settings, parameter, output=index)
+        name = self._settings.names[index]
         return draw_effect(effect, axes, label="on average, and 80 % of curves", ylabel=name)
 
-    def importance(self, *, output: int = 0, num_points: int = 1024) -> Importance:
+    def importance(self, *, output: int | str = 0, num_points: int = 1024) -> Importance:
         """How much each parameter matters: Sobol indices of the expected outcome, over equally likely values.
 
         Args:
-            output: Which outcome, objectives first and then constraints.
+            output: Name or number of the outcome, objectives first and then constraints.
             num_points: Size of the quasi-random design.
         """
         check_free(self._settings.space, "Importance")
-        state, _ = self._inspected(output)
+        state, index = self._inspected(output)
         num_points = check_count(num_points, "num_points", minimum=2)
-        return find_importance(state, self._settings, output=output, num_points=num_points)
+        return find_importance(state, self._settings, output=index, num_points=num_points)
 
-    def _inspected(self, output: int) -> tuple[LoopState, str]:
-        """The state with a model, and the name of an outcome."""
-        names = self._settings.names
-        if not 0 <= check_count(output, "output", minimum=0) < len(names):
-            raise ValueRangeError(f"output must be below {len(names)}, the number of outcomes, but is {output}.")
+    def _inspected(self, output: int | str) -> tuple[LoopState, int]:
+        """Return the state with a model, and the number of an outcome."""
+        index = self._settings.outcome_index(output)
         with self._lock:
-            return self._refitted(), names[output]
+            return self._refitted(), index
 
     def __repr__(self) -> str:
         k = len(self._settings.space.column_names)

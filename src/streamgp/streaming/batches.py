@@ -40,7 +40,7 @@ def read_matrix(estimator: BaseEstimator, X: Any) -> np.ndarray:
     if not _is_plain_matrix(estimator, X):
         with _our_errors(X):
             X = validate_data(estimator, X, reset=False, dtype=np.float64)
-    return np.require(X, requirements=["C", "W"])
+    return _own_layout(X)
 
 
 def read_batch(estimator: BaseEstimator, X: Any, y: Any, *, reset: bool, is_numeric: bool) -> Batch:
@@ -58,7 +58,7 @@ def read_batch(estimator: BaseEstimator, X: Any, y: Any, *, reset: bool, is_nume
             X, y = validate_data(
                 estimator, X, y, reset=reset, dtype=np.float64, y_numeric=is_numeric, multi_output=is_numeric
             )
-    return Batch(np.require(X, requirements=["C", "W"]), read_numbers(y, "y") if is_numeric else y)
+    return Batch(_own_layout(X), read_numbers(y, "y") if is_numeric else y)
 
 
 def read_numbers(values: Any, name: str) -> np.ndarray:
@@ -75,6 +75,12 @@ def read_numbers(values: Any, name: str) -> np.ndarray:
         raise DTypeError(
             f"{name} must hold numbers, but has other values ({error}). Labels are for classifiers."
         ) from error
+
+
+def _own_layout(X: np.ndarray) -> np.ndarray:
+    """Values row after row, that may be written to; a single row can count as such though its strides are negative."""
+    X = np.require(X, requirements=["C", "W"])
+    return X.copy() if min(X.strides) < 0 else X
 
 
 def _is_plain_matrix(estimator: BaseEstimator, X: Any) -> bool:

@@ -177,6 +177,12 @@ class KeyedLearner:
                 f"keys must have one key for each row of X (n, {Z.shape[-1]}), but there are {len(keys)} keys and X "
                 f"has shape {tuple(inputs.shape)}."
             )
+        for row, key in enumerate(keys):
+            if not isinstance(key, Hashable):
+                raise ArgumentTypeError(
+                    f"keys must be texts, numbers or tuples, but that of row {row} is a {type(key).__name__}. Use its "
+                    "text, or a tuple in place of a list."
+                )
         return inputs if self.scaling is None else self.scaling.inputs(inputs)
 
 

@@ -1,7 +1,7 @@
 """What a mixture of experts expects to observe."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TypeVar, final
@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from streamgp.errors import ArgumentTypeError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.likelihoods.inversion import invert_cumulative
 from streamgp.likelihoods.parameters import to_probabilities
@@ -101,6 +102,11 @@ class StreamPrediction:
         Those of the mixture. For likelihoods that do not know their cumulative probabilities, the experts' latent
         values are first replaced by one Gaussian of the same mean and variance.
         """
+        if isinstance(probabilities, str) or not isinstance(probabilities, Iterable):
+            raise ArgumentTypeError(
+                f"quantiles must be a list of probabilities, such as [0.05, 0.95], but is {probabilities!r}. Pass "
+                f"[{probabilities!r}] for one."
+            )
         levels = _levels(tuple(probabilities))
         found = self._students.quantiles(levels.numpy()) if self.is_real else self._searched_quantiles(levels).numpy()
         found = self.shift[..., None] + self.scale[..., None] * found

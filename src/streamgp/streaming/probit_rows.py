@@ -39,6 +39,7 @@ def moment_sites(
     """
     scale = (2.0 * y - 1.0) / np.sqrt(1.0 + variance)
     z = scale * mean
-    ratio = _ROOT_TWO_OVER_PI / erfcx(-_ROOT_HALF * z)  # zero where that function overflows
+    with np.errstate(over="ignore"):
+        ratio = _ROOT_TWO_OVER_PI / erfcx(-_ROOT_HALF * z)  # zero where that function overflows
     curvature = np.maximum(scale * scale * ratio * (z + ratio), least_precision)
     return mean + scale * ratio / curvature, np.maximum(1.0 / curvature - variance, least_precision)

@@ -138,8 +138,9 @@ def read_inputs(X: Any, *, num_dims: int | None) -> Float[np.ndarray, "n d"]:
 
 def _to_array(values: Any) -> np.ndarray:
     """What torch reads as a tensor of double precision, as an array."""
-    if type(values) is np.ndarray and values.dtype == np.float64 and values.flags.c_contiguous:
-        return values
+    if type(values) is np.ndarray and values.dtype == np.float64:
+        # A single row may count as contiguous with strides that torch does not take.
+        return values if values.flags.c_contiguous and min(values.strides, default=0) >= 0 else values.copy()
     return torch.as_tensor(values, dtype=torch.float64).detach().contiguous().numpy()
 
 

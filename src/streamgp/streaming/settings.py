@@ -128,7 +128,11 @@ class StreamSettings:
         for name, least in (("max_inducing", 1), ("warmup", 1), ("buffer_size", 10), ("num_expected", 0)):
             keep_count(self, name, minimum=least)
         if isinstance(self.half_life, str):
-            check_choice(self.half_life, ("auto",), "half_life")
+            if self.half_life != "auto":
+                raise OptionError(
+                    f"half_life must be 'auto', None or a positive number of rows, but is the text {self.half_life!r}. "
+                    "Pass a number without quotes."
+                )
         elif self.half_life is not None and not 0 < self.half_life < math.inf:
             raise ValueRangeError(
                 f"half_life must be 'auto' or a positive number of rows, but is {self.half_life!r}. Pass None to "
