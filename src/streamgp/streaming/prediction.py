@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TypeVar, final
+from typing import Any, TypeVar, final
 
 import numpy as np
 import torch
@@ -102,10 +102,11 @@ class StreamPrediction:
         Those of the mixture. For likelihoods that do not know their cumulative probabilities, the experts' latent
         values are first replaced by one Gaussian of the same mean and variance.
         """
-        if isinstance(probabilities, str) or not isinstance(probabilities, Iterable):
+        given: Any = probabilities
+        if isinstance(given, str) or not isinstance(given, Iterable):
             raise ArgumentTypeError(
-                f"quantiles must be a list of probabilities, such as [0.05, 0.95], but is {probabilities!r}. Pass "
-                f"[{probabilities!r}] for one."
+                f"quantiles must be a list of probabilities, such as [0.05, 0.95], but is {given!r}. Pass [{given!r}] "
+                "for one."
             )
         levels = _levels(tuple(probabilities))
         found = self._students.quantiles(levels.numpy()) if self.is_real else self._searched_quantiles(levels).numpy()
