@@ -31,7 +31,7 @@ $(USABLE): pyproject.toml constraints.txt
 	  exit 1; }
 	@echo "Setting up $(VENV). On the first run PyTorch, BoTorch and what they need are downloaded: minutes, not seconds."
 	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) --editable . | sed -n -e 's/^Collecting/  fetching/p' -e '/^Successfully/s/ .*/ installed./p'
+	PYTHONUNBUFFERED=1 $(INSTALL) --editable . | awk '/^Collecting/ { print "  fetching " $$2; fflush() }'
 	@touch $@
 
 # Dependency groups need a newer pip than Python 3.11 brings.

@@ -1,4 +1,4 @@
-"""What all tests share: one thread, fixed seeds, hypothesis without a clock, and when annotations are enforced."""
+"""Settings that all tests share: one thread, fixed seeds, hypothesis without a clock, enforcement of annotations."""
 
 import json
 import os

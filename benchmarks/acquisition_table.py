@@ -1,4 +1,4 @@
-"""Which of BoTorch's acquisition functions run with a variational GP of BoTorch, and with OnlineGP.
+"""BoTorch's acquisition functions that run with a variational GP of BoTorch, and with OnlineGP.
 
     python benchmarks/acquisition_table.py
 
@@ -56,7 +56,7 @@ class Data:
 
 @dataclass(frozen=True)
 class Case:
-    """How to build an acquisition function from a model and data.
+    """Recipe of an acquisition function, built from a model and data.
 
     Attributes:
         build: Takes model and data.
@@ -76,7 +76,7 @@ def constrained(data: Data) -> ConstrainedMCObjective:
 
 
 def optimum(data: Data) -> tuple[Tensor, Tensor]:
-    """Where a sampled maximum is said to be, for entropy searches."""
+    """Return places of sampled maxima, for entropy searches."""
     return data.X[:2], data.Y[:2, :1] + 1.0
 
 
@@ -201,7 +201,7 @@ def optimize(case: Case, model: Model, data: Data, seed: int = 0) -> tuple[Tenso
 
 
 def attempt(case: Case, model: Model, data: Data) -> str:
-    """What happened: nothing bad, or the first words of the error."""
+    """Return what happened: nothing bad, or the first words of the error."""
     try:
         value, gradient = value_and_gradient(case, model, data)
         if not (torch.isfinite(value).all() and torch.isfinite(gradient).all()):

@@ -31,7 +31,7 @@ console = Console(width=120)
 
 @dataclass(frozen=True)
 class Method:
-    """How classes are learned."""
+    """A way to learn classes."""
 
     name: str
 

@@ -1,4 +1,4 @@
-"""How well utilities are ranked after comparisons of random points: ours and BoTorch's model, both by default.
+"""Ranks of utilities after comparisons of random points: ours and BoTorch's model, both by default.
 
     python benchmarks/comparisons.py [--seeds 3] [--held-out]
 

@@ -23,7 +23,7 @@ def num_initial(num_parameters: int) -> int:
 
 @dataclass
 class Run:
-    """What a method has done so far."""
+    """Record of a method so far."""
 
     problem: Problem
     seed: int

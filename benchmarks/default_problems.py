@@ -40,7 +40,7 @@ class Problem:
 
     @property
     def is_noisy(self) -> bool:
-        """Whether an outcome is not the truth."""
+        """Say whether outcomes have noise."""
         return self.noise > 0.0 or self.is_count
 
     def observe(self, point: Point, generator: np.random.Generator) -> list[float]:

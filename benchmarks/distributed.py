@@ -158,7 +158,7 @@ def peak_megabytes() -> int:
 
 
 def loopback_bytes() -> int:
-    """What this machine has sent to itself: between client, scheduler and workers, if nobody else talks."""
+    """Count bytes that this machine has sent to itself: between client, scheduler and workers, if nobody else talks."""
     line = next(each for each in Path("/proc/net/dev").read_text().splitlines() if each.strip().startswith("lo:"))
     return int(line.split()[1])
 

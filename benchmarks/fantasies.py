@@ -68,7 +68,7 @@ def ours(gp: sg.SparseGP, X: Tensor, y: Tensor, w: Tensor) -> Tensor:
 
 
 def floor(gp: sg.SparseGP) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
-    """The same formula with a hand-written kernel, and no library around it."""
+    """Our formula with a hand-written kernel, and no library around it."""
     lengthscale, outputscale = gp.kernel.base_kernel.lengthscale, gp.kernel.outputscale
     constant = gp.mean.constant
     L, D, m = gp.process.factor, gp.process.variance_reduction, gp.whitened_mean

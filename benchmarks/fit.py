@@ -205,7 +205,7 @@ def starting_kernel(problem: Problem) -> Any:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a method reached, and in which time."""
+    """Result of a method, and its time."""
 
     seconds: float
     nlpd: float

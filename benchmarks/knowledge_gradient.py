@@ -160,7 +160,7 @@ def available_memory() -> float:
 
 
 def work(task: dict[str, Any]) -> dict[str, Any]:
-    """What one process does: build a model, time evaluations, optimize."""
+    """Build a model, time evaluations, and optimize, in one process."""
     X, y = observations(task["n"])
     gp = sg.load(task["model"])
     torch.manual_seed(task["seed"])

@@ -261,7 +261,7 @@ def tasks(seeds: Sequence[int] = range(10)) -> None:
 
 
 def dear_evaluations(problem: TaskProblem, seed: int, *, num_cheap: int, most: int = 40) -> int:
-    """How many evaluations of the dear task bring one close to the minimum; 3 to start with."""
+    """Count evaluations of the dear task until one is close to the minimum; 3 to start with."""
     steps = torch.linspace(0.0, 1.0, problem.num_steps)
     grid = torch.cartesian_prod(*(steps,) * problem.num_dims)
     truth = problem.dear(grid)

@@ -46,7 +46,7 @@ class Forecast(NamedTuple):
 
 
 class Rival(Protocol):
-    """What predicts a row and then learns it."""
+    """A learner that predicts a row and then learns it."""
 
     def step(self, x: dict[str, float], y: Any) -> Forecast:
         """Predict, compare, learn."""

@@ -1,4 +1,4 @@
-"""Whether a stream costs the same at its end as at its beginning; the time of one step is in `steps.py`."""
+"""Cost of a stream at its end beside that at its beginning; the time of one step is in `steps.py`."""
 
 import os
 import pickle

@@ -1,4 +1,4 @@
-"""What a method of `benchmarks/streams.py` is, and ours: the stream learner, with variants, and the batch fit.
+"""Methods of `benchmarks/streams.py`, and ours: the stream learner, with variants, and the batch fit.
 
 Fixed and resampled points are `StreamLearner` with another choice of inducing points after the warm-up and nothing
 else changed: hyperparameters are learned when and as ours are, but for the points.
@@ -38,10 +38,10 @@ class AbstractMethod(ABC):
 
     @abstractmethod
     def state(self) -> object:
-        """What has to be kept between rows; its pickle is measured."""
+        """State that has to be kept between rows; its pickle is measured."""
 
     def notes(self) -> dict[str, Any]:
-        """What else is worth recording."""
+        """Other facts worth recording."""
         return {}
 
 

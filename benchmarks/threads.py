@@ -1,4 +1,4 @@
-"""What threads do to the main calls: a default environment beside one thread everywhere and one in OpenBLAS.
+"""Effect of threads on the main calls: a default environment beside one thread everywhere and one in OpenBLAS.
 
     python benchmarks/threads.py [--only NAME ...] [--repeats N] [--json]
 
@@ -96,7 +96,7 @@ def measure(name: str, num_repeats: int) -> float:
 
 
 def measure_apart(name: str, num_repeats: int, variables: dict[str, str]) -> float:
-    """The same in a process of its own."""
+    """Measure in a process of its own."""
     environment = {key: value for key, value in os.environ.items() if key not in VARIABLES} | variables
     command = [sys.executable, __file__, "--here", name, "--repeats", str(num_repeats)]
     return float(subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout)

@@ -58,5 +58,5 @@ def test_axes_are_passed_on_and_matplotlib_is_asked_for(monkeypatch):
     axes = new_axes()
     assert new_axes(axes) is axes
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(UnsupportedError, match=r"A picture needs matplotlib, which is not installed. Install it with"):
+    with pytest.raises(UnsupportedError, match="matplotlib"):
         new_axes()

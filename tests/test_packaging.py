@@ -1,4 +1,4 @@
-"""What surrounds the package says what it holds: metadata, citation, news, the front page."""
+"""Metadata, citation, news and front page agree with the package."""
 
 import re
 import tomllib

@@ -14,7 +14,7 @@ def test_shapes_broadcast_as_in_torch(several):
     try:
         expected = torch.broadcast_shapes(*several)
     except RuntimeError:
-        with pytest.raises(ShapeError, match=r"do not broadcast\. Make them equal, or one"):
+        with pytest.raises(ShapeError, match="equal"):
             broadcast_shapes(*several)
     else:
         assert broadcast_shapes(*several) == expected

@@ -51,7 +51,7 @@ def test_pages_open_without_errors_and_do_not_scroll_sideways(browser, width):
 
 
 class Anchors(HTMLParser):
-    """Where a page can be jumped to, and where its links lead."""
+    """Return the anchors of a page, and the targets of its links."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

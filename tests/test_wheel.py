@@ -45,7 +45,7 @@ def environment(wheel, tmp_path_factory) -> Path:
 
 
 def needed_by(found: Distribution, known: dict[str, Distribution]) -> dict[str, Distribution]:
-    """What a distribution needs without extras, and what that needs in turn."""
+    """Return what a distribution needs without extras, and what that needs in turn."""
     for text in found.requires or ():
         requirement = Requirement(text)
         name = requirement.name.lower().replace("_", "-")

@@ -29,7 +29,7 @@ _Runs = dict[int, dict[str, float]]
 
 
 def read_runs(path: Path, q: int) -> dict[str, _Runs]:
-    """What each method reached on each problem, asked for `q` points at a time."""
+    """Values that each method reached on each problem, asked for `q` points at a time."""
     runs: dict[str, _Runs] = defaultdict(lambda: defaultdict(dict))
     for line in path.read_text(encoding="utf-8").splitlines():
         one = json.loads(line)

@@ -1,4 +1,4 @@
-"""How objects show themselves: numbers with their uncertainty, small tables for notebooks, and axes."""
+"""Text, tables for notebooks and axes of pictures for objects that show themselves."""
 
 import html
 import math
@@ -91,8 +91,8 @@ def html_table(title: str, facts: Mapping[str, Any], *, line: Sequence[float] = 
     """A small table of facts by name, for a notebook; without scripts, and with all texts escaped.
 
     Args:
-        title: What it is.
-        facts: What is known of it.
+        title: Name of the object.
+        facts: Facts about it.
         line: Numbers that are drawn as a line under it.
     """
     rows = "".join(

@@ -31,13 +31,13 @@ class TestBinomial(LikelihoodLaws):
 
 @pytest.mark.parametrize("total_count", [-1, 2.5])
 def test_total_count_must_be_whole(total_count):
-    with pytest.raises(ValueRangeError, match="total_count must hold whole numbers of at least 0, but has"):
+    with pytest.raises(ValueRangeError, match="total_count"):
         Binomial(total_count)
 
 
 def test_total_counts_belong_to_the_targets():
     likelihood = Binomial(torch.tensor([1, 2, 3]))
-    with pytest.raises(ShapeError, match=r"y must broadcast with total_count of shape \(3,\)"):
+    with pytest.raises(ShapeError, match="total_count"):
         likelihood.check_targets(torch.zeros(4))
 
 

@@ -20,7 +20,7 @@ def test_counts_are_whole_and_not_negative():
     for good in (torch.tensor([4.0]), torch.tensor([0.0, 7.0])):
         assert check_counts(good, "Poisson") is good
     for bad in (-1.0, 0.5, float("nan"), float("inf")):
-        with pytest.raises(SupportError, match="Poisson targets must be whole numbers of at least 0"):
+        with pytest.raises(SupportError, match="Poisson"):
             check_counts(torch.tensor([bad]), "Poisson")
 
 

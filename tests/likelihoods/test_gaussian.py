@@ -22,7 +22,7 @@ class TestGaussian(LikelihoodLaws):
 
 @pytest.mark.parametrize("noise_variance", [0.0, -1.0, float("nan")])
 def test_noise_variance_must_be_positive(noise_variance):
-    with pytest.raises(ValueRangeError, match="noise_variance must be positive, but is"):
+    with pytest.raises(ValueRangeError, match="noise_variance"):
         Gaussian(noise_variance)
 
 
@@ -34,7 +34,7 @@ def test_noise_per_observation_is_kept_fixed_and_broadcasts():
     assert likelihood.with_learnable({}) is likelihood
     assert_close(likelihood.predictive_variance(zero, zero), noise.expand(2, 3))
     assert likelihood.predictive_mean(zero[0, 0], zero[0, 0]).shape == (3,)
-    with pytest.raises(ShapeError, match=r"y must broadcast with noise_variance of shape \(3,\)"):
+    with pytest.raises(ShapeError, match="noise_variance"):
         likelihood.check_targets(torch.zeros(4))
 
 

@@ -26,9 +26,9 @@ class TestPoisson(LikelihoodLaws):
 
 
 def test_exposure_must_be_positive_and_belong_to_the_targets():
-    with pytest.raises(ValueRangeError, match="exposure must be positive, but is 0"):
+    with pytest.raises(ValueRangeError, match="exposure"):
         Poisson(torch.tensor([1.0, 0.0]))
-    with pytest.raises(ShapeError, match=r"y must broadcast with exposure of shape \(3,\), but has shape \(4,\)"):
+    with pytest.raises(ShapeError, match="exposure"):
         Poisson(torch.ones(3)).check_targets(torch.zeros(4))
 
 

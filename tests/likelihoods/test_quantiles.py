@@ -63,7 +63,7 @@ def test_binary_quantile_is_zero_as_long_as_the_probability_of_zero_reaches_it()
 
 
 def test_probabilities_must_be_a_vector():
-    with pytest.raises(ShapeError, match=r"probabilities must have one axis, but has shape \(1, 1\)"):
+    with pytest.raises(ShapeError, match="probabilities"):
         binary_quantiles(torch.tensor([0.2]), torch.tensor([[0.5]]))
 
 

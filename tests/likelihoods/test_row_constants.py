@@ -26,7 +26,7 @@ def test_what_is_the_same_for_all_rows_stays_as_it_is():
 def test_data_of_rows_takes_the_place_of_what_was_known():
     assert torch.equal(Binomial(1).with_row_data(COUNTS).row_values, COUNTS)
     assert Gaussian(0.3).row_data == "noise_variance"
-    with pytest.raises(OptionError, match="has no number of trials, exposure or known noise"):
+    with pytest.raises(OptionError, match="exposure"):
         Bernoulli().with_row_data(COUNTS)
     assert Bernoulli().row_values is None
 

@@ -27,9 +27,9 @@ class TestStudentT(LikelihoodLaws):
 
 
 def test_parameters_are_checked():
-    with pytest.raises(ValueRangeError, match="degrees_of_freedom must be above 2, but is 2"):
+    with pytest.raises(ValueRangeError, match="degrees_of_freedom"):
         StudentT(2.0)
-    with pytest.raises(ValueRangeError, match="scale must be positive, but is 0"):
+    with pytest.raises(ValueRangeError, match="positive"):
         StudentT(4.0, 0.0)
 
 

@@ -61,7 +61,7 @@ def test_known_likelihoods_become_their_namesakes():
 
 
 def test_likelihoods_of_several_latent_values_are_refused():
-    with pytest.raises(UnsupportedError, match="SoftmaxLikelihood is not a one-dimensional likelihood"):
+    with pytest.raises(UnsupportedError, match="SoftmaxLikelihood"):
         from_gpytorch(source.SoftmaxLikelihood(num_features=2, num_classes=3))
 
 
@@ -122,5 +122,5 @@ def test_sampling_leaves_the_global_random_state_alone():
 
 
 def test_targets_of_zero_density_are_refused():
-    with pytest.raises(SupportError, match="the first is 0, at index"):
+    with pytest.raises(SupportError, match="index"):
         from_gpytorch(source.BetaLikelihood()).check_targets(torch.tensor([0.5, 0.0]))

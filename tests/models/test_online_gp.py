@@ -83,9 +83,7 @@ class TestConditioned(ModelLaws):
         before = model.posterior(X).mean.clone()
         model.condition_on_observations(X, Y)
         assert torch.equal(model.posterior(X).mean, before)
-        with pytest.raises(
-            UnsupportedError, match=r"Output 0 was conditioned on 2 observations.*Absorb real data first"
-        ):
+        with pytest.raises(UnsupportedError, match="conditioned"):
             model.absorb(X, Y)
 
 

@@ -76,7 +76,7 @@ def test_samples_have_the_predicted_moments(rng):
 
 def test_base_samples_of_another_shape_are_refused(rng):
     ours = posterior(rng, 1)
-    with pytest.raises(RuntimeError, match=r"must begin with the axes \(5,\)"):
+    with pytest.raises(RuntimeError, match="axes"):
         ours.rsample_from_base_samples(torch.Size([5]), torch.zeros(4, 3, dtype=torch.float64))
 
 

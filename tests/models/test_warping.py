@@ -113,9 +113,9 @@ def test_a_chain_of_transforms_is_learned(data):
 def test_what_has_the_units_of_a_known_transform_is_refused(data):
     X, Y = (each[:12] for each in data[:2])
     model = sg.OnlineGP.fit(X, Y, num_inducing=4, max_iterations=1)
-    with pytest.raises(UnsupportedError, match="start and given inducing points"):
+    with pytest.raises(UnsupportedError, match="inducing"):
         sg.OnlineGP.fit(X, Y, input_transform=Warp(2, [0]), inducing=X[:5])
-    with pytest.raises(UnsupportedError, match="start and given inducing points"):
+    with pytest.raises(UnsupportedError, match="inducing"):
         sg.OnlineGP.fit(X, Y, input_transform=Warp(2, [0]), start=model)
-    with pytest.raises(UnsupportedError, match="A LinearMean depends on inputs"):
+    with pytest.raises(UnsupportedError, match="LinearMean"):
         sg.OnlineGP.fit(X, Y, input_transform=Warp(2, [0]), mean=LinearMean(2))

@@ -56,7 +56,7 @@ def test_texts_are_read_and_objects_are_not_written(tmp_path):
     with ArchiveReader(tmp_path / "a") as reader:
         assert reader.shape_of("names") == (2,)
         assert reader.take_array("names").tolist() == ["a", "Matérn"]
-        with pytest.raises(FileFormatError, match="has no tensor 'names', or names it twice"):
+        with pytest.raises(FileFormatError, match="twice"):
             reader.take("names")
 
 
@@ -68,9 +68,9 @@ def test_the_same_contents_give_the_same_bytes(tmp_path):
 
 def test_tensors_that_cannot_be_saved_are_refused(tmp_path):
     for tensor in (torch.zeros(2, 2).to_sparse(), torch.zeros(2, dtype=torch.bfloat16), torch.zeros(2, device="meta")):
-        with pytest.raises(UnsupportedError, match="Convert it to a dense tensor"):
+        with pytest.raises(UnsupportedError, match="dense"):
             write_archive(tmp_path / "a", DESCRIPTION, {"x": tensor})
-    with pytest.raises(UnsupportedError, match="Keep long lists of numbers in tensors"):
+    with pytest.raises(UnsupportedError, match="Keep long"):
         write_archive(tmp_path / "a", {"text": "x" * 9_000_000}, {})
     assert list(tmp_path.iterdir()) == []
 
@@ -110,7 +110,7 @@ def test_a_truncated_file_is_refused(tmp_path):
     original = path.read_bytes()
     for length in range(0, len(original), 7):
         path.write_bytes(original[:length])
-        with pytest.raises(FileFormatError, match=r"file\.sgp is damaged or was not written by streamgp"):
+        with pytest.raises(FileFormatError, match="damaged"):
             read_all(path)
 
 
@@ -149,7 +149,7 @@ def test_an_array_that_declares_what_it_does_not_hold_is_refused(tmp_path, heade
 @pytest.mark.parametrize("text", [b"", b"[1]", b"{", b"[" * 100_000, b'{"a": 1' + b"0" * 5000 + b"}", b"\xff\xfe"])
 def test_a_description_that_is_none_is_refused(tmp_path, text):
     write_parts(tmp_path / "a", {"description.json": text})
-    with pytest.raises(FileFormatError, match="a is damaged or was not written by streamgp"):
+    with pytest.raises(FileFormatError, match="damaged"):
         ArchiveReader(tmp_path / "a")
 
 
@@ -186,7 +186,7 @@ def test_parts_that_overlap_are_refused(tmp_path):
 def peak_of_opening(path):
     tracemalloc.start()
     try:
-        with pytest.raises(FileFormatError, match="is damaged or was not written by streamgp"):
+        with pytest.raises(FileFormatError, match="damaged"):
             ArchiveReader(path)
         return tracemalloc.get_traced_memory()[1]
     finally:

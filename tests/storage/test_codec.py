@@ -180,7 +180,7 @@ def test_a_name_is_taken_once_and_a_class_without_fields_says_how(tmp_path):
     class Other:
         pass
 
-    with pytest.raises(OptionError, match="neither a dataclass nor a named tuple"):
+    with pytest.raises(OptionError, match="dataclass"):
         register(Other)
-    with pytest.raises(OptionError, match=r"name 'own\.Plain' is taken"):
+    with pytest.raises(OptionError, match="Plain"):
         register(Other, name="own.Plain", to_fields=vars, from_fields=Other)

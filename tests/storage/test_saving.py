@@ -90,7 +90,7 @@ def test_a_kernel_that_is_not_known_by_name_is_passed_in(tmp_path):
         sg.load(tmp_path / "model.sgp")
     loaded = sg.load(tmp_path / "model.sgp", kernel=OwnKernel(ard_num_dims=2))
     assert torch.equal(loaded.predict(X).mean, gp.predict(X).mean)
-    with pytest.raises(FileFormatError, match="Pass a kernel of the structure that was saved, a OwnKernel"):
+    with pytest.raises(FileFormatError, match="OwnKernel"):
         sg.load(tmp_path / "model.sgp", kernel=OwnKernel())
 
 
@@ -100,7 +100,7 @@ def test_a_damaged_file_is_refused_with_a_sentence(tmp_path, num_bytes):
     path = tmp_path / "model.sgp"
     gp.save(path)
     path.write_bytes(path.read_bytes()[:num_bytes])
-    with pytest.raises(FileFormatError, match=r"model.sgp is damaged or was not written by streamgp"):
+    with pytest.raises(FileFormatError, match="damaged"):
         sg.load(path)
 
 
@@ -140,31 +140,31 @@ def damage(name, array):
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lambda d, _: d.update(format="other"), "does not hold an object of streamgp, but 'other'"),
-        (lambda d, _: d.update(version=99), "has format version 99, but this version of streamgp reads version 1"),
-        (lambda d, _: d["content"].update({"class": "os.system"}), "class 'os.system', which is not known"),
-        (lambda d, _: d["tensors"].remove(f"{PREFIX}.whitened_mean"), "does not hold the tensors"),
+        (lambda d, _: d.update(format="other"), "object of streamgp"),
+        (lambda d, _: d.update(version=99), "version"),
+        (lambda d, _: d["content"].update({"class": "os.system"}), "known"),
+        (lambda d, _: d["tensors"].remove(f"{PREFIX}.whitened_mean"), "tensors"),
         (lambda d, _: process_of(d).pop("whitened_mean"), r"SparseProcess lacks \['whitened_mean'\]"),
-        (lambda d, _: process_of(d).update(more=1), r"SparseProcess has \['more'\], which are not known"),
-        (lambda d, _: process_of(d).update(jitter=-1e-3), "jitter is -0.001, which makes no sense"),
-        (lambda d, _: process_of(d).update(jitter=1e30), "jitter is 1e\\+30, which makes no sense"),
+        (lambda d, _: process_of(d).update(more=1), "SparseProcess"),
+        (lambda d, _: process_of(d).update(jitter=-1e-3), "jitter"),
+        (lambda d, _: process_of(d).update(jitter=1e30), "jitter"),
         (lambda d, _: process_of(d).update(jitter={"$": "float", "value": "nan"}), "jitter is nan"),
-        (lambda d, _: process_of(d).update(jitter="a"), "field jitter of the file's gp.SparseProcess is a str"),
+        (lambda d, _: process_of(d).update(jitter="a"), "jitter"),
         (lambda d, _: kernel_of(d)["structure"].pop("options"), r"damaged.*KeyError: 'options'"),
         (lambda d, _: kernel_of(d)["structure"].update({"class": "Evil"}), "of class Evil"),
-        (damage("whitened_mean", np.zeros((5, 2))), "field whitened_mean .* of shape .5, 2."),
-        (damage("whitened_mean", np.zeros(4)), "field whitened_root .* of shape .5, 5., .* does not fit the others"),
+        (damage("whitened_mean", np.zeros((5, 2))), "whitened_mean"),
+        (damage("whitened_mean", np.zeros(4)), "whitened_root"),
         (
             damage("inducing_points", np.zeros((4, 2))),
-            "belief is about 5 values, but has 4 inducing points or features",
+            "features",
         ),
-        (damage("inducing_points", np.zeros((0, 2))), "kernel does not go with its inducing points: Without inducing"),
-        (damage("whitened_mean", np.full(5, np.nan)), "whitened_mean holds values that are NaN"),
-        (damage("whitened_root", np.full((5, 5), np.inf)), "whitened_root holds values that are NaN or infinite"),
+        (damage("inducing_points", np.zeros((0, 2))), "inducing"),
+        (damage("whitened_mean", np.full(5, np.nan)), "whitened_mean"),
+        (damage("whitened_root", np.full((5, 5), np.inf)), "whitened_root"),
         (damage("whitened_root", np.zeros((5, 5), int)), "field whitened_root"),
         (damage("whitened_root", np.zeros((5, 5), np.float32)), "whitened_root is torch.float32"),
-        (damage("prior.kernel.raw_lengthscale", np.full((1, 1), np.inf)), "raw_lengthscale of a RBFKernel is not fin"),
-        (damage("prior.kernel.raw_lengthscale", np.zeros((1, 1), int)), "raw_lengthscale of a RBFKernel is of type"),
+        (damage("prior.kernel.raw_lengthscale", np.full((1, 1), np.inf)), "raw_lengthscale"),
+        (damage("prior.kernel.raw_lengthscale", np.zeros((1, 1), int)), "raw_lengthscale"),
         (damage("prior.kernel.raw_lengthscale", np.zeros((1, 7))), "or other shapes"),
     ],
 )
@@ -181,7 +181,7 @@ def test_a_file_whose_carried_information_does_not_fit_is_refused(tmp_path, rewr
     gp, _ = gp.absorb(X[:1], X[:1, 0], noise_variance=0.1)
     gp.save(tmp_path / "model.sgp")
     rewrite(tmp_path / "model.sgp", damage("information", np.zeros(3)))
-    with pytest.raises(FileFormatError, match=r"field information .* of shape .3,., .* does not fit the others"):
+    with pytest.raises(FileFormatError, match="information"):
         sg.load(tmp_path / "model.sgp")
 
 
@@ -189,12 +189,12 @@ def test_a_file_of_another_kind_is_refused(tmp_path):
     gp, _ = make(RBFKernel())
     save(gp, tmp_path / "a")
     assert isinstance(load(tmp_path / "a", kind=sg.SparseGP), sg.SparseGP)
-    with pytest.raises(FileFormatError, match="does not hold a ConditionedGP, but a SparseGP"):
+    with pytest.raises(FileFormatError, match="ConditionedGP"):
         load(tmp_path / "a", kind=sg.ConditionedGP)
 
 
 def test_what_is_not_registered_is_refused_when_saved(tmp_path):
-    with pytest.raises(UnsupportedError, match=r"What is to be saved is a object.*streamgp\.storage\.register"):
+    with pytest.raises(UnsupportedError, match="register"):
         save(object(), tmp_path / "a")
     assert list(tmp_path.iterdir()) == []
 
@@ -277,5 +277,5 @@ def test_a_file_that_holds_no_object_is_refused(tmp_path, content, rewrite):
             del parts[part]
 
     rewrite(tmp_path / "gp", change)
-    with pytest.raises(FileFormatError, match="does not hold an object"):
+    with pytest.raises(FileFormatError, match="object of streamgp"):
         sg.load(tmp_path / "gp")

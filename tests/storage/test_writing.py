@@ -56,11 +56,11 @@ def test_an_existing_file_keeps_its_mode_and_a_new_one_follows_the_umask(tmp_pat
 
 def test_what_is_not_a_file_is_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(SaveError, match="is a directory, and would be replaced"):
+    with pytest.raises(SaveError, match="replaced"):
         write_atomically(tmp_path, put(b""))
-    with pytest.raises(SaveError, match="not a regular file but a device"):
+    with pytest.raises(SaveError, match="device"):
         write_atomically("/dev/null", put(b""))
-    with pytest.raises(SaveError, match="not a regular file"):
+    with pytest.raises(SaveError, match="regular"):
         write_atomically(tmp_path / "pipe", put(b""))
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
 

@@ -1,4 +1,4 @@
-"""Which names the law suites of a folder of tests cover."""
+"""Names that the law suites of a folder of tests cover."""
 
 import importlib.util
 from pathlib import Path

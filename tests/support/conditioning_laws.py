@@ -37,7 +37,7 @@ class ConditioningLaws(ABC):
 
     @abstractmethod
     def num_held(self) -> int:
-        """How many observations the GP under test holds already."""
+        """Number of observations that the GP under test holds already."""
 
     def problem(
         self, rng: torch.Generator, *, batch_shape: tuple[int, ...], dtype: torch.dtype, num_dims: int
@@ -236,7 +236,7 @@ def assert_same_prediction(
     Args:
         first: One GP.
         second: The other one.
-        W: Where they predict.
+        W: Inputs of the predictions.
         like: A reference of what they predict, whose condition bounds the difference.
         rtol: Relative tolerance, instead of a reference.
         atol: Absolute tolerance, instead of a reference.

@@ -22,7 +22,7 @@ mpmath.mp.dps = _DIGITS
 
 
 def in_digits(values: Array) -> Array:
-    """The same numbers as objects of mpmath."""
+    """Convert numbers to objects of mpmath."""
     digits = np.frompyfunc(mpmath.mpf, 1, 1)(values) if values.size else values
     return np.asarray(digits, dtype=object)  # also of a single number
 
@@ -195,7 +195,7 @@ def _pi(like: Array) -> Any:
 
 
 def kernel_condition(kernel: Any, X: Array, rounding: float, *, is_direct: bool = True) -> Array:
-    r"""How far each entry of a kernel matrix may be off, in units of rounding, if its inputs are exact.
+    r"""Bound the error of each entry of a kernel matrix, in units of rounding, if its inputs are exact.
 
     Differences of inputs are exact where inputs are close, so that the matrix of a stationary kernel is off by a few
     units of its height, wherever its inputs are. GPyTorch, which evaluates all but the scaled stationary ones, expands
@@ -205,7 +205,7 @@ def kernel_condition(kernel: Any, X: Array, rounding: float, *, is_direct: bool 
         kernel: A GPyTorch kernel.
         X: All inputs, in double precision.
         rounding: That of the dtype.
-        is_direct: Whether differences are taken before they are scaled and squared.
+        is_direct: True if differences are taken before they are scaled and squared.
     """
     if kernel.active_dims is not None:
         X = X[:, kernel.active_dims.numpy()]
@@ -236,7 +236,7 @@ def kernel_condition(kernel: Any, X: Array, rounding: float, *, is_direct: bool 
 
 
 def _largest_slope(kernel: Any, X: Array, rounding: float, *, is_direct: bool) -> float:
-    """How far any value of a stationary kernel of height one may be off, in units of rounding."""
+    """Bound the error of any value of a stationary kernel of height one, in units of rounding."""
     name = type(kernel).__name__
     if name == "SpectralMixtureKernel":
         frequency = _values(kernel.mixture_scales, X).max() + _values(kernel.mixture_means, X).max()

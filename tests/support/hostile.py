@@ -31,14 +31,14 @@ Draw = Callable[[torch.Generator, Tensor], Tensor]
 @final
 @dataclass(frozen=True)
 class CaseResult:
-    """What became of one problem.
+    """Outcome of one problem.
 
     Attributes:
         seed: The problem's seed.
-        description: What it was, for a reader.
+        description: The problem, for a reader.
         refusal: The sentence of our error, if there was one.
-        failures: What must not have happened, but did.
-        num_compared: How many predictions were compared with sixty digits.
+        failures: Events that must not happen, but did.
+        num_compared: Number of predictions that were compared with sixty digits.
     """
 
     seed: int
@@ -256,7 +256,7 @@ class _Case:
             )
 
     def check_storage(self, gp: SparseGP) -> None:
-        """What was saved predicts the same bits."""
+        """Check that a saved belief predicts the same bits."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "gp"
             gp.save(path)

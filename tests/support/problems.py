@@ -94,7 +94,7 @@ class FeatureProblem(AbstractGPProblem):
 
     Attributes:
         variance: Of the slopes, `(*b, 1, d)`.
-        outputscale: What these are multiplied with, `(*b)`.
+        outputscale: Factor of the variances, `(*b)`.
         offset: Variance of the constant, `(*b)`.
         constant: Mean, `(*b)`.
         whitened_mean: `(*b, d + 1)`.

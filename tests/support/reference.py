@@ -65,7 +65,7 @@ class ReferenceMoments(NamedTuple):
         return self.covariance.diagonal(dim1=-2, dim2=-1)
 
     def limits(self, dtype: torch.dtype) -> "ReferenceMoments":
-        """How far mean and covariance may be off in a dtype: their conditions times its rounding."""
+        """Return bounds on the errors of mean and covariance in a dtype: their conditions times its rounding."""
         unit = _NUM_UNITS * torch.finfo(dtype).eps
         return self._replace(mean=unit * self.mean_condition, covariance=unit * self.covariance_condition)
 
@@ -76,7 +76,7 @@ def assert_predicts(prediction: Prediction, expected: ReferenceMoments, *, offse
     Args:
         prediction: The prediction, with the leading axes of the reference.
         expected: The reference.
-        offset: What is allowed beyond rounding, where the two differ by a known amount in exact arithmetic.
+        offset: Difference allowed beyond rounding, where the two differ by a known amount in exact arithmetic.
     """
     limits = expected.limits(prediction.mean.dtype)
     for name in ("mean", "variance", "covariance"):
@@ -98,7 +98,7 @@ def predict_dense(gp: SparseGP, W: Tensor, *, is_derived: bool = False) -> Refer
     Args:
         gp: The sparse GP.
         W: Test inputs.
-        is_derived: Whether its belief was derived from observations, and bears the errors of that.
+        is_derived: True if its belief was derived from observations, and bears the errors of that.
     """
     return _moments(sparse_joint(gp, to_array(W), is_derived=is_derived))
 
@@ -183,7 +183,7 @@ def condition_precisely(
         noise_variance: Their noise variances, with what the factorization added.
         W: Test inputs.
         mode: `"condition"`, or `"absorb"` for what is left when only the belief about the inducing points is updated.
-        decay: What the information in the belief is multiplied with before.
+        decay: Factor of the information in the belief before.
     """
     inputs = join_inputs(gp.inducing_points, W, X)
     prior = precise_prior(gp.kernel, gp.mean, inputs, torch.finfo(W.dtype).eps)

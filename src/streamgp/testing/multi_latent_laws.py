@@ -27,7 +27,7 @@ class MultiLatentLaws(ABC):
     Attributes:
         covers: The public name of the likelihood in `streamgp.likelihoods`.
         refused: Targets outside the support, each with what the error must say.
-        quadrature: How far expectations may be from those of a grid of nodes, for variances up to one.
+        quadrature: Largest difference of expectations from those of a grid of nodes, for variances up to one.
     """
 
     covers: ClassVar[str]

@@ -1,4 +1,4 @@
-r"""How far results may be from what they should be: derived from the problem, never from what a run happened to give.
+r"""Tolerances for comparisons of results: derived from the problem, never from what a run happened to give.
 
 There are four kinds of comparisons, and each has its function.
 
@@ -111,7 +111,7 @@ def evidence_jitter(covariance: Tensor, residual: Tensor, jitter: float) -> dict
     Args:
         covariance: The matrix $A$.
         residual: Targets less the mean, $r$; of several columns, the evidences are added.
-        jitter: What is added to the diagonal, $\epsilon$.
+        jitter: Number added to the diagonal, $\epsilon$.
     """
     inverse, columns = torch.linalg.inv(covariance.detach()), residual.detach().reshape(len(residual), -1)
     amount = jitter * (columns.shape[-1] * inverse.diagonal().sum() + (inverse @ columns).square().sum())
@@ -153,7 +153,7 @@ def approximation(
 
     Args:
         amount: The difference, relative to the values and to their scale.
-        reason: Where it comes from.
+        reason: Origin of the difference.
         scale: Size of the numbers compared; multiplies the absolute tolerance.
     """
     del reason  # for the reader
@@ -173,12 +173,12 @@ def judgement(*, absolute: float = 0.0, relative: float = 0.0) -> dict[str, Any]
     """Return `rtol` and `atol` for a result that must be good and not exact: the numbers are the claim.
 
     Args:
-        absolute: How far it may be away.
-        relative: The same, relative to the values.
+        absolute: Largest difference that is accepted.
+        relative: Largest difference relative to the values.
     """
     return {"rtol": relative, "atol": absolute}
 
 
 def within(tolerances: dict[str, Any]) -> dict[str, Any]:
-    """The same tolerances under the names that `pytest.approx` has for them."""
+    """Return tolerances under the names that `pytest.approx` has for them."""
     return {"rel": tolerances["rtol"], "abs": tolerances["atol"]}

@@ -22,7 +22,7 @@ __all__ = ["ConstantLaws"]
 
 
 class ConstantLaws(AbstractLikelihoodProblem):
-    """What a likelihood holds, and what it refuses."""
+    """Laws of the constants that a likelihood holds, and of values that it refuses."""
 
     # Responses and rows
 

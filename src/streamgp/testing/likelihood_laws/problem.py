@@ -1,4 +1,4 @@
-"""What a likelihood is tested with, and how its numbers are compared."""
+"""Latent values and targets with which a likelihood is tested, and comparisons of its numbers."""
 
 import math
 from abc import ABC, abstractmethod
@@ -28,12 +28,12 @@ class AbstractLikelihoodProblem(ABC):
 
     Attributes:
         covers: The public name of the likelihood in `streamgp.likelihoods`.
-        is_discrete: Whether the targets are whole numbers.
+        is_discrete: True if the targets are whole numbers.
         support: An interval that holds all but a negligible part of the probability for latent values
             between -2 and 2.
         refused: Targets outside the support, each with what the error must say.
-        moment_slack: How far mean and variance may be from those of the density within `support`: what lies beyond it.
-        quantile_slack: How far the probability of a quantile may be off, beyond sampling error.
+        moment_slack: Largest difference of mean and variance from those of the density within `support`.
+        quantile_slack: Largest error of the probability of a quantile, beyond sampling error.
     """
 
     covers: ClassVar[str]
