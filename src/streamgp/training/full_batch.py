@@ -1,6 +1,5 @@
 """Training that sees all observations in every step."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, final
@@ -94,7 +93,7 @@ class Trained:
     log_prior: float
     trace_slack: float
     sites: FixedSites | None = None
-    doubling_gain: float = math.nan
+    doubling_gain: float | None = None
 
 
 def train(setting: Hyperparameters, task: Task) -> Hyperparameters:

@@ -1,6 +1,5 @@
 """Result of a fit, and the process that it holds: prior and optimal belief of what was learned."""
 
-import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
@@ -52,7 +51,7 @@ class FitInfo:
             carried belief.
         warnings: What should be known of the result.
         doubling_gain: Nats for each observation that the bound would gain from twice as many inducing points, estimated
-            from a sample of rows; NaN where the number was given or observations are not Gaussian.
+            from a sample of rows; None where the number was given or observations are not Gaussian.
         kernels: Kernels that were compared, with the log evidence for each row of a sample; the largest was taken.
     """
 
@@ -67,7 +66,7 @@ class FitInfo:
     num_inducing: int
     trace_slack: float
     warnings: tuple[str, ...] = ()
-    doubling_gain: float = math.nan
+    doubling_gain: float | None = None
     kernels: tuple[tuple[str, float], ...] = ()
 
     @property
