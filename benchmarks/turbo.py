@@ -34,9 +34,9 @@ from torch import Tensor
 import streamgp as sg
 from paper.problems import Rover
 from streamgp.acquisition import AbstractDrawingRule, Thompson
-from streamgp.acquisition.candidates import CandidateSource, read_candidates
 from streamgp.acquisition.context import Context
 from streamgp.acquisition.samplers import read_sampler
+from streamgp.acquisition.space import CandidateSource, read_candidates
 from streamgp.acquisition.thompson import best_of_each
 
 # Scales of draws are kept between these.

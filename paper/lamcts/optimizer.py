@@ -12,7 +12,7 @@ from streamgp.acquisition.trust_region import Region
 from streamgp.errors import ArgumentTypeError, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.loops import AbstractLoop
-from streamgp.loops.running import BatchRuns
+from streamgp.loops.evaluation import BatchRuns
 from streamgp.optimizers.turbo import read_region, region_settings
 from streamgp.storage import register
 

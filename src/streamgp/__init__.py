@@ -9,11 +9,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 __all__ = [
+    "Band",
     "Categorical",
     "ConditionedGP",
     "Constraint",
+    "Hotspots",
     "Integer",
+    "Learner",
+    "LevelSet",
     "LinearConstraint",
+    "Map",
     "MultiOutputGP",
     "Objective",
     "OnlineGP",
@@ -50,6 +55,11 @@ for _category in (DeprecationWarning, FutureWarning):
 # A new public name goes into three places here: `__all__`, this table, and the imports for type
 # checkers. tests/test_imports.py fails if one is forgotten.
 _HOMES = {
+    "Learner": "streamgp.pools",
+    "Map": "streamgp.acquisition",
+    "LevelSet": "streamgp.acquisition",
+    "Hotspots": "streamgp.acquisition",
+    "Band": "streamgp.acquisition",
     "Categorical": "streamgp.loops",
     "ConditionedGP": "streamgp.conditioning",
     "Constraint": "streamgp.loops",
@@ -78,13 +88,14 @@ _SUBMODULES = ("acquisition", "errors", "evidence", "likelihoods", "loops", "sto
 
 if TYPE_CHECKING:
     from streamgp import acquisition, errors, evidence, likelihoods, loops, storage
+    from streamgp.acquisition import Band, Hotspots, LevelSet, Map
     from streamgp.conditioning import ConditionedGP, MultiOutputGP, SparseGP, merge
     from streamgp.conditioning.importing import from_gpytorch, import_state
     from streamgp.gp import Prediction
     from streamgp.loops import Categorical, Constraint, Integer, LinearConstraint, Objective, Ordinal, Real
     from streamgp.models import OnlineGP
     from streamgp.optimizers import Optimizer, TurboOptimizer
-    from streamgp.pools import PoolLearner
+    from streamgp.pools import Learner, PoolLearner
     from streamgp.storage import load
     from streamgp.streaming.classifier import StreamingGPClassifier
     from streamgp.streaming.regressor import StreamingGPRegressor

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from streamgp.acquisition.lines import expected_maximum_of_lines
+from streamgp.acquisition.discrete_knowledge_gradient import expected_maximum_of_lines
 from streamgp.testing.tolerances import rounding, tolerance, within
 
 

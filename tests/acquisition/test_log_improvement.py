@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from streamgp.acquisition.log_improvement import log_expected_improvement, log_probability_between
+from streamgp.acquisition.noisy_improvement import log_expected_improvement, log_probability_between
 from streamgp.testing.tolerances import rounding
 
 

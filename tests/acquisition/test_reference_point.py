@@ -3,7 +3,7 @@
 import torch
 from torch.testing import assert_close
 
-from streamgp.acquisition.reference_point import find_reference_point
+from streamgp.acquisition.rules.hypervolume import find_reference_point
 
 FRONT = torch.tensor([[0.0, 1.0], [0.6, 0.6], [1.0, 0.0]], dtype=torch.float64)
 

@@ -1,6 +1,6 @@
 import torch
 
-from streamgp.acquisition.sobol import sobol_points
+from streamgp.seeds import sobol_points
 
 
 def test_a_sequence_goes_on_where_it_was_left():

@@ -7,9 +7,8 @@ import torch
 from torch.testing import assert_close
 
 from streamgp.likelihoods import Gaussian
-from streamgp.loops.bends import bend_around, bend_bad
 from streamgp.loops.outcomes import Outcome
-from streamgp.loops.units import OutcomeUnits
+from streamgp.loops.units import OutcomeUnits, bend_around, bend_bad
 from streamgp.testing.tolerances import tolerance
 
 

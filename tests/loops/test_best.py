@@ -118,7 +118,7 @@ def test_noise_that_only_its_prior_holds_up_does_not_keep_the_best_outcome_from_
     X, y = kink()
     optimizer = sg.Optimizer([(0.0, 1.0)], search=SMALL)
     optimizer.tell(X, y)
-    assert not optimizer._refitted().surrogate.is_noise_free(0)
+    assert not optimizer.inspect().surrogate.is_noise_free(0)
     assert int(optimizer.predict(X).mean.argmax()) != int(y.argmax())
     assert optimizer.best().observed == float(y.max())
 

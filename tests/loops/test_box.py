@@ -5,7 +5,7 @@ from torch.testing import assert_close
 
 from streamgp.checks import to_double
 from streamgp.errors import ArgumentTypeError, DTypeError, ShapeError, ValueRangeError
-from streamgp.loops.box import Box
+from streamgp.loops.cube_space import Box
 from streamgp.testing.tolerances import tolerance
 
 PAIRS = [(-5.0, 10.0), (0.0, 15.0), (100, 101)]

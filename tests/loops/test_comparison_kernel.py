@@ -6,7 +6,7 @@ from scipy.stats import gamma, kendalltau
 
 import streamgp as sg
 from streamgp.likelihoods import Preference
-from streamgp.loops.comparison_kernel import make_comparison_kernel
+from streamgp.loops.sparse_fitting import make_comparison_kernel
 from streamgp.testing.tolerances import tolerance
 
 BOX = [(0.0, 1.0)] * 4

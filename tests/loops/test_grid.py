@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from streamgp.loops.grid import NumberGrid
+from streamgp.loops.abstract_parameter import NumberGrid
 
 GRIDS = [
     NumberGrid(0.0, 1.0, 0.1, is_log=False),

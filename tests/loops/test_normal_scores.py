@@ -5,7 +5,7 @@ import torch
 from scipy.stats import norm, rankdata
 from torch.testing import assert_close
 
-from streamgp.loops.normal_scores import find_scores
+from streamgp.loops.units import find_scores
 from streamgp.testing.tolerances import tolerance
 
 

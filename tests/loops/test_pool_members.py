@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from streamgp.errors import ShapeError, ValueRangeError
-from streamgp.loops.pool_members import in_order, input_names, positions, read_costs, read_names
+from streamgp.loops.pool_space import in_order, input_names, positions, read_costs, read_names
 
 NAMES = ("north", "south", "west")
 

@@ -17,9 +17,9 @@ def space(pool_X=X, *, weights=None, targets=None, is_standardized=True, seed=0)
 @pytest.mark.parametrize(
     ("error", "match", "options"),
     [
-        (ShapeError, r"pool_X must have shape \(n, d\)", {"pool_X": X[0]}),
-        (ValueRangeError, "pool_X must be finite", {"pool_X": X / 0.0}),
-        (DTypeError, "pool_X must be numbers, but is a str", {"pool_X": "villages"}),
+        (ShapeError, r"pool_X must have shape \(n, d\)", {"space": X[0]}),
+        (ValueRangeError, "pool_X must be finite", {"space": X / 0.0}),
+        (DTypeError, "pool_X must be numbers, but is a str", {"space": "villages"}),
         (OptionError, "does not say out of how many trials", {"likelihood": "binomial"}),
         (OptionError, "likelihood must be one of .*'gaussian'", {"likelihood": "normal"}),
         (UnsupportedError, "observed one by one", {"likelihood": Preference()}),
@@ -39,7 +39,7 @@ def space(pool_X=X, *, weights=None, targets=None, is_standardized=True, seed=0)
 )
 def test_options_that_make_no_sense_are_refused(error, match, options):
     with pytest.raises(error, match=match):
-        sg.PoolLearner(**{"pool_X": X, **options})
+        sg.PoolLearner(**{"space": X, **options})
 
 
 def test_the_pool_is_standardized_or_not():
@@ -63,4 +63,4 @@ def test_a_learner_keeps_its_own_pool():
     mine = X.clone()
     learner = sg.PoolLearner(mine)
     mine.zero_()
-    assert torch.equal(learner._settings.space.members, X)
+    assert torch.equal(learner.inspect(refit=False).space.members, X)

@@ -5,7 +5,7 @@ import torch
 
 import streamgp as sg
 from streamgp.errors import StreamGPWarning, ValueRangeError
-from streamgp.loops.running import run_loop
+from streamgp.loops.evaluation import run_loop
 
 BOX = [(-1.0, 1.0)] * 2
 

@@ -11,11 +11,11 @@ from streamgp.acquisition import AbstractRule, Search
 from streamgp.errors import FileFormatError, StreamGPWarning, UnsupportedError
 from streamgp.likelihoods import Gaussian, from_gpytorch
 from streamgp.loops.exact_surrogate import ExactSurrogate
-from streamgp.loops.normal_scores import NormalScores
 from streamgp.loops.observations import Observations
 from streamgp.loops.outcomes import OutcomeUnits
 from streamgp.loops.state import LoopState
 from streamgp.loops.surrogate import SparseSurrogate
+from streamgp.loops.units import NormalScores
 from streamgp.storage import register, save
 from streamgp.storage.registry import registered
 
@@ -121,7 +121,7 @@ def test_a_rule_of_the_users_is_used_and_saved(tmp_path):
     optimizer = told(acquisition=Corner(0.0))
     optimizer.save(tmp_path / "run.sgo")
     loaded = sg.load(tmp_path / "run.sgo")
-    assert loaded._settings.rule == Corner(0.0)
+    assert loaded.inspect(refit=False).rule.innermost == Corner(0.0)
     assert loaded.ask().tolist() == [[-5.0, 0.0]]
 
 
@@ -137,7 +137,7 @@ def test_a_damaged_file_is_refused(tmp_path):
 
 def test_one_kind_of_loop_is_not_taken_for_another(tmp_path):
     told().save(tmp_path / "run.sgo")
-    with pytest.raises(FileFormatError, match="does not hold a PoolLearner, but a Optimizer"):
+    with pytest.raises(FileFormatError, match="does not hold a Learner, but a Optimizer"):
         sg.PoolLearner.load(tmp_path / "run.sgo")
 
 
@@ -148,6 +148,14 @@ RULES = [
 ]
 PARTS = [
     *RULES,
+    loops.SpaceFilling(acquisition.Thompson(), every=4),
+    loops.NeighborOfBest(acquisition.Thompson(), every=4),
+    loops.RepeatBest(acquisition.Thompson()),
+    sg.LevelSet(0.75),
+    sg.Band(0.2, 0.4, of="latent"),
+    sg.Map(),
+    sg.Hotspots(0.1, is_clipped=False),
+    acquisition.StepwiseUncertaintyReduction(sg.LevelSet(0.75)),
     Search(2, 3, 4),
     acquisition.RegionRules(min_length=0.1),
     acquisition.TrustRegion().start(),

@@ -45,8 +45,8 @@ def told(acquisition, rng, **options):
     surrogate = _FITTED.get("surrogate")  # the same data for all rules
     if surrogate is not None:
         optimizer._state = replace(optimizer._state, surrogate=surrogate)
-    elif optimizer._settings.rule.needs_model:
-        _FITTED["surrogate"] = optimizer._refitted().surrogate
+    elif optimizer.inspect(refit=False).rule.innermost.needs_model:
+        _FITTED["surrogate"] = optimizer.inspect().surrogate
     return optimizer
 
 
@@ -88,7 +88,7 @@ def test_the_design_goes_on_while_too_few_evaluations_have_succeeded():
     optimizer.tell(asked[1][:1], [1.0])
     asked.append(optimizer.ask(4))  # less than half of what was wanted
     assert torch.equal(torch.cat(asked), expected)
-    assert optimizer._state.surrogate is None
+    assert optimizer.inspect(refit=False).surrogate is None
 
 
 @pytest.mark.parametrize("options", [{}, {"likelihood": "bernoulli"}, {"constraints": [sg.Constraint(upper=2.0)]}])
@@ -99,7 +99,7 @@ def test_the_design_goes_on_while_all_outcomes_are_alike(options):
         optimizer.tell(asked[-1], torch.ones(len(asked[-1]), len(optimizer._settings.outcomes)))
         asked.append(optimizer.ask(2))
     assert torch.equal(torch.cat(asked), sg.Optimizer(BOX, num_initial=4).ask(10))
-    assert optimizer._state.surrogate is None
+    assert optimizer.inspect(refit=False).surrogate is None
 
 
 @pytest.mark.slow
@@ -107,7 +107,7 @@ def test_the_model_takes_over_at_the_first_outcome_that_differs():
     optimizer = sg.Optimizer(BOX, num_initial=4, search=SMALL)
     optimizer.tell(optimizer.ask(6), [1.0] * 5 + [2.0])
     optimizer.ask()
-    assert optimizer._state.surrogate is not None
+    assert optimizer.inspect(refit=False).surrogate is not None
 
 
 def test_outcomes_that_are_alike_repeat_no_point_of_a_finite_space():
@@ -123,7 +123,7 @@ def test_the_model_takes_over_when_enough_is_known_and_awaited():
     X = optimizer.ask(4)
     optimizer.tell(X[:2], wave(X[:2]))
     optimizer.ask()
-    assert optimizer._state.surrogate is not None
+    assert optimizer.inspect(refit=False).surrogate is not None
 
 
 @pytest.mark.slow
@@ -133,7 +133,7 @@ def test_data_that_was_never_asked_for_counts(rng):
     optimizer.tell(X, wave(X))
     optimizer.ask()
     assert optimizer._state.num_designed == 0
-    assert optimizer._state.surrogate is not None
+    assert optimizer.inspect(refit=False).surrogate is not None
 
 
 @pytest.mark.slow
@@ -154,7 +154,7 @@ def test_random_points_are_those_of_the_design():
     X = optimizer.ask(3)
     optimizer.tell(X, wave(X))
     assert torch.equal(torch.cat([X, optimizer.ask(3)]), sg.Optimizer(BOX).ask(6))
-    assert optimizer._state.surrogate is None
+    assert optimizer.inspect(refit=False).surrogate is None
 
 
 def _ripples(X):
@@ -200,7 +200,7 @@ def test_the_best_feasible_point_is_asked_for_again_where_a_constraint_looks_noi
 def test_noise_that_a_repeated_point_shows_is_noise():
     optimizer, X = _rippled(noise=0.5)
     assert int((X.unsqueeze(1) == X).all(-1).sum(-1).max()) >= 2
-    assert not optimizer._refitted().surrogate.is_noise_free(0)
+    assert not optimizer.inspect().surrogate.is_noise_free(0)
 
 
 @pytest.mark.slow
@@ -283,7 +283,7 @@ def test_noise_may_be_averaged_in_a_finite_space_without_a_warning(rng):
 def test_integers_that_are_next_to_each_other_are_not_taken_for_the_same():
     optimizer = sg.Optimizer({"steps": sg.Integer(0, 400)}, search=SMALL, num_initial=2)
     optimizer.tell([{"steps": 7}, {"steps": 300}], [0.0, 1.0])
-    space = optimizer._settings.space
+    space = optimizer.inspect(refit=False).space
     points = space.read([{"steps": 301}])
     kept = space.separate(points, space.read([{"steps": 300}, {"steps": 302}]), is_noisy=False, seed=0)
     assert space.show(kept) == [{"steps": 301}]

@@ -53,13 +53,16 @@ def test_predictions_of_bent_outcomes_are_in_the_users_units(rng, tmp_path):
     y = (8.0 * X.sum(-1)).exp()
     optimizer.tell(X, y)
     prediction, posterior = optimizer.predict(X), optimizer.model().posterior(X)
-    assert optimizer._state.surrogate.units[0].is_bent
+    assert optimizer.inspect(refit=False).surrogate.units[0].is_bent
     assert_close(posterior.mean.squeeze(-1).detach(), prediction.mean)
     assert_close(posterior.variance.sqrt().squeeze(-1).detach(), prediction.std)
     assert ((prediction.lower < prediction.mean) & (prediction.mean < prediction.upper)).all()
     # Over six orders of magnitude, each is right to a part of itself.
     assert (prediction.mean[y > 1e3].log() - y[y > 1e3].log()).abs().median() < 0.2
-    units, far = optimizer._state.surrogate.units[0], torch.tensor([[0.95, 0.45], [0.45, 0.95]], dtype=torch.float64)
+    units, far = (
+        optimizer.inspect(refit=False).surrogate.units[0],
+        torch.tensor([[0.95, 0.45], [0.45, 0.95]], dtype=torch.float64),
+    )
     limit = float(optimizer.predict(far).mean.max())
     assert limit > units.upper_knee
     found = optimizer.predict(far, threshold=limit)
@@ -76,9 +79,9 @@ def test_ripples_are_not_taken_at_their_word_until_a_point_is_repeated(rng):
     rugged = torch.sin(40.0 * X).sum(-1) + X.sum(-1)
     optimizer = sg.Optimizer(BOX, constraints=[sg.Constraint(upper=0.5)])
     optimizer.tell(X, torch.stack([wave(X), rugged], -1))
-    surrogate = optimizer._refitted().surrogate
+    surrogate = optimizer.inspect().surrogate
     assert surrogate.rough_share(1) >= surrogate.noise_share(1)
-    assert not surrogate.has_neither_noise_nor_ripples(1)
+    assert not surrogate.is_deterministic(1)
     known = current(optimizer._state, optimizer._settings)
     assert not is_taken_at_its_word(surrogate, optimizer._settings, known, 1)
     optimizer.tell(X[:1], torch.stack([wave(X[:1]), rugged[:1]], -1))

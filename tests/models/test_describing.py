@@ -7,7 +7,7 @@ from gpytorch.kernels import RBFKernel, ScaleKernel
 import streamgp as sg
 from streamgp.likelihoods import Gaussian, Poisson
 from streamgp.models import OnlineMultiTaskGP
-from streamgp.models.describing import describe_model, model_table
+from streamgp.models.posterior import describe_model, model_table
 
 POINTS = torch.linspace(0, 1, 5, dtype=torch.float64).unsqueeze(-1).repeat(1, 2)
 

@@ -8,7 +8,7 @@ from torch.testing import assert_close
 
 from streamgp.gp import Prediction
 from streamgp.likelihoods import Bernoulli, Binomial, Gaussian, NegativeBinomial, Poisson, StudentT, Volatility
-from streamgp.models.site_noise import expected_noise_variance
+from streamgp.models.observation_model import expected_noise_variance
 from streamgp.testing.tolerances import tolerance
 
 LIKELIHOODS = [

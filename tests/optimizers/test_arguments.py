@@ -6,7 +6,7 @@ import streamgp as sg
 from streamgp.acquisition import KnowledgeGradient, Thompson
 from streamgp.errors import ArgumentTypeError, OptionError, UnsupportedError, ValueRangeError
 from streamgp.loops import Box, ParameterSpace
-from streamgp.optimizers.arguments import check_combination, read_kernel, read_objectives, read_space
+from streamgp.optimizers.optimizer import check_combination, read_kernel, read_objectives, read_space
 
 ONE = sg.Objective()
 SUM = sg.LinearConstraint({"a": 1.0}, upper=1.0)

@@ -298,8 +298,13 @@ def test_the_model_may_be_refitted_now_and_then():
     for _ in range(10):
         X = optimizer.ask(1)
         optimizer.tell(X, -(X - 0.3).square().sum(-1))
-        if optimizer._state.surrogate is not None:
-            fits.append((optimizer._state.surrogate.num_fitted, optimizer._state.surrogate.num_points))
+        if optimizer.inspect(refit=False).surrogate is not None:
+            fits.append(
+                (
+                    optimizer.inspect(refit=False).surrogate.num_fitted,
+                    optimizer.inspect(refit=False).surrogate.num_points,
+                )
+            )
     assert sorted({fitted for fitted, _ in fits}) == [4, 7]
     assert [points for _, points in fits] == [4, 5, 6, 7, 8, 9]
 

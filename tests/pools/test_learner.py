@@ -6,7 +6,7 @@ import torch
 from torch.testing import assert_close
 
 import streamgp as sg
-from streamgp.acquisition import IntegratedVariance, integrated_variance
+from streamgp.acquisition import AbstractGoalRule, IntegratedVariance, integrated_variance
 from streamgp.acquisition.rules.names import POOL_RULES
 from streamgp.acquisition.rules.pool_rules import AbstractThresholdRule
 from streamgp.errors import ArgumentTypeError, OptionError, ShapeError, SupportError, UnsupportedError, ValueRangeError
@@ -27,6 +27,8 @@ def test_no_member_is_proposed_twice_until_none_is_left(country, surveyed, acqui
     learner, rule = surveyed, POOL_RULES[acquisition]()
     if isinstance(rule, AbstractThresholdRule):
         rule = rule.with_threshold(0.3)
+    if isinstance(rule, AbstractGoalRule):
+        rule = rule.with_goal(sg.LevelSet(0.3))
     learner._settings = replace(learner._settings, rule=rule)
     learner.ask(2)  # stays pending
     seen = learner.X.tolist() + learner.pending.tolist()
@@ -227,9 +229,7 @@ def test_the_map_shows_places_and_what_was_chosen(country, surveyed):
 
 
 def test_a_learner_says_what_it_is(country):
-    assert repr(country.survey()) == (
-        "PoolLearner(40 members with 2 inputs, by IntegratedVariance: 0 outcomes, 0 pending)"
-    )
+    assert repr(country.survey()) == ("Learner(40 members with 2 inputs, by IntegratedVariance: 0 outcomes, 0 pending)")
 
 
 def test_other_places_are_predicted_in_the_users_units(country, surveyed):
@@ -285,7 +285,7 @@ def test_one_member_may_be_a_number_of_any_kind(country):
 def test_gains_are_weighed_by_what_a_visit_costs(country, surveyed):
     costs = torch.linspace(1.0, 20.0, 40, dtype=torch.float64)
     surveyed._settings = replace(
-        surveyed._settings, space=replace(surveyed._settings.space, costs=costs), rule=IntegratedVariance()
+        surveyed._settings, space=replace(surveyed.inspect(refit=False).space, costs=costs), rule=IntegratedVariance()
     )
     left = surveyed.available
     # Gains over members that are not told yet are those of the learner.

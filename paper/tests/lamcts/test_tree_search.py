@@ -33,7 +33,7 @@ def told(optimizer, num_steps, q=4):
 def test_a_run_starts_from_the_samples_of_the_best_leaf_and_new_points_in_it():
     optimizer = told(make(), 2)
     X = optimizer.ask(4)  # the design of the first trust region
-    memory, rule = optimizer._state.memory, optimizer._settings.rule
+    memory, rule = optimizer.inspect(refit=False).memory, optimizer.inspect(refit=False).rule.innermost
     assert rule.run(memory) == 1
     assert 0 < len(memory.members) <= 8
     y = bowl(optimizer.X)
@@ -46,13 +46,13 @@ def test_a_run_starts_from_the_samples_of_the_best_leaf_and_new_points_in_it():
     leaf = choose_leaf(rule.tree(optimizer.X.numpy(), y.numpy(), seed=seed), 0.1 * float(y.max() - y.min()))
     assert leaf.contains(X.numpy()).all()
     optimizer.tell(X, bowl(X))
-    assert rule.in_run(optimizer._state.memory, 12)[8:].all()
+    assert rule.in_run(optimizer.inspect(refit=False).memory, 12)[8:].all()
 
 
 def test_samples_of_the_leaf_are_forgotten_if_asked_to():
     optimizer = told(make(PartitionSettings(leaf_size=5, num_start=4, keeps_samples=False)), 2)
     optimizer.ask(4)
-    memory, rule = optimizer._state.memory, optimizer._settings.rule
+    memory, rule = optimizer.inspect(refit=False).memory, optimizer.inspect(refit=False).rule.innermost
     assert not rule.in_run(memory, 8).any()
     assert rule.num_initial(memory, 8) == 4
 
@@ -66,12 +66,12 @@ def test_a_design_gives_out_what_it_has_left():
 @pytest.mark.slow
 def test_a_new_run_begins_when_a_region_is_given_up_and_a_file_goes_on_with_it(tmp_path):
     optimizer = told(make(), 6)
-    rule = optimizer._settings.rule
-    assert rule.run(optimizer._state.memory) >= 2
+    rule = optimizer.inspect(refit=False).rule.innermost
+    assert rule.run(optimizer.inspect(refit=False).memory) >= 2
     optimizer.ask(1)
     optimizer.save(tmp_path / "loop")
     other = sg.load(tmp_path / "loop")
-    assert other._settings.rule == rule
+    assert other.inspect(refit=False).rule.innermost == rule
     for _ in range(3):
         assert torch.equal(told(optimizer, 1).X, told(other, 1).X)
 

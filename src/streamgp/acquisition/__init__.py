@@ -1,15 +1,20 @@
 """Acquisition: rules that choose points as objects, and the functions behind them."""
 
-from streamgp.acquisition.abstract_rule import AbstractDrawingRule, AbstractFunctionRule, AbstractRule
+from streamgp.acquisition.abstract_rule import AbstractDrawingRule, AbstractFunctionRule, AbstractRule, Choice
 from streamgp.acquisition.context import Context
-from streamgp.acquisition.exceedance import exceedance
+from streamgp.acquisition.goals import AbstractGoal, Band, Hotspots, LevelSet, Map
 from streamgp.acquisition.hotspot_entropy import hotspot_entropy
-from streamgp.acquisition.integrated_variance import integrated_variance
-from streamgp.acquisition.latent_variance import latent_variance
+from streamgp.acquisition.integrated_variance import integrated_variance, latent_variance, response_variance
 from streamgp.acquisition.lookahead_thompson import lookahead_thompson_sampling
-from streamgp.acquisition.response_variance import response_variance
-from streamgp.acquisition.rules.hypervolume import NoisyHypervolumeImprovement
-from streamgp.acquisition.rules.hypervolume_gradient import HypervolumeKnowledgeGradient
+from streamgp.acquisition.response import exceedance
+from streamgp.acquisition.rules.goal_rules import (
+    AbstractGoalRule,
+    ExpectedVolumeChange,
+    GlobalMutualInformation,
+    IntegratedError,
+    StepwiseUncertaintyReduction,
+)
+from streamgp.acquisition.rules.hypervolume import HypervolumeKnowledgeGradient, NoisyHypervolumeImprovement
 from streamgp.acquisition.rules.improvement import (
     ExpectedImprovement,
     ExpectedUtilityOfBest,
@@ -28,28 +33,37 @@ from streamgp.acquisition.rules.pool_rules import (
 )
 from streamgp.acquisition.rules.sampling import LookaheadThompson, Random, Thompson
 from streamgp.acquisition.rules.trust_region_rule import TrustRegion
-from streamgp.acquisition.search import Search
-from streamgp.acquisition.space import AbstractSpace
+from streamgp.acquisition.space import AbstractSpace, Search
 from streamgp.acquisition.thompson import thompson_sampling
 from streamgp.acquisition.trust_region import RegionRules
 
 __all__ = [
     "AbstractDrawingRule",
     "AbstractFunctionRule",
+    "AbstractGoal",
+    "AbstractGoalRule",
     "AbstractPoolRule",
     "AbstractRule",
     "AbstractSpace",
+    "Band",
+    "Choice",
     "Context",
     "Exceedance",
     "ExpectedImprovement",
     "ExpectedUtilityOfBest",
+    "ExpectedVolumeChange",
     "Gibbon",
+    "GlobalMutualInformation",
     "HotspotEntropy",
+    "Hotspots",
     "HypervolumeKnowledgeGradient",
+    "IntegratedError",
     "IntegratedVariance",
     "KnowledgeGradient",
     "LatentVariance",
+    "LevelSet",
     "LookaheadThompson",
+    "Map",
     "MultiStep",
     "NoisyExpectedImprovement",
     "NoisyHypervolumeImprovement",
@@ -57,6 +71,7 @@ __all__ = [
     "RegionRules",
     "ResponseVariance",
     "Search",
+    "StepwiseUncertaintyReduction",
     "Thompson",
     "TrustRegion",
     "UpperConfidenceBound",

@@ -1,5 +1,6 @@
 """What a rule is: an object that chooses the next points."""
 
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
@@ -9,12 +10,11 @@ from botorch.utils.sampling import manual_seed
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from streamgp.acquisition.candidates import CandidateSource
 from streamgp.acquisition.context import Context
-from streamgp.acquisition.space import AbstractSpace
+from streamgp.acquisition.space import AbstractSpace, CandidateSource
 from streamgp.seeds import derived_seed
 
-__all__ = ["AbstractDrawingRule", "AbstractFunctionRule", "AbstractRule", "Design"]
+__all__ = ["AbstractDrawingRule", "AbstractFunctionRule", "AbstractRule", "Choice", "Design"]
 
 
 @final
@@ -39,6 +39,26 @@ class Design:
     values: Float[Tensor, " n"]
 
 
+@final
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """Points that a rule chose, and why.
+
+    Attributes:
+        points: The points, as the space has them.
+        why: A few words for each.
+        num_repeated: The first points that are to be evaluated again as they are.
+    """
+
+    points: Tensor
+    why: tuple[str, ...]
+    num_repeated: int = 0
+
+    def join(self, other: "Choice") -> "Choice":
+        """Both, one after the other."""
+        return Choice(torch.cat([self.points, other.points]), (*self.why, *other.why), self.num_repeated)
+
+
 class AbstractRule(ABC):
     """How the next points are chosen; a frozen dataclass whose fields are its options.
 
@@ -60,6 +80,34 @@ class AbstractRule(ABC):
             q: Number of points.
             seed: Of everything random.
         """
+
+    def choose(self, context: Context, q: int, *, seed: int) -> Choice:
+        """Choose points of the space, and say why: by the name of the rule.
+
+        Args:
+            context: What to choose from.
+            q: Number of points.
+            seed: Of everything random.
+        """
+        return Choice(self.propose(context, q, seed=seed), (self.in_words,) * q)
+
+    @property
+    def in_words(self) -> str:
+        """The name of the rule: `"noisy expected improvement"`."""
+        return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(self).__name__).lower()
+
+    @property
+    def innermost(self) -> "AbstractRule":
+        """The rule itself; of one that wraps another, that one."""
+        return self
+
+    def extends_design(self, *, are_alike: bool) -> bool:
+        """Whether the initial design goes on although it is complete.
+
+        Args:
+            are_alike: Whether all outcomes so far are the same.
+        """
+        return False
 
     def start(self) -> Any:
         """What the rule remembers before any data: a frozen dataclass, or None."""

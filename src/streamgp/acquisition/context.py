@@ -10,8 +10,7 @@ from torch import Tensor
 
 from streamgp.acquisition.feasible_objective import FeasibleObjective
 from streamgp.acquisition.pool import Pool
-from streamgp.acquisition.search import Search
-from streamgp.acquisition.space import AbstractSpace
+from streamgp.acquisition.space import AbstractSpace, Search
 
 __all__ = ["Context"]
 
@@ -34,6 +33,10 @@ class Context:
         is_comparison: Whether points are compared with each other, instead of observed.
         pool: Members and what matters of them, in a finite space.
         memory: What the rule remembers of the run.
+        taken: Points of the space that were evaluated, or will be.
+        num_chosen: Number of these beyond the initial design.
+        doubted: The point of the best outcome, `(1, d)`, where it is not known whether outcomes differ by noise, and no
+            point was evaluated twice; None where there is no doubt.
     """
 
     model: Model
@@ -46,6 +49,9 @@ class Context:
     is_comparison: bool = False
     pool: Pool | None = None
     memory: Any = None
+    taken: Tensor = field(default_factory=lambda: torch.empty(0, 0, dtype=torch.float64))
+    num_chosen: int = 0
+    doubted: Tensor | None = None
 
     @property
     def pending_or_none(self) -> Tensor | None:

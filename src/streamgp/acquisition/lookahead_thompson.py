@@ -8,8 +8,8 @@ from botorch.models.model import Model
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from streamgp.acquisition.candidates import CandidateSource, read_candidates
 from streamgp.acquisition.samplers import AbstractSampler, read_sampler
+from streamgp.acquisition.space import CandidateSource, read_candidates
 from streamgp.acquisition.thompson import best_of_each, thompson_sampling
 from streamgp.checks import check_count
 

@@ -12,8 +12,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from streamgp.acquisition.context import Context
-from streamgp.acquisition.log_improvement import log_expected_improvement, log_probability_between
-from streamgp.acquisition.sampled_process import sample_processes, sparse_processes
+from streamgp.acquisition.noisy_improvement import (
+    log_expected_improvement,
+    log_probability_between,
+    sample_processes,
+    sparse_processes,
+)
 from streamgp.seeds import derived_seed, seeded
 
 __all__ = ["NoisyHypervolume"]

@@ -15,7 +15,7 @@ from streamgp.checks import check_choice
 from streamgp.errors import UnsupportedError
 from streamgp.gp import AbstractSpectralKernel, Prediction, SparseProcess
 from streamgp.models import OnlineGP
-from streamgp.models.site_noise import expected_noise_variance
+from streamgp.models.observation_model import expected_noise_variance
 
 __all__ = ["SAMPLING", "AbstractSampler", "read_sampler"]
 

@@ -1,16 +1,60 @@
 """What a space has to know so that rules can search it and loops can keep its points."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
 
 import torch
 from torch import Tensor
 
-from streamgp.acquisition.search import Search
-from streamgp.errors import UnsupportedError
+from streamgp.checks import check_finite, check_float, keep_count
+from streamgp.errors import ShapeError, UnsupportedError
+from streamgp.storage import register
 
-__all__ = ["AbstractSpace"]
+__all__ = ["AbstractSpace", "CandidateSource", "Search", "read_candidates"]
+
+CandidateSource = Tensor | Callable[[int], Tensor]
+
+
+def read_candidates(source: CandidateSource, num_candidates: int, *, at_least: int) -> Tensor:
+    """Take the set that was given, or ask for a new one, and check it.
+
+    Args:
+        source: A set `(n, d)`, or a function that draws one of a given number of points.
+        num_candidates: How many to ask for.
+        at_least: How many are needed.
+    """
+    candidates = source if isinstance(source, Tensor) else source(num_candidates)
+    candidates = check_finite(check_float(candidates, "candidates"), "candidates")
+    if candidates.dim() != 2 or len(candidates) < at_least:
+        raise ShapeError(
+            f"candidates must have shape (n, d) with at least {at_least} rows, as many points are chosen among them, "
+            f"but have shape {tuple(candidates.shape)}. Give more candidates, or ask for fewer points."
+        )
+    return candidates.detach()
+
+
+@register
+@final
+@dataclass(frozen=True)
+class Search:
+    """How much work goes into the search for the maximum of an acquisition function.
+
+    Attributes:
+        num_restarts: Starts of the gradient search.
+        raw_samples: Points among which those starts are chosen.
+        max_iterations: Most iterations of L-BFGS.
+    """
+
+    num_restarts: int = 5
+    raw_samples: int = 128
+    max_iterations: int = 100
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        for name in list(vars(self)):
+            keep_count(self, name)
 
 
 class AbstractSpace(ABC):

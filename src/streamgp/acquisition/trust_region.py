@@ -8,9 +8,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.acquisition.sobol import sobol_points
 from streamgp.checks import keep_count
 from streamgp.errors import ValueRangeError
+from streamgp.seeds import sobol_points
 from streamgp.storage import register
 
 __all__ = ["Region", "RegionInfo", "RegionRules", "draw_in_region", "update_region"]

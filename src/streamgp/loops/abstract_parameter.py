@@ -1,12 +1,18 @@
 """What can be set, as columns of numbers between 0 and 1."""
 
+import math
 from abc import ABC, abstractmethod
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, final
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
-__all__ = ["AbstractParameter"]
+__all__ = ["AbstractGridParameter", "AbstractParameter", "NumberGrid"]
+
+# Up to so many values are all tried by the search for discrete parameters; of more, those at doubling distances.
+_MOST_TRIED = 32
 
 
 class AbstractParameter(ABC):
@@ -41,3 +47,101 @@ class AbstractParameter(ABC):
     @abstractmethod
     def alternatives(self, columns: Float[Tensor, " c"]) -> Float[Tensor, "k c"]:
         """Columns of other values of a discrete parameter that a search may try."""
+
+
+@final
+@dataclass(frozen=True)
+class NumberGrid:
+    """Numbers at equal steps, each in the middle of its share of the interval, or of that of logarithms.
+
+    Attributes:
+        low: Least value.
+        high: Greatest value.
+        step: Distance of values.
+        is_log: Whether logarithms are what matters.
+    """
+
+    low: float
+    high: float
+    step: float
+    is_log: bool
+
+    @property
+    def num_values(self) -> int:
+        """Number of values."""
+        # Where the range is no multiple of the step, what is left of it is not used.
+        return int((self.high - self.low) / self.step + 1e-9) + 1
+
+    def encode(self, value: float) -> list[float]:
+        """Position of the value nearest to a number."""
+        index = torch.tensor([round((value - self.low) / self.step)], dtype=torch.float64)
+        return [float(self._position(index.clamp(0, self.num_values - 1)))]
+
+    def decode(self, columns: Float[Tensor, " c"]) -> float:
+        """The value nearest to a position."""
+        # Rounded, as 0.1 + 2 * 0.1 is not what a person would set.
+        return min(float(f"{self.low + int(self._index(columns)) * self.step:.12g}"), self.high)
+
+    def snap(self, columns: Float[Tensor, "*b c"]) -> Float[Tensor, "*b c"]:
+        """Move positions to those of the nearest value; without gradient."""
+        return self._position(self._index(columns.detach()))
+
+    def all_columns(self) -> Float[Tensor, "k c"]:
+        """Positions of all values, in order."""
+        return self._position(torch.arange(self.num_values, dtype=torch.float64)).unsqueeze(-1)
+
+    def alternatives(self, columns: Float[Tensor, " c"]) -> Float[Tensor, "k c"]:
+        """Positions of other values that a search may try."""
+        index = self._index(columns)
+        if self.num_values <= _MOST_TRIED:
+            others = torch.arange(self.num_values, dtype=columns.dtype)
+        else:
+            distances = 2.0 ** torch.arange(math.ceil(math.log2(self.num_values)), dtype=columns.dtype)
+            others = torch.cat([index - distances, index + distances])
+        is_other = (others >= 0) & (others < self.num_values) & (others != index)
+        return self._position(others[is_other]).unsqueeze(-1)
+
+    def _index(self, u: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """Number of the value whose share of the interval a position is in."""
+        if self.is_log:
+            low, high = self._log_ends()
+            index = ((low + u * (high - low)).exp() - self.low).div(self.step).round()
+        else:
+            index = (u * self.num_values).floor()
+        return index.clamp(0, self.num_values - 1)
+
+    def _position(self, index: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        if not self.is_log:
+            return (index + 0.5) / self.num_values
+        low, high = self._log_ends()
+        return ((self.low + self.step * index).log() - low) / (high - low)
+
+    def _log_ends(self) -> tuple[float, float]:
+        half = 0.5 * min(self.step, self.low)  # a step may be larger than the least value
+        return math.log(self.low - half), math.log(self.high + 0.5 * self.step)
+
+
+class AbstractGridParameter(AbstractParameter):
+    """A parameter of numbers at equal steps."""
+
+    @property
+    @abstractmethod
+    def _grid(self) -> NumberGrid:
+        """The numbers."""
+
+    @property
+    def num_values(self) -> int:
+        """How many there are."""
+        return self._grid.num_values
+
+    def snap(self, columns: Float[Tensor, "*b c"]) -> Float[Tensor, "*b c"]:
+        """Move columns to the nearest number."""
+        return self._grid.snap(columns)
+
+    def all_columns(self) -> Float[Tensor, "k c"]:
+        """Columns of all numbers."""
+        return self._grid.all_columns()
+
+    def alternatives(self, columns: Float[Tensor, " c"]) -> Float[Tensor, "k c"]:
+        """Columns of other numbers that a search may try."""
+        return self._grid.alternatives(columns)

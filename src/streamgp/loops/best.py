@@ -11,7 +11,7 @@ from torch import Tensor
 from streamgp.acquisition import Context
 from streamgp.acquisition.feasible_objective import FeasibleMean
 from streamgp.display import html_rows, shown_point, with_uncertainty
-from streamgp.loops.noise_free import NOISE_MODE
+from streamgp.loops.model_selection import NOISE_MODE
 from streamgp.loops.observations import Observations
 from streamgp.loops.prediction import predict_objective
 from streamgp.loops.settings import LoopSettings
@@ -128,7 +128,7 @@ def is_taken_at_its_word(
 ) -> bool:
     """Whether an outcome is what the function is there: without noise and ripples, or repeated to the last digit."""
     is_repeated = settings.outcomes[output].has_unknown_noise and bool(known.repeats)
-    return is_repeated or surrogate.has_neither_noise_nor_ripples(output)
+    return is_repeated or surrogate.is_deterministic(output)
 
 
 def _is_best_by_outcome(surrogate: AbstractSurrogate, settings: LoopSettings, known: Observations) -> bool:

@@ -9,12 +9,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.acquisition import AbstractSpace
-from streamgp.acquisition.sobol import sobol_points
 from streamgp.display import html_rows, new_axes
 from streamgp.loops.effects import check_free
 from streamgp.loops.prediction import predict_objective
 from streamgp.loops.settings import LoopSettings
 from streamgp.loops.state import LoopState
+from streamgp.seeds import sobol_points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

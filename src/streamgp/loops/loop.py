@@ -18,19 +18,21 @@ from streamgp.acquisition.rules.pool_rules import AbstractThresholdRule
 from streamgp.checks import check_count
 from streamgp.errors import StreamGPWarning, UnsupportedError
 from streamgp.loops.best import Best, find_best
+from streamgp.loops.inspection import Inspection, describe, inspect_loop, summarize
 from streamgp.loops.observations import read_observations
 from streamgp.loops.pareto import ParetoSet, draw_pareto, find_pareto
 from streamgp.loops.plots import draw_progress
 from streamgp.loops.prediction import ResponsePrediction, check_level, predict_objective
-from streamgp.loops.reporting import describe, summarize
 from streamgp.loops.settings import LoopSettings
 from streamgp.loops.state import (
     LoopState,
+    Prepared,
     add_pending,
     cancel,
     check_state,
     current,
     edit,
+    learned,
     observe,
     refitted,
     start_state,
@@ -71,6 +73,7 @@ class AbstractLoop(ABC):
         self._settings = settings
         self._state = start_state(settings) if state is None else state
         self._lock = threading.RLock()
+        self._prepared: tuple[Prepared, ...] = ()
         _LOOPS.add(self)
 
     def ask(self, q: int = 1, *, fixed: Mapping[str, Any] | None = None, as_frame: bool = False) -> Any:
@@ -87,7 +90,11 @@ class AbstractLoop(ABC):
         q = check_count(q, "q")
         settings = replace(self._settings, space=self._settings.space.fixing(fixed)) if fixed else self._settings
         with self._lock, limit_threads(len(self._state.observations.points) ** 3):
-            self._state, points = suggest(self._state, settings, q)
+            prepared = next((one for one in self._prepared if one.told is self._state and q == 1 and not fixed), None)
+            if prepared is None:
+                self._state, points = suggest(self._state, settings, q)
+            else:
+                self._state, points = prepared.asked, prepared.points
         shown = self._settings.space.show(points)
         return to_frame(shown) if as_frame else shown
 
@@ -117,7 +124,8 @@ class AbstractLoop(ABC):
         )
         with self._lock:
             before = len(self._state.pending)
-            self._state = observe(self._state, settings, new)
+            prepared = next((one for one in self._prepared if one.is_for(self._state, new)), None)
+            self._state = learned(observe(self._state, settings, new), settings) if prepared is None else prepared.told
             if before == len(self._state.pending) >= _MANY_PENDING and len(new.points):
                 warnings.warn(
                     f"{before} points are pending, and none of those told now was taken for one of them. Look at what "
@@ -189,7 +197,7 @@ class AbstractLoop(ABC):
         """
         settings, probability = self._settings, check_level(level)
         index = settings.outcome_index(output)
-        inputs, rule = settings.space.read_inputs(X), settings.rule
+        inputs, rule = settings.space.read_inputs(X), settings.rule.innermost
         if threshold is None and isinstance(rule, AbstractThresholdRule):
             threshold = rule.threshold
         if threshold is None:
@@ -208,6 +216,17 @@ class AbstractLoop(ABC):
             surrogate = self._refitted().surrogate
         assert surrogate is not None
         return make_user_model(surrogate, self._settings)
+
+    def inspect(self, *, refit: bool = True) -> Inspection:
+        """Look inside: the model in the user's units, its noise, the rule, and why the last points were suggested.
+
+        Args:
+            refit: Whether the model is fitted if that is due, as `ask` would; if not, it is shown as it is.
+        """
+        with self._lock:
+            data = current(self._state, self._settings)
+            is_known = bool(len(data.pairs)) or bool(data.is_informative.any())
+            return inspect_loop(self._refitted() if refit and is_known else self._state, self._settings)
 
     @property
     def X(self) -> Any:  # noqa: N802 # as BoTorch calls it
@@ -270,6 +289,28 @@ class AbstractLoop(ABC):
 
         X, y = read_evaluations(path, space.column_names, outcomes, parse)
         self.tell(X, y)
+
+    def _prepare(self, state: LoopState, outcomes: Sequence[Any]) -> None:
+        """Work out the next suggestion for each outcome of the only pending point of a state."""
+        settings, prepared = self._settings, []
+        shown = settings.space.show(state.pending)
+        for y in outcomes:
+            new = read_observations(
+                settings.space,
+                settings.outcomes,
+                settings.labels,
+                shown,
+                [y],
+                names=settings.names,
+                total_count=None,
+                noise_variance=None,
+            )
+            with limit_threads(len(state.observations.points) ** 3):
+                told = learned(observe(state, settings, new), settings)
+                asked, points = suggest(told, settings, 1)
+            prepared.append(Prepared(state, new, told, asked, points))
+        with self._lock:
+            self._prepared = tuple(prepared)
 
     def _rows(self) -> list[dict[str, Any]]:
         told = self._state.observations

@@ -11,8 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.acquisition import Search
-from streamgp.acquisition.sobol import sobol_points
-from streamgp.seeds import seeded
+from streamgp.seeds import seeded, sobol_points
 from streamgp.threads import limit_threads
 
 __all__ = ["candidates_around", "climb", "evaluate_in_parts", "maximize_in_cube", "one_after_the_other"]

@@ -13,9 +13,7 @@ from streamgp.acquisition.indices import check_constants
 from streamgp.errors import ArgumentTypeError, OptionError, UnsupportedError, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.likelihoods.registry import names, read_likelihood
-from streamgp.loops.bends import bend_around, bend_bad
-from streamgp.loops.normal_scores import find_scores
-from streamgp.loops.units import OutcomeUnits
+from streamgp.loops.units import OutcomeUnits, bend_around, bend_bad, find_scores
 from streamgp.storage import register
 
 __all__ = ["Constraint", "Objective", "Outcome"]

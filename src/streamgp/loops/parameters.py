@@ -10,8 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.errors import ArgumentTypeError, UnsupportedError, ValueRangeError
-from streamgp.loops.abstract_parameter import AbstractParameter
-from streamgp.loops.grid import AbstractGridParameter, NumberGrid
+from streamgp.loops.abstract_parameter import AbstractGridParameter, AbstractParameter, NumberGrid
 from streamgp.storage import register
 
 __all__ = ["Categorical", "Integer", "Ordinal", "Real"]

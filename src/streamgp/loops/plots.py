@@ -9,7 +9,7 @@ from torch import Tensor
 from streamgp.acquisition import AbstractFunctionRule, KnowledgeGradient
 from streamgp.display import new_axes
 from streamgp.errors import ShapeError, UnsupportedError, ValueRangeError
-from streamgp.loops.box import Box
+from streamgp.loops.cube_space import Box
 from streamgp.loops.settings import LoopSettings
 from streamgp.loops.state import LoopState
 from streamgp.loops.suggest import make_context
@@ -65,7 +65,7 @@ def draw_region(runs: Tensor, lengths: Tensor, axes: "Axes | None", *, least: fl
 
 def check_drawable(settings: LoopSettings, num_steps: int) -> None:
     """Refuse to draw an acquisition function that has no surface."""
-    space, rule = settings.space, settings.rule
+    space, rule = settings.space, settings.rule.innermost
     if space.num_dims != 2 or not isinstance(space, Box):
         raise ShapeError(f"The acquisition is drawn over the two dimensions of a box, but there are {space.num_dims}.")
     if not isinstance(rule, AbstractFunctionRule | KnowledgeGradient):
@@ -80,7 +80,7 @@ def check_drawable(settings: LoopSettings, num_steps: int) -> None:
 def draw_acquisition(state: LoopState, settings: LoopSettings, axes: "Axes | None", *, num_steps: int) -> "Axes":
     """Draw the acquisition function of a single point over two dimensions, with evaluated and pending points."""
     space: Any = settings.space
-    rule: Any = settings.rule
+    rule: Any = settings.rule.innermost
     context, told = make_context(state, settings), state.observations
     axis = torch.linspace(0.0, 1.0, num_steps, dtype=torch.float64)
     seed = derived_seed(settings.seed, state.num_asks)

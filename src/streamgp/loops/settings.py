@@ -67,6 +67,9 @@ class SurrogateSettings:
         is_bent: Whether outcomes of the only objective that are far too bad, and of constraints that are far from their
             bounds, count by their logarithm.
         is_ranked: Whether real outcomes that are standardized count by their ranks.
+        is_eager: Whether the model learns in `tell`, so that no `ask` waits for it.
+        renews_points: Whether each fit chooses its inducing points anew, and has more of them the more is known: 100 up
+            to 250 rows, and then one for each five rows.
         is_smooth: Whether default kernels of real outcomes and of comparisons are smooth ones, not that of `fit`.
         learns_success: Whether failures are modeled.
         is_exact: Whether the model is BoTorch's exact GP, for comparison.
@@ -83,6 +86,8 @@ class SurrogateSettings:
     learns_success: bool = False
     is_exact: bool = False
     is_ranked: bool = False
+    is_eager: bool = False
+    renews_points: bool = False
 
 
 @register

@@ -1,20 +1,19 @@
 """How the model behind the suggestions learns: fitted, absorbing, and fitted again."""
 
 import math
-from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import torch
-from gpytorch.kernels import Kernel
+from gpytorch.kernels import Kernel, RBFKernel, ScaleKernel
+from gpytorch.priors import GammaPrior
+from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.likelihoods import AbstractLikelihood, Bernoulli
-from streamgp.loops.comparison_kernel import make_comparison_kernel
-from streamgp.loops.likelier_kernel import fit_likelier_kernel, is_comparison_due
-from streamgp.loops.likelier_units import fit_in_likelier_units
-from streamgp.loops.noise_free import CONSTRAINT_FLOOR, FLOOR, Fitter, fit_with_or_without_noise
+from streamgp.loops.model_selection import CONSTRAINT_FLOOR, FLOOR, Candidates, is_comparison_due, select_model
 from streamgp.loops.observations import Observations
 from streamgp.loops.settings import LoopSettings
 from streamgp.loops.surrogate import AbstractSurrogate, SparseSurrogate
@@ -22,7 +21,7 @@ from streamgp.loops.units import OutcomeUnits
 from streamgp.seeds import seeded
 from streamgp.training import FitResult, fit
 
-__all__ = ["absorb_observations", "fit_sparse", "is_refit_due"]
+__all__ = ["absorb_observations", "fit_sparse", "is_refit_due", "make_comparison_kernel"]
 
 # A warm refit takes 0.03 to 0.2 s up to here, which is little beside the search for a suggestion; beyond, one is made
 # for every twentieth part of new data.
@@ -33,6 +32,14 @@ _GROWTH = 0.05
 _FEW_GOOD = 0.2
 # Of fewer outcomes, two or three good ones would decide.
 _LEAST_TOLD = 12
+# Shape and rate of the prior of lengthscales of compared utilities in the unit cube, as BoTorch's model of comparisons
+# has them. A comparison tells so little that the prior decides; that of real outcomes has utilities next to linear.
+_LENGTHS = (2.4, 2.7)
+# Inducing points of the first rows where points are chosen anew, and rows for each one more. Fewer are too few at 750
+# yes/no answers (Brier score .196 with 100, .186 with 200), more than 100 gain nothing at 250.
+_FEW_POINTS, _ROWS_PER_POINT = 100, 5
+# Iterations from the hyperparameters before; they change little with some new rows.
+_RENEWING_ITERATIONS = 15
 # Salt of the seeds of fits.
 _FIT = 2
 
@@ -50,48 +57,48 @@ def fit_sparse(data: Observations, settings: LoopSettings, start: SparseSurrogat
     """
     size = _size(data, settings)
     before = None if start is None or size >= 2 * start.num_cold else start
-    options = [_units_to_try(data, settings, before, j) for j in range(len(settings.outcomes))]
-    units = [first for first, *_ in options]
     has_success = settings.surrogate.learns_success and not bool(data.is_success.all())
     is_compared = before is None or is_comparison_due(before.num_fitted, size)
-    fits = []
-    for j, (inputs, targets) in enumerate(_rows(data, settings, units, has_success=has_success)):
-        fit_to = partial(_fit_outcome, data, settings, units, before, inputs, output=j, is_compared=is_compared)
-        if j < len(units) and len(options[j]) > 1:
-            units[j], fitted = fit_in_likelier_units(fit_to, data.y[data.is_informative, j], options[j])
-        else:
-            fitted = fit_to(targets)
-        fits.append(fitted)
+    selected = [
+        select_model(_candidates(data, settings, before, output, is_compared=is_compared))
+        for output in range(len(settings.outcomes) + has_success)
+    ]
     return SparseSurrogate(
-        results=tuple(result for result, _ in fits),
-        units=tuple(units),
+        results=tuple(one.result for one in selected),
+        units=tuple(one.units for one in selected[: len(settings.outcomes)]),
         num_fitted=size,
         num_cold=size if before is None else before.num_cold,
         num_points=len(data.points),
         num_pairs=len(data.pairs),
-        others=tuple(other for _, other in fits),
+        others=tuple(one.other for one in selected),
     )
 
 
-def _fit_outcome(
-    data: Observations,
-    settings: LoopSettings,
-    units: Sequence[OutcomeUnits],
-    before: SparseSurrogate | None,
-    inputs: Tensor,
-    targets: Tensor,
-    *,
-    output: int,
-    is_compared: bool,
-) -> tuple[FitResult, FitResult | None]:
-    """Fit one outcome with the likelier of two kernels, or with the user's; that of the other kernel is the second."""
-    result = None if before is None else _earlier(before.results, output)
-    other = None if before is None else _earlier(before.others, output)
-    fit_to = partial(_fit_rows, data, settings, units, inputs, targets, output=output)
-    if not _has_default_kernel(settings, output):
-        return fit_to(before=result, kernel=_given_kernel(settings, inputs, output)), None
-    is_noisy = _may_be_noisy(data, settings, output)
-    return fit_likelier_kernel(fit_to, inputs, result, other, is_compared=is_compared, is_noisy=is_noisy)
+def _candidates(
+    data: Observations, settings: LoopSettings, before: SparseSurrogate | None, output: int, *, is_compared: bool
+) -> Candidates:
+    """List the models that an outcome may have; that of success if there is no outcome of that number."""
+    inputs, y = _rows(data, settings, output)
+    options, is_outcome = settings.surrogate, output < len(settings.outcomes)
+    outcome = settings.outcomes[output] if is_outcome else None
+    has_kernels = options.kernel is None and options.is_smooth and outcome is not None and outcome.is_real
+    is_unknown = outcome is not None and outcome.has_unknown_noise and options.is_smooth
+    return Candidates(
+        inputs,
+        y,
+        _units_to_try(data, settings, before, output) if is_outcome else [OutcomeUnits()],
+        fit=partial(_fit_output, inputs, settings=settings),
+        likelihood=lambda units, start: _starting_likelihood(data, settings, units, output, before=start),
+        before=None if before is None else _earlier(before.results, output),
+        other=None if before is None else _earlier(before.others, output),
+        kernel=None if has_kernels else _given_kernel(settings, inputs, output),
+        has_kernels=has_kernels,
+        is_compared=is_compared,
+        may_be_noisy=_may_be_noisy(data, settings, output),
+        may_lack_noise=is_unknown and len(inputs) <= options.num_inducing,
+        is_repeatable=bool(data.repeats),
+        floor=FLOOR if output < len(settings.objectives) else CONSTRAINT_FLOOR,
+    )
 
 
 def _earlier(results: tuple[FitResult | None, ...], output: int) -> FitResult | None:
@@ -99,49 +106,28 @@ def _earlier(results: tuple[FitResult | None, ...], output: int) -> FitResult | 
     return results[output] if output < len(results) else None
 
 
-def _fit_rows(
-    data: Observations,
-    settings: LoopSettings,
-    units: Sequence[OutcomeUnits],
-    inputs: Tensor,
-    targets: Tensor,
-    *,
-    output: int,
-    before: FitResult | None,
-    kernel: Kernel | None = None,
-) -> FitResult:
-    """Fit one outcome, from an earlier fit or with a kernel; without noise where it has none."""
-    likelihood = _starting_likelihood(data, settings, units, output, before=before)
-    fit_to: Fitter = partial(_fit_output, inputs, targets, settings, kernel=kernel)
-    if not _may_lack_noise(settings, output) or len(inputs) > settings.surrogate.num_inducing:
-        return fit_to(likelihood=likelihood, before=before)
-    return fit_with_or_without_noise(
-        fit_to,
-        inputs,
-        targets,
-        likelihood=likelihood,
-        before=before,
-        is_repeatable=bool(data.repeats),
-        floor=FLOOR if output < len(settings.objectives) else CONSTRAINT_FLOOR,
-    )
-
-
 def _fit_output(
     inputs: Tensor,
     targets: Tensor,
-    settings: LoopSettings,
     *,
+    settings: LoopSettings,
     likelihood: AbstractLikelihood | None,
     before: FitResult | None,
     kernel: Kernel | None,
 ) -> FitResult:
     options, training = settings.surrogate, settings.surrogate.training
-    points: dict[str, Any] = {"num_inducing": options.num_inducing}
+    most, iterations, mean = options.num_inducing, training.max_iterations, None
+    if options.renews_points:
+        most = min(most, max(_FEW_POINTS, len(inputs) // _ROWS_PER_POINT + _FEW_POINTS // 2))
+        if before is not None:  # whose hyperparameters are handed on, and not its points
+            kernel, mean = (deepcopy(module).requires_grad_(True) for module in (before.gp.kernel, before.gp.mean))
+            before, iterations = None, iterations or _RENEWING_ITERATIONS
+    points: dict[str, Any] = {"num_inducing": most}
     if not options.has_learned_points:
         places = torch.unique(inputs.flatten(0, -2), dim=0)
         points = {
-            "num_inducing": min(len(places), options.num_inducing),
-            "inducing": places if len(places) <= options.num_inducing else "pivoted",
+            "num_inducing": min(len(places), most),
+            "inducing": places if len(places) <= most else "pivoted",
             "learn_inducing": False,
         }
     return fit(
@@ -149,11 +135,12 @@ def _fit_output(
         targets,
         likelihood=likelihood,
         kernel=kernel if before is None else None,
+        mean=mean,
         objective=training.objective,
         beta=training.beta,
         priors=training.priors,
         num_starts=training.num_starts,
-        max_iterations=training.max_iterations,
+        max_iterations=iterations,
         start=before,
         standardize=None,
         generator=seeded(settings.seed, _FIT, len(inputs)),
@@ -173,15 +160,16 @@ def absorb_observations(
         num_points: Evaluations in all.
         num_pairs: Comparisons in all.
     """
-    rows = _rows(new, settings, surrogate.units, has_success=surrogate.knows_success)
     results = []
-    for j, (result, (inputs, targets)) in enumerate(zip(surrogate.results, rows, strict=True)):
+    for j, result in enumerate(surrogate.results):
+        inputs, y = _rows(new, settings, j)
         if not len(inputs):
             results.append(result)
             continue
+        units = surrogate.units[j] if j < len(surrogate.units) else OutcomeUnits()
         size = min(settings.surrogate.num_inducing, result.gp.num_inducing + len(inputs))
-        likelihood = _starting_likelihood(new, settings, surrogate.units, j, before=result)
-        gp, _ = result.gp.absorb(inputs, targets, likelihood=likelihood, num_inducing=size)
+        likelihood = _starting_likelihood(new, settings, units, j, before=result)
+        gp, _ = result.gp.absorb(inputs, units.inside(y), likelihood=likelihood, num_inducing=size)
         results.append(replace(result, gp=gp))
     return replace(surrogate, results=tuple(results), num_points=num_points, num_pairs=num_pairs)
 
@@ -233,33 +221,29 @@ def _units_to_try(
     return [straight, bent] if before is None else [bent if before.units[output].is_bent else straight]
 
 
-def _rows(
-    data: Observations, settings: LoopSettings, units: Sequence[OutcomeUnits], *, has_success: bool
-) -> list[tuple[Tensor, Tensor]]:
-    """Inputs and targets of each GP, in the units in which they are modeled."""
+def _rows(data: Observations, settings: LoopSettings, output: int) -> tuple[Tensor, Tensor]:
+    """Inputs and outcomes of one GP; that of success has ones and zeros."""
     space, is_known = settings.space, data.is_informative
-    X = space.inputs(data.points[is_known])
-    if settings.is_preference:
+    if output < len(settings.outcomes) and settings.is_preference:
         pairs = space.inputs(data.pairs)
-        rows = [(pairs, pairs.new_ones(len(pairs)))]
-    else:
-        rows = [(X, one.inside(data.y[is_known, j])) for j, one in enumerate(units)]
-    if has_success:
-        failed = space.inputs(data.failures)
-        rows.append((torch.cat([X, failed]), torch.cat([X.new_ones(len(X)), X.new_zeros(len(failed))])))
-    return rows
+        return pairs, pairs.new_ones(len(pairs))
+    X = space.inputs(data.points[is_known])
+    if output < len(settings.outcomes):
+        return X, data.y[is_known, output]
+    failed = space.inputs(data.failures)
+    return torch.cat([X, failed]), torch.cat([X.new_ones(len(X)), X.new_zeros(len(failed))])
 
 
 def _starting_likelihood(
     data: Observations,
     settings: LoopSettings,
-    units: Sequence[OutcomeUnits],
+    units: OutcomeUnits,
     output: int,
     *,
     before: FitResult | None,
 ) -> AbstractLikelihood | None:
     """The likelihood of the rows, with what was learned before; None for Gaussian noise in proportion to the data."""
-    if output >= len(units):
+    if output >= len(settings.outcomes):
         return Bernoulli() if before is None else before.likelihood
     outcome = settings.outcomes[output]
     if before is None and outcome.has_unknown_noise and not settings.surrogate.is_standardized:
@@ -268,14 +252,8 @@ def _starting_likelihood(
     if data.points.dim() == 1:  # members of a pool, each of which may have constants
         likelihood = likelihood.at_rows(data.points[kept])
     rows = outcome.likelihood_of_rows(likelihood, data.constants[kept, output])
-    rows = outcome.in_units(units[output], rows)
+    rows = outcome.in_units(units, rows)
     return rows if before is None else rows.with_learnable(before.likelihood.learnable())
-
-
-def _may_lack_noise(settings: LoopSettings, output: int) -> bool:
-    """Whether an outcome has Gaussian noise that is to be learned, and may be zero."""
-    is_unknown = output < len(settings.outcomes) and settings.outcomes[output].has_unknown_noise
-    return is_unknown and settings.surrogate.is_smooth
 
 
 def _may_be_noisy(data: Observations, settings: LoopSettings, output: int) -> bool:
@@ -292,7 +270,15 @@ def _given_kernel(settings: LoopSettings, inputs: Tensor, output: int) -> Kernel
     return options.kernel
 
 
-def _has_default_kernel(settings: LoopSettings, output: int) -> bool:
-    """Whether an outcome is real, and its kernel not given by the user."""
-    is_real = output < len(settings.outcomes) and settings.outcomes[output].is_real
-    return settings.surrogate.kernel is None and settings.surrogate.is_smooth and is_real
+def make_comparison_kernel(inputs: Float[Tensor, "*n d"]) -> Kernel:
+    """Make the default kernel of utilities that are only compared: smooth, with a prior of its own.
+
+    Args:
+        inputs: Of the model, in the unit cube.
+    """
+    shape, rate = inputs.new_tensor(_LENGTHS)
+    base = RBFKernel(ard_num_dims=inputs.shape[-1], lengthscale_prior=GammaPrior(shape, rate))
+    kernel = ScaleKernel(base).to(inputs)
+    base.lengthscale = (shape - 1.0) / rate
+    kernel.outputscale = 1.0
+    return kernel

@@ -18,6 +18,7 @@ from streamgp.storage import register
 
 __all__ = [
     "LoopState",
+    "Prepared",
     "add_pending",
     "after_design",
     "cancel",
@@ -26,6 +27,7 @@ __all__ = [
     "current",
     "edit",
     "is_initial",
+    "learned",
     "num_initial",
     "observe",
     "refitted",
@@ -46,6 +48,8 @@ class LoopState:
         num_asks: How often a suggestion was made.
         surrogate: The model as of the last suggestion; None before the first that needed one.
         memory: What the rule remembers.
+        asked: Points of the last suggestion.
+        why: A few words on each of these.
     """
 
     observations: Observations
@@ -54,6 +58,43 @@ class LoopState:
     num_asks: int = 0
     surrogate: AbstractSurrogate | None = None
     memory: Any = None
+    asked: Tensor | None = None
+    why: tuple[str, ...] = ()
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """The suggestion that follows one answer to a question, worked out before the answer came.
+
+    Attributes:
+        before: The state in which the question is open.
+        new: The answer.
+        told: The state after it.
+        asked: The state after the next suggestion.
+        points: The suggestion.
+    """
+
+    before: LoopState
+    new: Observations
+    told: LoopState
+    asked: LoopState
+    points: Tensor
+
+    def is_for(self, state: LoopState, new: Observations) -> bool:
+        """Whether this is what was told, in the state for which it was worked out."""
+        parts = ((self.new.points, new.points), (self.new.y, new.y), (self.new.constants, new.constants))
+        return self.before is state and all(
+            one.shape == other.shape and bool((one.eq(other) | (one.isnan() & other.isnan())).all())
+            for one, other in parts
+        )
+
+
+def learned(state: LoopState, settings: LoopSettings) -> LoopState:
+    """The state with a model of all that was told, if the loop learns as it is told; unchanged if not."""
+    if not settings.surrogate.is_eager or is_initial(state, settings) or not settings.rule.innermost.needs_model:
+        return state
+    return refitted(state, settings) if bool(current(state, settings).is_informative.any()) else state
 
 
 def start_state(settings: LoopSettings) -> LoopState:
@@ -68,6 +109,8 @@ def check_state(state: LoopState, settings: LoopSettings) -> None:
     space, told = settings.space, state.observations
     none = space.no_points()
     kinds = {"pending": (state.pending, ()), "points": (told.points, ()), "pairs": (told.pairs, (2,))}
+    if state.asked is not None:
+        kinds["asked"] = (state.asked, ())
     for name, (points, between) in kinds.items():
         is_of_space = points.dtype == none.dtype and points.shape[1:] == (*between, *none.shape[1:])
         if not is_of_space or not bool(torch.isfinite(points).all()):

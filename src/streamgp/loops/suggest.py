@@ -9,13 +9,12 @@ import torch
 from torch import Tensor
 
 from streamgp.acquisition import AbstractSpace, Context
-from streamgp.acquisition.abstract_rule import Design
+from streamgp.acquisition.abstract_rule import Choice, Design
 from streamgp.acquisition.feasible_objective import FeasibleObjective, Limits
 from streamgp.acquisition.pool import Pool
 from streamgp.conditioning import SparseGP
 from streamgp.errors import StreamGPWarning
-from streamgp.loops.neighbors import untried_neighbor
-from streamgp.loops.noise_free import NOISE_MODE
+from streamgp.loops.model_selection import NOISE_MODE
 from streamgp.loops.observations import Observations
 from streamgp.loops.parameter_space import ParameterSpace
 from streamgp.loops.pool_space import PoolSpace
@@ -33,10 +32,7 @@ _SUCCESS_SHARE = 0.8
 _DESIGN = 1
 # With fewer outcomes a model sees what its prior expects.
 _LEAST_KNOWN = 15
-# With several objectives, one of so many points is chosen far from all others, the farthest of so many.
-_LONELY_EVERY, _NUM_LONELY = 8, 256
-# Among discrete parameters, one of so many points is a neighbor of the best that was not tried.
-_NEIGHBOR_EVERY = 3
+_DESIGNED = "initial design"
 
 
 def suggest(state: LoopState, settings: LoopSettings, q: int) -> tuple[LoopState, Tensor]:
@@ -51,48 +47,61 @@ def suggest(state: LoopState, settings: LoopSettings, q: int) -> tuple[LoopState
         The state in which they are pending, and the points.
     """
     state, rule = after_design(state, settings), settings.rule
-    run = rule.run(state.memory)
-    seed = derived_seed(settings.seed, state.num_asks)
-    told = state.observations
-    space = settings.space.without(torch.cat([told.points, state.pending]))
+    leaf, seed = rule.innermost, derived_seed(settings.seed, state.num_asks)
+    space = settings.space.without(torch.cat([state.observations.points, state.pending]))
     num_designed = state.num_designed
-    if not rule.needs_model:
+    if not leaf.needs_model:
         points = space.scatter(q, num_before=num_designed, seed=settings.seed, ask=state.num_asks)
-        num_designed += q
+        choice, num_designed = Choice(points, ("at random",) * q), num_designed + q
     elif is_initial(state, settings):
-        first = settings.seed if run == 0 else derived_seed(settings.seed, _DESIGN, run)
-        values = told.y[:, 0] if settings.objectives[0].maximize else -told.y[:, 0]
-        design = Design(space, num_initial(state, settings), num_designed, first, told.points, values)
-        memory, points = rule.design(state.memory, q, design)
+        memory, points = rule.design(state.memory, q, _design(state, settings, space))
+        choice = Choice(points, (_DESIGNED,) * len(points))
         state, num_designed = replace(state, memory=memory), num_designed + len(points)
-    elif (unseen := _more_design(state, settings, space, q)) is not None:
-        points, num_designed = unseen, num_designed + q
+    elif (more := _more_design(state, settings, space, q)) is not None:
+        choice, num_designed = (
+            Choice(more, ("initial design goes on, as all outcomes are alike",) * q),
+            num_designed + q,
+        )
     else:
-        if isinstance(space, PoolSpace):
-            space.check_left(q)
-        state = refitted(state, settings)
-        if isinstance(space, ParameterSpace) and not _is_noise_seen(state, settings):
-            space = space.without_taken(torch.cat([told.points, state.pending]))
-        context = make_context(state, replace(settings, space=space))
-        # What a model that is wrong would never ask for; rules choose the others.
-        points = _lonely(state, settings, space, q, seed=derived_seed(seed, 2))
-        points = _next_door(state, settings, context, q) if not len(points) else points
-        if len(points) < q:
-            points = torch.cat([rule.propose(context, q - len(points), seed=seed), points])
-    if not rule.may_repeat:
-        # Where there is noise, to ask for a point again can be worth as much as another one.
-        is_noisy = _is_noisy(state, settings)
-        taken = told.failures if is_noisy else torch.cat([state.pending, told.failures])
-        if isinstance(space, ParameterSpace) and space.is_listed and not _is_noise_seen(state, settings):
-            taken = torch.cat([told.points, state.pending])
-            if state.surrogate is not None and not is_noisy and not space.num_left(taken):
-                _warn_of_exhausted()
-            is_noisy = False
-        points = space.separate(points, taken, is_noisy=is_noisy, seed=derived_seed(seed, 1))
-    if (doubted := _doubted(state, settings)) is not None:
-        points = torch.cat([doubted, points[1:]])
-    state = replace(state, num_designed=num_designed, num_asks=state.num_asks + 1)
+        state, choice = _choose(state, settings, space, q, seed=seed)
+    points = choice.points
+    if not leaf.may_repeat:
+        kept, rest = points[: choice.num_repeated], points[choice.num_repeated :]
+        points = torch.cat([kept, _separated(state, settings, space, rest, seed=derived_seed(seed, 1))])
+    state = replace(state, num_designed=num_designed, num_asks=state.num_asks + 1, asked=points, why=choice.why)
     return add_pending(state, points), points
+
+
+def _design(state: LoopState, settings: LoopSettings, space: AbstractSpace) -> Design:
+    """Lay out the initial design of the current run."""
+    run, told = settings.rule.run(state.memory), state.observations
+    seed = settings.seed if run == 0 else derived_seed(settings.seed, _DESIGN, run)
+    values = told.y[:, 0] if settings.objectives[0].maximize else -told.y[:, 0]
+    return Design(space, num_initial(state, settings), state.num_designed, seed, told.points, values)
+
+
+def _choose(
+    state: LoopState, settings: LoopSettings, space: AbstractSpace, q: int, *, seed: int
+) -> tuple[LoopState, Choice]:
+    """Fit the model if that is due, and ask the rule."""
+    if isinstance(space, PoolSpace):
+        space.check_left(q)
+    state = refitted(state, settings)
+    if isinstance(space, ParameterSpace) and not _is_noise_seen(state, settings):
+        space = space.without_taken(torch.cat([state.observations.points, state.pending]))
+    return state, settings.rule.choose(make_context(state, replace(settings, space=space)), q, seed=seed)
+
+
+def _separated(state: LoopState, settings: LoopSettings, space: AbstractSpace, points: Tensor, *, seed: int) -> Tensor:
+    """Replace points that repeat others; where there is noise, to ask again can be worth as much as another point."""
+    told, is_noisy = state.observations, _is_noisy(state, settings)
+    taken = told.failures if is_noisy else torch.cat([state.pending, told.failures])
+    if isinstance(space, ParameterSpace) and space.is_listed and not _is_noise_seen(state, settings):
+        taken = torch.cat([told.points, state.pending])
+        if state.surrogate is not None and not is_noisy and not space.num_left(taken):
+            _warn_of_exhausted()
+        is_noisy = False
+    return space.separate(points, taken, is_noisy=is_noisy, seed=seed)
 
 
 def _is_noisy(state: LoopState, settings: LoopSettings) -> bool:
@@ -121,15 +130,10 @@ def _warn_of_exhausted() -> None:
 
 
 def _more_design(state: LoopState, settings: LoopSettings, space: AbstractSpace, q: int) -> Tensor | None:
-    """More points of the initial design, where all outcomes are alike; None where a rule is to choose.
-
-    Of outcomes that are alike a model learns that nothing matters, and would go from corner to corner, where it is
-    least sure. A finite space from which the design would repeat a point is left to the rule.
-    """
+    """More points of the design, if the rule wants them; None where it would repeat a point of a finite space."""
     data = current(state, settings)
     known = data.rows(data.is_informative)
-    rule_remembers = settings.rule.start() is not None
-    if rule_remembers or settings.is_preference or isinstance(space, PoolSpace) or not known.are_alike:
+    if not settings.rule.extends_design(are_alike=known.are_alike):
         return None
     points = space.design(q, num_initial=settings.num_initial, num_before=state.num_designed, seed=settings.seed)
     taken = torch.cat([data.points, state.pending])
@@ -138,27 +142,20 @@ def _more_design(state: LoopState, settings: LoopSettings, space: AbstractSpace,
 
 
 def _doubted(state: LoopState, settings: LoopSettings) -> Tensor | None:
-    """The point of the best outcome, once, where the model sees noise or ripples; None otherwise.
-
-    A function that is rugged looks like noise to a model, which then searches and recommends where it is not; and noise
-    looks like ripples. To evaluate one point again tells which it is: outcomes that are repeated to the last digit have
-    no noise.
-    """
-    is_fixed = isinstance(settings.space, ParameterSpace) and bool(settings.space.fixed)
-    if is_fixed or is_initial(state, settings) or settings.is_preference or settings.rule.start() is not None:
-        return None
+    """The point of the best outcome where the model sees noise or ripples, and no point tells which; None otherwise."""
     surrogate, data = state.surrogate, current(state, settings)
     known = data.rows(data.is_informative)
+    is_fixed = isinstance(settings.space, ParameterSpace) and bool(settings.space.fixed)
     is_real = settings.outcomes[0].has_unknown_noise and len(settings.objectives) == 1
-    if surrogate is None or not is_real or isinstance(settings.space, PoolSpace) or len(known.y) < _LEAST_KNOWN:
+    if surrogate is None or is_fixed or not is_real or isinstance(settings.space, PoolSpace):
         return None
     is_asked = bool((state.pending.unsqueeze(1) == known.points).all(-1).any())
-    if is_asked or known.repeats is not None:
+    if is_asked or known.repeats is not None or len(known.y) < _LEAST_KNOWN:
         return None
     feasible = known.rows(_are_kept(known, settings))
     # What is next to nothing in an objective decides which points keep a constraint.
     is_bound_doubted = len(feasible.y) > 0 and any(
-        one.outcome.has_unknown_noise and not surrogate.has_neither_noise_nor_ripples(j)
+        one.outcome.has_unknown_noise and not surrogate.is_deterministic(j)
         for j, one in enumerate(settings.constraints, 1)
     )
     if surrogate.rough_share(0) < NOISE_MODE and not is_bound_doubted:
@@ -176,33 +173,6 @@ def _are_kept(known: Observations, settings: LoopSettings) -> Tensor:
     return kept
 
 
-def _next_door(state: LoopState, settings: LoopSettings, context: Context, q: int) -> Tensor:
-    """Now and then, an untried neighbor of the best point in a discrete parameter, or none."""
-    space, taken = settings.space, torch.cat([current(state, settings).points, state.pending])
-    num_chosen = max(len(taken) - settings.num_initial, 0)
-    is_whole = settings.rule.start() is None and not settings.is_preference and len(settings.objectives) == 1
-    if not is_whole or not isinstance(space, ParameterSpace) or num_chosen % _NEIGHBOR_EVERY + q < _NEIGHBOR_EVERY:
-        return taken[:0]
-    found = untried_neighbor(context, space, taken)
-    return taken[:0] if found is None else found
-
-
-def _lonely(state: LoopState, settings: LoopSettings, space: AbstractSpace, q: int, *, seed: int) -> Tensor:
-    """Now and then, the point of a design farthest from all others, where there are several objectives, or none.
-
-    There is always more to gain along a front that is known, so that a model that is wrong about the rest of the space
-    would not be asked about it again.
-    """
-    taken = torch.cat([current(state, settings).points, state.pending])
-    num_chosen = max(len(taken) - settings.num_initial, 0)
-    is_whole = settings.rule.start() is None and not isinstance(space, PoolSpace)
-    if len(settings.objectives) == 1 or not is_whole or num_chosen % _LONELY_EVERY + q < _LONELY_EVERY:
-        return taken[:0]
-    drawn = space.design(_NUM_LONELY, num_initial=0, num_before=0, seed=seed)
-    distance = torch.cdist(space.inputs(drawn), space.inputs(taken)).amin(-1)
-    return drawn[distance.argmax()].unsqueeze(0) if bool(distance.any()) else taken[:0]
-
-
 def make_context(state: LoopState, settings: LoopSettings) -> Context:
     """Lay out a state with a model for rules.
 
@@ -216,12 +186,12 @@ def make_context(state: LoopState, settings: LoopSettings) -> Context:
         one.limits(units)
         for one, units in zip(settings.constraints, surrogate.units[len(settings.objectives) :], strict=True)
     ]
-    if surrogate.knows_success and settings.rule.knows_constraints:
+    if surrogate.knows_success and settings.rule.innermost.knows_constraints:
         limits.append(_success_limits(data))
     elif surrogate.knows_success:
         assert isinstance(model, OnlineGP)
         model = model.subset_output(list(range(len(surrogate.units))))
-    if not (surrogate.knows_success and settings.rule.knows_constraints):
+    if not (surrogate.knows_success and settings.rule.innermost.knows_constraints):
         pending = torch.cat([pending, space.inputs(data.failures)])
     baseline, observed = _known(data, settings)
     objective = FeasibleObjective(tuple(one.weight for one in settings.objectives), tuple(limits))
@@ -230,6 +200,7 @@ def make_context(state: LoopState, settings: LoopSettings) -> Context:
         worst = objective.score(posterior.mean).min()
         # One unit below the worst mean, so that to be feasible is worth something everywhere.
         objective = replace(objective, cost=1.0 - float(worst))
+    taken = torch.cat([data.points, state.pending])
     return Context(
         model=model,
         objective=objective,
@@ -241,6 +212,9 @@ def make_context(state: LoopState, settings: LoopSettings) -> Context:
         is_comparison=settings.is_preference,
         pool=_pool(state, settings),
         memory=state.memory,
+        taken=taken,
+        num_chosen=max(len(taken) - settings.num_initial, 0),
+        doubted=_doubted(state, settings),
     )
 
 

@@ -3,12 +3,12 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 from botorch.models.model import Model
 
+from streamgp.gp.interactions import InteractionKernel
 from streamgp.likelihoods import AbstractLikelihood, Gaussian
-from streamgp.loops.likelier_kernel import ripple_share
 from streamgp.loops.units import OutcomeUnits
 from streamgp.models import OnlineGP
 from streamgp.storage import register
@@ -44,7 +44,7 @@ class AbstractSurrogate(ABC):
         """Whether noise is next to nothing, less than a thousandth."""
         return self.noise_share(output) < _NO_NOISE
 
-    def has_neither_noise_nor_ripples(self, output: int) -> bool:
+    def is_deterministic(self, output: int) -> bool:
         """Whether ripples, which may be noise as long as no point is evaluated again, are next to nothing, too."""
         return self.rough_share(output) < _NO_NOISE
 
@@ -88,11 +88,17 @@ class SparseSurrogate(AbstractSurrogate):
         return float(noise.max() / variance)
 
     def rough_share(self, output: int) -> float:
-        return self.noise_share(output) + ripple_share(self.results[output])
+        return self.noise_share(output) + _ripple_share(self.results[output])
 
     def model(self) -> OnlineGP:
         """The model for rules."""
         return OnlineGP([one.gp for one in self.results], [_point_likelihood(one) for one in self.results])
+
+
+def _ripple_share(result: FitResult) -> float:
+    """Of the prior variance, the share of ripples, which explain noise as well as long as no point is repeated."""
+    kernel: Any = result.gp.process.prior.kernel
+    return float(kernel.shares[..., -1].max()) if isinstance(kernel, InteractionKernel) else 0.0
 
 
 def _point_likelihood(result: FitResult) -> AbstractLikelihood | None:

@@ -11,7 +11,7 @@ from botorch.models.transforms.outcome import OutcomeTransform, Standardize
 from botorch.posteriors.transformed import TransformedPosterior
 from torch import Tensor
 
-from streamgp.loops.box import Box
+from streamgp.loops.cube_space import Box
 from streamgp.loops.exact_surrogate import ExactSurrogate
 from streamgp.loops.pool_space import PoolSpace
 from streamgp.loops.settings import LoopSettings

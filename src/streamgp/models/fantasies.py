@@ -15,9 +15,9 @@ from streamgp.errors import ArgumentTypeError, OptionError, ShapeError
 from streamgp.gp import Prediction
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.models.arguments import noise_column
+from streamgp.models.observation_model import expected_noise_variance
 from streamgp.models.output import Output, Term
 from streamgp.models.posterior import LatentPosterior
-from streamgp.models.site_noise import expected_noise_variance
 from streamgp.shapes import broadcast_shapes
 
 __all__ = ["Fantasies", "check_fantasy_noise"]

@@ -19,13 +19,10 @@ from streamgp.errors import ShapeError, UnsupportedError
 from streamgp.gp import Prediction
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.models.arguments import GP, aligned, noise_column, read_indices
-from streamgp.models.describing import describe_model, model_table
-from streamgp.models.observation_model import ObservationModel
+from streamgp.models.observation_model import ObservationModel, expected_noise_variance
 from streamgp.models.output import Output, Term
-from streamgp.models.posterior import LatentPosterior
-from streamgp.models.response import response_posterior
+from streamgp.models.posterior import LatentPosterior, describe_model, model_table, response_posterior
 from streamgp.models.saving import DESCRIPTION, STATE, load_state, model_state
-from streamgp.models.site_noise import expected_noise_variance
 from streamgp.models.transforms import affine_map
 from streamgp.shapes import broadcast_shapes
 

@@ -20,8 +20,8 @@ from streamgp.conditioning.absorb import AbsorbInfo
 from streamgp.errors import ArgumentTypeError, OptionError, ShapeError, UnsupportedError
 from streamgp.likelihoods import AbstractLikelihood, Gaussian
 from streamgp.models.arguments import read_indices, read_likelihoods
-from streamgp.models.describing import describe_model, model_table
-from streamgp.models.site_noise import expected_noise_variance
+from streamgp.models.observation_model import expected_noise_variance
+from streamgp.models.posterior import describe_model, model_table
 from streamgp.shapes import broadcast_shapes
 from streamgp.storage import register, save
 from streamgp.training import fit

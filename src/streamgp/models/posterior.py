@@ -1,17 +1,119 @@
 """The posterior that BoTorch sees: Gaussian, and computed only as far as it is read."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, final
 
 import torch
 from botorch.posteriors.gpytorch import GPyTorchPosterior
+from botorch.posteriors.posterior import Posterior
+from botorch.posteriors.transformed import TransformedPosterior
 from gpytorch.distributions import MultitaskMultivariateNormal, MultivariateNormal
 from linear_operator.operators import DenseLinearOperator
 from torch import Tensor
 
+from streamgp.display import html_table
+from streamgp.likelihoods import AbstractLikelihood
 from streamgp.models.output import Output
 
-__all__ = ["LatentPosterior"]
+__all__ = ["LatentPosterior", "describe_model", "model_table", "response_posterior"]
+
+
+def response_posterior(
+    posterior: Posterior, likelihoods: tuple[AbstractLikelihood | None, ...], *, is_observed: bool
+) -> TransformedPosterior:
+    r"""The posterior of the expected response $g(f) = \mathbb{E}[y \mid f]$ of each output, or of outcomes $y$.
+
+    Samples are $g$ of latent samples, differentiable, or outcomes drawn for them from torch's global generator, which
+    are not. Means are exact, and variances of $g(f)$ are where they have a closed form. Outputs with a Gaussian
+    likelihood, or none, stay as they are.
+
+    Args:
+        posterior: Of the latent functions; with noise for Gaussian outputs, if outcomes are asked for.
+        likelihoods: One for each output.
+        is_observed: Whether to predict outcomes.
+    """
+    links = _Links(tuple(None if one is None or one.is_gaussian else one for one in likelihoods))
+    if is_observed:
+        return TransformedPosterior(posterior, links.outcome, links.mean, links.outcome_variance)
+    return TransformedPosterior(posterior, links.response, links.mean, links.variance)
+
+
+@final
+@dataclass(frozen=True)
+class _Links:
+    """The maps from latent values to responses, column by column; None leaves a column as it is."""
+
+    likelihoods: tuple[AbstractLikelihood | None, ...]
+
+    def mean(self, mean: Tensor, variance: Tensor) -> Tensor:
+        return self._columns(lambda one, m, v: one.predictive_mean(m, v), mean, mean, variance)
+
+    def response(self, samples: Tensor) -> Tensor:
+        return self._columns(lambda one, f: one.conditional_mean(f), samples, samples)
+
+    def variance(self, mean: Tensor, variance: Tensor) -> Tensor:
+        def spread(one: AbstractLikelihood, m: Tensor, v: Tensor) -> Tensor:
+            somewhere = torch.ones_like(m)  # where no response is zero
+            trials = one.conditional_mean(somewhere) / one.response(somewhere)  # or exposure
+            return (trials.square() * one.response_variance(m, v)).clamp_max(torch.finfo(v.dtype).max)
+
+        return self._columns(spread, variance, mean, variance)
+
+    def outcome(self, samples: Tensor) -> Tensor:
+        return self._columns(lambda one, f: one.sample(f), samples, samples)
+
+    def outcome_variance(self, mean: Tensor, variance: Tensor) -> Tensor:
+        return self._columns(lambda one, m, v: one.predictive_variance(m, v), variance, mean, variance)
+
+    def _columns(self, link: Callable[..., Tensor], default: Tensor, *arguments: Tensor) -> Tensor:
+        columns = [
+            default[..., j] if one is None else link(one, *(value[..., j] for value in arguments))
+            for j, one in enumerate(self.likelihoods)
+        ]
+        return torch.stack(columns, dim=-1)
+
+
+def describe_model(
+    name: str, processes: Sequence[Any], likelihoods: Sequence[AbstractLikelihood | None], *, num_dims: int
+) -> str:
+    """What a model is, in a line: `OnlineGP(2 outputs, 30 inducing points, 6 inputs, Gaussian, Poisson)`.
+
+    Args:
+        name: Of the class.
+        processes: What is known, of each output or of all together.
+        likelihoods: One for each output.
+        num_dims: Number of inputs.
+    """
+    facts = _facts(processes, likelihoods, num_dims)
+    counts = [_counted(facts[key], key) for key in ("outputs", "inducing points", "inputs")]
+    batch = [f"batch {facts['leading axes']}"] if facts["leading axes"] else []
+    return f"{name}({', '.join([*counts, facts['likelihood'], *batch])})"
+
+
+def model_table(
+    name: str, processes: Sequence[Any], likelihoods: Sequence[AbstractLikelihood | None], *, num_dims: int
+) -> str:
+    """The same as a table of HTML, escaped and without scripts."""
+    return html_table(name, _facts(processes, likelihoods, num_dims))
+
+
+def _facts(processes: Sequence[Any], likelihoods: Sequence[AbstractLikelihood | None], num_dims: int) -> dict[str, Any]:
+    reference = processes[0].reference
+    names = ["no likelihood" if each is None else type(each).__name__ for each in likelihoods]
+    sizes = list(dict.fromkeys(process.num_inducing for process in processes))
+    return {
+        "outputs": len(likelihoods),
+        "inducing points": sizes[0] if len(sizes) == 1 else ", ".join(map(str, sizes)),
+        "inputs": num_dims,
+        "likelihood": ", ".join(dict.fromkeys(names)),
+        "leading axes": tuple(processes[0].batch_shape),
+        "type": str(reference.dtype).removeprefix("torch."),
+    }
+
+
+def _counted(number: Any, plural: str) -> str:
+    return f"1 {plural.removesuffix('s')}" if number == 1 else f"{number} {plural}"
 
 
 @final

@@ -13,8 +13,8 @@ from streamgp.checks import check_choice, check_count, check_seed
 from streamgp.errors import ArgumentTypeError, OptionError, UnsupportedError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.loops import AbstractLoop, Box, LoopSettings, Objective, SurrogateSettings, Training
+from streamgp.loops.evaluation import BatchRuns
 from streamgp.loops.plots import draw_region
-from streamgp.loops.running import BatchRuns
 from streamgp.loops.settings import read_refit
 from streamgp.storage import register
 

@@ -1,6 +1,7 @@
-"""Pools: which members of a finite set to observe next."""
+"""Learners of maps: which members of a pool, or points of a space, to observe next."""
 
 from streamgp.loops import ResponsePrediction, Training
-from streamgp.pools.learner import PoolLearner
+from streamgp.pools.learner import Learner, PoolLearner
+from streamgp.pools.region import Region
 
-__all__ = ["PoolLearner", "ResponsePrediction", "Training"]
+__all__ = ["Learner", "PoolLearner", "Region", "ResponsePrediction", "Training"]

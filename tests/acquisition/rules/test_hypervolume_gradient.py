@@ -10,7 +10,7 @@ from torch.testing import assert_close
 import streamgp as sg
 from streamgp.acquisition import Context, Search
 from streamgp.acquisition.feasible_objective import FeasibleObjective
-from streamgp.acquisition.rules.hypervolume_gradient import (
+from streamgp.acquisition.rules.hypervolume import (
     HypervolumeKnowledgeGradient,
     _ExpectedArea,
     dominated_area,

@@ -115,7 +115,7 @@ def test_a_name_is_short_for_a_rule_with_its_defaults(name):
 def test_a_rule_is_taken_as_it_is():
     rule = Thompson(7)
     assert read_rule(rule, {}) is rule
-    assert sg.Optimizer([(0, 1)], acquisition=rule)._settings.rule is rule
+    assert sg.Optimizer([(0, 1)], acquisition=rule).inspect(refit=False).rule.innermost is rule
 
 
 def test_other_names_are_refused_and_former_ones_are_named():

@@ -19,7 +19,7 @@ from streamgp.acquisition.context import Context
 from streamgp.acquisition.discrete_knowledge_gradient import DiscreteKnowledgeGradient
 from streamgp.acquisition.feasible_objective import FeasibleMean
 from streamgp.acquisition.rules.improvement import ExpectedUtilityOfBest
-from streamgp.acquisition.search import Search
+from streamgp.acquisition.space import Search
 from streamgp.errors import UnsupportedError
 from streamgp.seeds import derived_seed, seeded
 from streamgp.storage import register

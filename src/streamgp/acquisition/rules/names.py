@@ -4,8 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from streamgp.acquisition.abstract_rule import AbstractRule
-from streamgp.acquisition.rules.hypervolume import NoisyHypervolumeImprovement
-from streamgp.acquisition.rules.hypervolume_gradient import HypervolumeKnowledgeGradient
+from streamgp.acquisition.rules.goal_rules import (
+    ExpectedVolumeChange,
+    GlobalMutualInformation,
+    StepwiseUncertaintyReduction,
+)
+from streamgp.acquisition.rules.hypervolume import HypervolumeKnowledgeGradient, NoisyHypervolumeImprovement
 from streamgp.acquisition.rules.improvement import (
     ExpectedImprovement,
     Gibbon,
@@ -44,6 +48,9 @@ POOL_RULES: Mapping[str, type[AbstractRule]] = {
     "response_variance": ResponseVariance,
     "hotspot_entropy": HotspotEntropy,
     "exceedance": Exceedance,
+    "uncertainty_reduction": StepwiseUncertaintyReduction,
+    "mutual_information": GlobalMutualInformation,
+    "volume_change": ExpectedVolumeChange,
     "variance": LatentVariance,
     "thompson": Thompson,
     "random": Random,

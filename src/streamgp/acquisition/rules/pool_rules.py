@@ -9,13 +9,15 @@ from torch import Tensor
 
 from streamgp.acquisition.abstract_rule import AbstractRule
 from streamgp.acquisition.context import Context
-from streamgp.acquisition.exceedance import score_exceedance
 from streamgp.acquisition.hotspot_entropy import HotspotRule, score_hotspot_entropy
-from streamgp.acquisition.integrated_variance import bound_integrated_variance, score_integrated_variance
-from streamgp.acquisition.latent_variance import score_latent_variance
+from streamgp.acquisition.integrated_variance import (
+    bound_integrated_variance,
+    score_integrated_variance,
+    score_latent_variance,
+    score_response_variance,
+)
 from streamgp.acquisition.pool import Bound, Pool, choose_greedily
-from streamgp.acquisition.response import latent_threshold
-from streamgp.acquisition.response_variance import score_response_variance
+from streamgp.acquisition.response import latent_threshold, score_exceedance
 from streamgp.errors import OptionError, UnsupportedError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.storage import register

@@ -8,9 +8,9 @@ from botorch.utils.sampling import manual_seed
 from torch import Tensor
 
 from streamgp.acquisition.abstract_rule import AbstractDrawingRule, AbstractRule
-from streamgp.acquisition.candidates import CandidateSource
 from streamgp.acquisition.context import Context
 from streamgp.acquisition.lookahead_thompson import lookahead_thompson_sampling
+from streamgp.acquisition.space import CandidateSource
 from streamgp.acquisition.thompson import thompson_sampling
 from streamgp.checks import keep_count
 from streamgp.errors import UnsupportedError

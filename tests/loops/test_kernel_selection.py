@@ -7,14 +7,15 @@ from gpytorch.kernels import MaternKernel, RBFKernel
 
 import streamgp as sg
 from streamgp.gp.interactions import InteractionKernel
-from streamgp.loops.likelier_kernel import fit_likelier_kernel, is_comparison_due, ripple_share
-from streamgp.loops.state import refitted
+from streamgp.loops.model_selection import Candidates, is_comparison_due, select_model
+from streamgp.loops.surrogate import _ripple_share
+from streamgp.loops.units import OutcomeUnits
 
 
 def surrogate_of(X, y, **options):
     optimizer = sg.Optimizer([(0.0, 1.0)] * X.shape[-1], **options)
     optimizer.tell(X, y)
-    return refitted(optimizer._state, optimizer._settings).surrogate
+    return optimizer.inspect().surrogate
 
 
 def kernel_of(result):
@@ -84,20 +85,30 @@ def test_one_input_and_a_kernel_of_the_users_leave_no_choice(rng, num_dims, kern
     assert surrogate.others == (None,)
 
 
+def choose(X, fit, before, other, **options):
+    """The chosen fit and the other, where a fit from an earlier one is made by `fit`."""
+    y = X.sum(-1)
+    candidates = Candidates(
+        X, y, [OutcomeUnits()], fit, lambda units, start: None, before=before, other=other, **options
+    )
+    selected = select_model(candidates)
+    return selected.result, selected.other
+
+
 def test_between_comparisons_the_kernel_stays_and_the_other_waits(rng):
     X = torch.rand(6, 2, generator=rng, dtype=torch.float64)
     before = surrogate_of(X, X.sum(-1))
     (chosen,), (other,) = before.results, before.others
     asked = []
 
-    def fit(*, before, kernel=None):
+    def fit(targets, *, likelihood, before, kernel):
         asked.append((before, kernel))
         return before
 
-    kept = fit_likelier_kernel(fit, X, chosen, other, is_compared=False, is_noisy=False)
+    kept = choose(X, fit, chosen, other, is_compared=False)
     assert kept == (chosen, other)
     assert asked == [(chosen, None)]
-    fit_likelier_kernel(fit, X, chosen, other, is_compared=True, is_noisy=False)
+    choose(X, fit, chosen, other, is_compared=True)
     assert [each for each, _ in asked[1:]] == [chosen, other]
 
 
@@ -118,8 +129,8 @@ def test_ripples_are_a_share_of_the_variance_and_rbf_has_none(rng):
     for result in (*surrogate.results, *surrogate.others):
         kernel = kernel_of(result)
         shares = getattr(kernel, "shares", torch.zeros(1))
-        assert ripple_share(result) == float(shares[-1])
-    assert surrogate.rough_share(0) == surrogate.noise_share(0) + ripple_share(surrogate.results[0])
+        assert _ripple_share(result) == float(shares[-1])
+    assert surrogate.rough_share(0) == surrogate.noise_share(0) + _ripple_share(surrogate.results[0])
 
 
 @pytest.mark.parametrize(("lead", "is_noisy", "expected"), [(1.0, False, 1), (1.0, True, 0), (5.0, True, 1)])
@@ -130,7 +141,6 @@ def test_with_noise_the_second_kernel_must_be_clearly_likelier(rng, lead, is_noi
         (*surrogate.results, *surrogate.others), key=lambda each: isinstance(kernel_of(each), InteractionKernel)
     )
     plain, summed = (replace(each, info=replace(each.info, bound=k * lead)) for k, each in enumerate(fits))
-    options = {"is_compared": True, "is_noisy": is_noisy}
     for pair in ((plain, summed), (summed, plain)):
-        chosen, other = fit_likelier_kernel(lambda *, before: before, X, *pair, **options)
+        chosen, other = choose(X, lambda *_, before, **__: before, *pair, may_be_noisy=is_noisy)
         assert (chosen, other) == ((plain, summed), (summed, plain))[expected]

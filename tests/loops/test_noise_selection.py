@@ -3,7 +3,7 @@ import torch
 
 import streamgp as sg
 from streamgp.likelihoods import Gaussian
-from streamgp.loops.noise_free import _is_likeliest_without_noise
+from streamgp.loops.model_selection import is_likeliest_without_noise
 
 BOX = [(0.0, 1.0)]
 X = torch.linspace(0.0, 1.0, 12, dtype=torch.float64).unsqueeze(-1)
@@ -20,20 +20,20 @@ def fitted(y, **options):
 
 
 def noise(optimizer):
-    return float(optimizer._refitted().surrogate.results[0].likelihood.noise_variance)
+    return float(optimizer.inspect().surrogate.results[0].likelihood.noise_variance)
 
 
 @pytest.fixture(scope="module")
 def smooth():
     optimizer = fitted(wave(X))
-    optimizer._refitted()
+    optimizer.inspect()
     return optimizer
 
 
 @pytest.mark.slow
 def test_outcomes_without_noise_are_recognized_and_more_of_them_need_one_fit(smooth):
     assert noise(smooth) == pytest.approx(1e-6)
-    assert smooth._state.surrogate.is_noise_free(0)
+    assert smooth.inspect(refit=False).surrogate.is_noise_free(0)
     smooth.tell([[0.33]], [wave(torch.tensor([[0.33]])).item()])
     assert noise(smooth) == pytest.approx(1e-6)
 
@@ -50,12 +50,12 @@ def test_an_outcome_that_contradicts_the_others_brings_noise_back(smooth):
 
 def test_known_noise_stays_as_it_is():
     optimizer = fitted(wave(X), likelihood=Gaussian(0.01, is_learned=False))
-    scale = optimizer._refitted().surrogate.units[0].scale
+    scale = optimizer.inspect().surrogate.units[0].scale
     assert noise(optimizer) * scale**2 == pytest.approx(0.01)
 
 
 def test_the_likeliest_noise_is_that_of_a_dense_reference(smooth, rng):
-    result = smooth._refitted().surrogate.results[0]
+    result = smooth.inspect().surrogate.results[0]
     rows = torch.rand(10, 1, generator=rng, dtype=torch.float64)
     prior = result.gp.process.prior
     K, mean = prior.covariance(rows, rows), prior.mean(rows)
@@ -67,14 +67,14 @@ def test_the_likeliest_noise_is_that_of_a_dense_reference(smooth, rng):
             torch.distributions.MultivariateNormal(mean, K + 10.0**k * torch.eye(10)).log_prob(y) for k in range(-6, 0)
         ]
         expected = int(torch.stack(likelihoods).argmax()) == 0
-        assert _is_likeliest_without_noise(result, rows, y, 1e-6) is expected
+        assert is_likeliest_without_noise(result, rows, y, 1e-6) is expected
 
 
 @pytest.mark.slow
 def test_a_constraint_without_noise_is_known_more_exactly_than_an_objective():
     optimizer = sg.Optimizer([(0.0, 1.0)], constraints=[sg.Constraint(upper=0.0)], num_initial=4)
     optimizer.tell(X, torch.stack([wave(X), X.squeeze(-1) ** 2 - 0.5], -1))
-    results = optimizer._refitted().surrogate.results
+    results = optimizer.inspect().surrogate.results
     assert [float(one.likelihood.gaussian_noise_variance) for one in results] == pytest.approx([1e-6, 1e-8])
 
 
@@ -117,6 +117,6 @@ def test_what_is_steep_is_not_taken_for_noise_when_the_search_begins_from_the_st
     visited = torch.tensor(VISITED, dtype=torch.float64)
     optimizer = sg.Optimizer([(-3.0, 3.0), (-2.0, 2.0)], maximize=False)
     optimizer.tell(visited, camel(visited))
-    assert optimizer._refitted().surrogate.is_noise_free(0)
+    assert optimizer.inspect().surrogate.is_noise_free(0)
     best = optimizer.best()
     assert best.observed == float(camel(visited).min())

@@ -18,7 +18,7 @@ def _told(limit, rng, *, num=16):
 
 
 def _units(optimizer):
-    return optimizer._refitted().surrogate.units[1]
+    return optimizer.inspect().surrogate.units[1]
 
 
 def _power(X):
@@ -69,25 +69,23 @@ def test_an_objective_over_orders_of_magnitude_is_known_where_it_is_small(rng):
         return torch.expm1(8.0 * (X - 0.3).square().sum(-1).sqrt())
 
     optimizer = _objective_units(power, rng)
-    units = optimizer._refitted().surrogate.units[0]
+    units = optimizer.inspect().surrogate.units[0]
     assert units.good_share < 0.5
     assert units.upper_knee < power(optimizer.X).median()
     optimizer.tell([[0.31, 0.3]], power(torch.tensor([[0.31, 0.3]])))
-    assert optimizer._refitted().surrogate.units[0].good_share == units.good_share
+    assert optimizer.inspect().surrogate.units[0].good_share == units.good_share
 
 
 @pytest.mark.slow
 def test_good_outcomes_of_a_plain_objective_count_as_they_are(rng):
-    units = _objective_units(lambda X: torch.sin(4.0 * X).sum(-1), rng)._refitted().surrogate.units[0]
+    units = _objective_units(lambda X: torch.sin(4.0 * X).sum(-1), rng).inspect().surrogate.units[0]
     assert units.good_share == 0.5
 
 
 @pytest.mark.slow
-def test_counts_are_fitted_once(rng, monkeypatch):
-    calls = []
-    monkeypatch.setattr("streamgp.loops.sparse_fitting.fit_in_likelier_units", lambda *_: calls.append(1))
+def test_counts_are_modeled_as_they_were_told(rng):
     optimizer = sg.Optimizer(BOX, likelihood="poisson", num_initial=4)
     X = torch.rand(6, 2, generator=rng, dtype=torch.float64)
     optimizer.tell(X, (9.0 * X[:, 0]).round())
-    optimizer._refitted()
-    assert not calls
+    (model,) = optimizer.inspect().outcomes
+    assert (model.scale, model.noise) == ("as told", None)
