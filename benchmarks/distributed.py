@@ -120,7 +120,7 @@ class Counted:
 
 def layout(num_inducing: int) -> tuple[Layout, float]:
     X, y = rows(max(2000, num_inducing), 10**6)
-    data = Observed(torch.from_numpy(X), None, torch.from_numpy(y))
+    data = Observed(torch.from_numpy(X), torch.from_numpy(y))
     setting = starting_hyperparameters(
         data, likelihood=Gaussian(0.1), kernel=None, mean=None, start=None, latent_variance=1.0
     )

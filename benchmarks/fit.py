@@ -226,7 +226,7 @@ def objective_at(problem: Problem, gp: sg.SparseGP, likelihood: Any) -> float:
     """The bound with priors, at the best belief for given hyperparameters and inducing points."""
     kernel, mean = (deepcopy(module).requires_grad_(True) for module in (gp.kernel, gp.mean))
     setting = Hyperparameters(kernel, mean, likelihood, gp.inducing_points, {})
-    trained = evaluate(setting, Observed(problem.X, None, problem.y), Options(priors="dim_scaled"))
+    trained = evaluate(setting, Observed(problem.X, problem.y), Options(priors="dim_scaled"))
     return trained.bound + trained.log_prior
 
 

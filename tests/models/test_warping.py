@@ -93,7 +93,7 @@ def test_the_gradient_of_the_bound_reaches_the_warp(data):
     setting = Hyperparameters(kernel.double(), ConstantMean().double(), Gaussian(0.1), torch.rand(4, 2).double(), {})
     space = hyperparameter_space(setting)
     assert sum("concentration" in name for name in space.names) == 2
-    observed = Observed(X, None, Y)
+    observed = Observed(X, Y)
     noise = torch.tensor(0.1, dtype=torch.float64)
 
     def bound(x):

@@ -38,8 +38,8 @@ def test_whole_numbers_become_counts_of_the_dtype_of_the_inputs():
 def test_comparisons_are_pairs_of_inputs():
     pairs = torch.stack([X, X + 1], dim=1)
     observed = to_observed(*read_rows(pairs, torch.ones(4, dtype=torch.float64), Preference()))
-    assert torch.equal(observed.inputs, X)
-    assert torch.equal(observed.others, X + 1)
+    assert torch.equal(observed.inputs.points[::2], X)
+    assert torch.equal(observed.inputs.points[1::2], X + 1)
     assert observed.all_inputs.shape == (8, 2)
 
 

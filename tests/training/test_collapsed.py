@@ -26,7 +26,7 @@ def random_setting(rng, *, kernel=None, num_inducing=5):
 
 def random_data(rng, num_data=12):
     X = torch.rand(num_data, 2, generator=rng, dtype=torch.float64)
-    return Observed(X, None, torch.randn(num_data, generator=rng, dtype=torch.float64), JITTER)
+    return Observed(X, torch.randn(num_data, generator=rng, dtype=torch.float64), JITTER)
 
 
 def dense_bound(setting, data, noise):

@@ -25,7 +25,7 @@ def start(data, likelihood):
 
 
 def test_the_bound_is_that_of_the_likelihood(inputs):
-    data = Observed(inputs, None, inputs[:, 0].round())
+    data = Observed(inputs, inputs[:, 0].round())
     gaussian, counts = start(data, Gaussian(0.1)), start(data, Poisson())
     sites, _ = optimal_sites(counts, data)
     assert torch.equal(
@@ -36,15 +36,15 @@ def test_the_bound_is_that_of_the_likelihood(inputs):
 
 
 def test_targets_that_do_not_vary_count_as_of_unit_variance(inputs):
-    varied = Observed(inputs, None, inputs[:, 0])
-    constant = Observed(inputs, None, torch.full_like(inputs[:, 0], 3.0))
+    varied = Observed(inputs, inputs[:, 0])
+    constant = Observed(inputs, torch.full_like(inputs[:, 0], 3.0))
     assert target_variance(varied, is_gaussian=True) == pytest.approx(float(inputs[:, 0].var(correction=0)))
     assert target_variance(varied, is_gaussian=False) == 1.0
     assert target_variance(constant, is_gaussian=True) == 1.0
 
 
 def test_only_noise_that_is_learned_has_a_bound(inputs):
-    data = Observed(inputs, None, inputs[:, 0])
+    data = Observed(inputs, inputs[:, 0])
     (lower, upper) = likelihood_bounds(start(data, Gaussian(0.1)), data)["noise_variance"]
     least = 1e-6 * float(inputs[:, 0].var(correction=0))
     assert lower == pytest.approx(math.log(least), **within(rounding(torch.float64, condition=10.0)))
@@ -54,7 +54,7 @@ def test_only_noise_that_is_learned_has_a_bound(inputs):
 
 
 def test_slack_is_counted_in_units_of_the_noise(inputs):
-    data = Observed(inputs, None, inputs[:, 0])
+    data = Observed(inputs, inputs[:, 0])
     once, twice = (trace_slack(start(data, Gaussian(noise)), data) for noise in (0.2, 0.1))
     assert once > 0.0
     assert twice == pytest.approx(2.0 * once, **within(rounding(torch.float64, condition=100.0)))

@@ -36,7 +36,7 @@ def waves(rng, n):
 def test_a_whole_step_on_all_gaussian_data_is_the_optimal_belief(rng):
     setting = random_setting(rng, Gaussian(0.2))
     X, _, y = waves(rng, 30)
-    data = Observed(X, None, y)
+    data = Observed(X, y)
     start = NaturalBelief(3.0 * torch.eye(6, dtype=torch.float64), torch.ones(6, dtype=torch.float64))
     features = observed_features(setting, data)
     belief = natural_step(start, features, setting.likelihood, y, weight=1.0, rate=1.0)
@@ -51,7 +51,7 @@ def test_steps_of_natural_gradients_climb(rng):
     setting = random_setting(rng, Poisson())
     X, f, _ = waves(rng, 40)
     y = torch.poisson(f.exp(), generator=rng)
-    features = observed_features(setting, Observed(X, None, y))
+    features = observed_features(setting, Observed(X, y))
     belief = NaturalBelief(torch.eye(6, dtype=torch.float64), torch.zeros(6, dtype=torch.float64))
     values = []
     for _ in range(15):
@@ -66,8 +66,8 @@ def test_steps_of_natural_gradients_climb(rng):
 def test_sums_over_batches_give_belief_and_bound_of_all_data(rng, beta):
     setting = random_setting(rng, Gaussian(0.2))
     X, _, y = waves(rng, 30)
-    data = Observed(X, None, y)
-    parts = [Observed(X[i : i + 7], None, y[i : i + 7]) for i in range(0, 30, 7)]
+    data = Observed(X, y)
+    parts = [Observed(X[i : i + 7], y[i : i + 7]) for i in range(0, 30, 7)]
     with torch.no_grad():
         sums = sum_batches(setting, parts, beta=beta)
         optimum = collapse(sums, beta)

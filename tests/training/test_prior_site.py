@@ -40,7 +40,7 @@ def carried_data(rng, targets, *, width=0.9, num_inducing=4):
     gp = random_sparse_gp(rng, num_inducing=num_inducing, width=width).gp
     X = torch.rand(len(targets), 2, generator=rng, dtype=torch.float64)
     y = torch.as_tensor(targets, dtype=torch.float64)
-    return gp, Observed(X, None, y, carried=read_prior_site(gp, like=X))
+    return gp, Observed(X, y, carried=read_prior_site(gp, like=X))
 
 
 def array(tensor):
@@ -142,7 +142,7 @@ def test_of_one_value_the_bound_is_just_below_the_integral_of_prior_site_and_lik
     setting = changed_setting(rng, likelihood, num_inducing=1)
     x = gp.inducing_points
     setting = Hyperparameters(setting.kernel, setting.mean, likelihood, x, {})
-    data = Observed(x, None, data.targets, carried=data.carried)
+    data = Observed(x, data.targets, carried=data.carried)
     precision, pull = (value.item() for value in unwhitened_site(gp))
     f = torch.linspace(-12, 12, 20_001, dtype=torch.float64)
     mean, variance = setting.mean(x).item(), setting.kernel(x).to_dense().item()
@@ -167,10 +167,10 @@ def test_with_the_same_points_and_hyperparameters_it_adds_up_to_the_bound_of_all
     prior = sg.SparseGP.from_prior(kernel, Z, mean=mean)
     gp, _ = prior.absorb(old.inputs, old.targets, noise_variance=old.noise_variance, inducing="keep")
     carried = read_prior_site(gp, like=Z)
-    second = Observed(new.inputs, None, new.targets, carried=carried)
+    second = Observed(new.inputs, new.targets, carried=carried)
     gain = collapsed_bound(setting, second, new.noise_variance) - observed_features(setting, second).log_normalizer
-    first = Observed(old.inputs, None, old.targets)
-    union = Observed(torch.cat([old.inputs, new.inputs]), None, torch.cat([old.targets, new.targets]))
+    first = Observed(old.inputs, old.targets)
+    union = Observed(torch.cat([old.inputs, new.inputs]), torch.cat([old.targets, new.targets]))
     noise = torch.cat([old.noise_variance, new.noise_variance])
     expected = collapsed_bound(setting, union, noise) - collapsed_bound(setting, first, old.noise_variance)
     assert_close(gain, expected, **approximation(1e-6, "jitter"))
@@ -182,7 +182,7 @@ def test_with_points_at_all_inputs_it_changes_with_hyperparameters_as_the_exact_
     gp, _ = prior.absorb(old.inputs, old.targets, noise_variance=old.noise_variance, inducing="keep")
     X, y = torch.cat([old.inputs, new.inputs]), torch.cat([old.targets, new.targets])
     noise = torch.cat([old.noise_variance, new.noise_variance])
-    data = Observed(new.inputs, None, new.targets, carried=read_prior_site(gp, like=X))
+    data = Observed(new.inputs, new.targets, carried=read_prior_site(gp, like=X))
     bounds, evidences = [], []
     for lengthscale in (0.4, 0.6, 1.1):
         other = changed_setting(rng, Gaussian(0.1), lengthscale=lengthscale)
@@ -197,8 +197,8 @@ def test_a_belief_without_information_changes_no_bound(rng):
     setting = changed_setting(rng, Gaussian(0.2))
     _, data = carried_data(rng, REALS)
     prior = sg.SparseGP.from_prior(setting.kernel, torch.rand(3, 2, generator=rng, dtype=torch.float64))
-    plain = Observed(data.inputs, None, data.targets)
-    informed = Observed(data.inputs, None, data.targets, carried=read_prior_site(prior, like=data.inputs))
+    plain = Observed(data.inputs, data.targets)
+    informed = Observed(data.inputs, data.targets, carried=read_prior_site(prior, like=data.inputs))
     noise = torch.tensor(0.2, dtype=torch.float64)
     expected = collapsed_bound(setting, plain, noise)
     assert_close(
@@ -243,7 +243,7 @@ def test_points_that_lose_the_carried_belief_show_in_the_slack(rng):
     gp, data = carried_data(rng, REALS)
     same = Hyperparameters(gp.kernel, gp.mean, Gaussian(0.2), gp.inducing_points, {})
     far = Hyperparameters(gp.kernel, gp.mean, Gaussian(0.2), gp.inducing_points + 50.0, {})
-    plain = Observed(data.inputs, None, data.targets)
+    plain = Observed(data.inputs, data.targets)
     precision, _ = unwhitened_site(gp)
     at_most = gp.process.jitter * np.trace(precision) / 7
     assert -1e-3 < trace_slack(same, data) - trace_slack(same, plain) < at_most + 1e-3
@@ -258,7 +258,7 @@ def test_the_scale_of_targets_is_that_of_the_belief_where_new_ones_vary_less(rng
     y = 3.0 * torch.sin(12 * X.squeeze(-1))
     prior = sg.SparseGP.from_prior(ScaleKernel(MaternKernel(2.5)), X[::2])
     gp, _ = prior.absorb(X, y, noise_variance=1e-4, inducing="keep")
-    unknowing, knowing = (Observed(X[:3], None, y[:3], carried=read_prior_site(each, like=X)) for each in (prior, gp))
+    unknowing, knowing = (Observed(X[:3], y[:3], carried=read_prior_site(each, like=X)) for each in (prior, gp))
     assert target_variance(knowing, is_gaussian=True) == pytest.approx(
         y[::2].var(correction=0).item(), **within(judgement(relative=0.05))
     )

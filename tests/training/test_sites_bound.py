@@ -4,6 +4,7 @@ from gpytorch.kernels import MaternKernel, ScaleKernel
 from gpytorch.means import ConstantMean
 from torch.testing import assert_close
 
+from streamgp.evidence import difference
 from streamgp.likelihoods import Bernoulli, Gaussian, HeteroskedasticGaussian, Poisson, Preference, Softmax, StudentT
 from streamgp.testing.tolerances import approximation, regression_condition, rounding, tolerance
 from streamgp.training.collapsed import collapsed_bound
@@ -22,7 +23,7 @@ def random_setting(rng, likelihood, num_inducing=5):
 
 def random_data(rng, targets):
     X = torch.rand(len(targets), 2, generator=rng, dtype=torch.float64)
-    return Observed(X, None, torch.as_tensor(targets, dtype=torch.float64))
+    return Observed(X, torch.as_tensor(targets, dtype=torch.float64))
 
 
 COUNTS = [0, 1, 0, 3, 2, 1, 0, 5, 1, 2]
@@ -80,9 +81,9 @@ def test_optimal_sites_are_stationary(rng, likelihood, targets):
 def test_comparisons_are_differences_of_the_latent_function(rng):
     setting = random_setting(rng, Preference())
     first, second = (torch.rand(6, 2, generator=rng, dtype=torch.float64) for _ in range(2))
-    data = Observed(first, second, torch.ones(6, dtype=torch.float64))
+    data = Observed(difference(first, second), torch.ones(6, dtype=torch.float64))
     features = observed_features(setting, data)
-    one, other = (observed_features(setting, Observed(X, None, data.targets)) for X in (first, second))
+    one, other = (observed_features(setting, Observed(X, data.targets)) for X in (first, second))
     assert_close(features.phi, one.phi - other.phi)
     assert_close(features.mean, torch.zeros(6, dtype=torch.float64))
     cross = setting.kernel(first, second).to_dense() - one.phi.mT @ other.phi

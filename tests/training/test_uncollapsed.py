@@ -27,7 +27,7 @@ FREE = (-float("inf"), float("inf"))
 @pytest.fixture
 def problem(rng):
     new = random_observations(rng, num_observations=9)
-    data = Observed(new.inputs, None, new.targets)
+    data = Observed(new.inputs, new.targets)
     Z = torch.rand(4, 2, generator=rng, dtype=torch.float64)
     kernel, mean = ScaleKernel(MaternKernel(2.5, ard_num_dims=2)).double(), ConstantMean().double()
     setting = Hyperparameters(kernel, mean, Gaussian(0.2), Z, {})

@@ -18,7 +18,7 @@ from streamgp.likelihoods import AbstractLikelihood, read_likelihood
 from streamgp.shapes import broadcast_shapes, is_broadcastable
 from streamgp.sites import AbstractBelief, DenseBelief, SiteInfo, SiteRule, find_sites
 
-__all__ = ["Observation", "check_observed", "prior_belief"]
+__all__ = ["Observation", "check_observed", "check_rows", "prior_belief"]
 
 
 @final
@@ -56,7 +56,7 @@ class Observation:
         rule = sites if isinstance(sites, SiteRule) else SiteRule(sites)
         if likelihood is None:
             if isinstance(X, Evidence):
-                X, y, noise_variance, _ = _check_rows(X, y, noise_variance, like=like, batch_shape=batch_shape)
+                X, y, noise_variance, _ = check_rows(X, y, noise_variance, like=like, batch_shape=batch_shape)
             else:
                 X = check_inputs(X, num_dims=like.shape[-1], like=like, batch_shape=batch_shape)
                 y = check_targets(y, X)
@@ -69,7 +69,7 @@ class Observation:
         likelihood = read_likelihood(likelihood)
         rows: Tensor | Evidence
         if isinstance(X, Evidence):
-            rows, y, _, kept = _check_rows(X, y, None, like=like, batch_shape=batch_shape)
+            rows, y, _, kept = check_rows(X, y, None, like=like, batch_shape=batch_shape)
             likelihood = likelihood if kept is None else likelihood.at_rows(kept)
             _check_latents(likelihood, batch_shape)
             y = check_targets(_support(likelihood, y, like), rows.stand_in)
@@ -122,7 +122,7 @@ def check_observed(
     return X, y
 
 
-def _check_rows(
+def check_rows(
     evidence: Evidence, y: Any, noise_variance: Any, *, like: Tensor, batch_shape: Sequence[int]
 ) -> tuple[Evidence, Tensor, Any, Tensor | None]:
     """Check evidence with its targets and noise, and leave out rows that were not observed.

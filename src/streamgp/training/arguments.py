@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import torch
 from gpytorch.kernels import Kernel
@@ -23,7 +23,9 @@ from streamgp.checks import (
     to_tensor,
 )
 from streamgp.conditioning import SparseGP
+from streamgp.conditioning.observation import check_rows
 from streamgp.errors import ArgumentTypeError, DTypeError, OptionError, ShapeError, UnsupportedError, ValueRangeError
+from streamgp.evidence import Evidence
 from streamgp.gp.named_kernels import check_kernel_name
 from streamgp.likelihoods import AbstractLikelihood, registry
 from streamgp.training.priors import PRIORS
@@ -230,16 +232,18 @@ class CheckedRows(NamedTuple):
     """Checked observations in the user's dtype.
 
     Attributes:
-        inputs: `(n, d)`, or pairs `(n, 2, d)`.
+        inputs: `(n, d)`, pairs `(n, 2, d)`, or rows of evidence.
         targets: `(n,)`.
     """
 
-    inputs: Tensor
+    inputs: Any
     targets: Tensor
 
 
 def read_rows(X: object, y: object, likelihood: AbstractLikelihood | None) -> CheckedRows:
-    """Check inputs and targets; arrays, tables and lists are converted."""
+    """Check inputs and targets; arrays, tables and lists are converted, and rows of evidence taken as they are."""
+    if isinstance(X, Evidence):
+        return _read_evidence(X, y, likelihood)
     X = check_float(to_tensor(X, "X", kinds="fiub"), "X")
     if y is None:
         raise DTypeError("y must have one value for each row of X, but is None. Pass the targets.")
@@ -274,6 +278,26 @@ def read_rows(X: object, y: object, likelihood: AbstractLikelihood | None) -> Ch
         likelihood.check_rows(y.shape)
     check_squares(y, "y")
     return CheckedRows(X, y)
+
+
+def _read_evidence(rows: Evidence, y: Any, likelihood: AbstractLikelihood | None) -> CheckedRows:
+    if rows.dim() != 2 or not rows.num_rows:
+        raise ShapeError(
+            f"fit trains one model on one data set, but the evidence has shape {tuple(rows.shape)}. Make it of inputs "
+            "without leading axes, with at least one row."
+        )
+    rows, targets, _, kept = check_rows(rows, y, None, like=rows.points, batch_shape=())
+    targets = check_targets(targets.detach(), rows.stand_in).reshape(rows.num_rows)
+    if likelihood is not None:
+        if kept is not None and likelihood.has_row_constants:
+            raise UnsupportedError(
+                f"The {type(likelihood).__name__} likelihood has constants for each row, some of which are missing. "
+                "Leave the missing rows out of the evidence and of the constants."
+            )
+        likelihood.check_targets(targets)
+        likelihood.check_rows(targets.shape)
+    check_squares(targets, "y")
+    return CheckedRows(rows, targets)
 
 
 def check_squares(y: Tensor, name: str) -> None:

@@ -89,11 +89,11 @@ def train_automatically(setting: Hyperparameters, task: Task, *, num_starts: int
         num_starts: Starts from hyperparameters changed at random; the first is the setting itself.
     """
     data, options, log = task.data, task.options, task.log
-    is_plain = data.carried is None and options.beta == 1.0 and not has_constants(setting.likelihood)
+    is_plain = _is_of_values(data) and options.beta == 1.0 and not has_constants(setting.likelihood)
     if not setting.likelihood.is_gaussian or not is_plain:
         return _grow(setting, task)
     setting = _compare(setting, task, num_starts=num_starts)
-    distinct = torch.unique(data.inputs, dim=0)
+    distinct = torch.unique(data.value_inputs, dim=0)
     is_exact = data.num_data <= _MOST_EXACT_ROWS and len(distinct) <= options.max_inducing
     side = replace(task, data=_some_rows(data, _MOST_EXACT_ROWS, task), log=log if is_exact else Log())
     if side.data.num_data > _ROWS_OF_COMPARISON or is_exact:
@@ -104,7 +104,7 @@ def train_automatically(setting: Hyperparameters, task: Task, *, num_starts: int
     log.exact = setting
     budget = _Budget(_SPEED * options.time_budget, data.num_data)
     num_inducing = _enough_points(setting, task, budget, most=min(options.max_inducing, len(distinct)))
-    Z = kmeans_points(leading_kernel(setting.kernel), data.inputs, num_inducing, generator=options.generator)
+    Z = kmeans_points(leading_kernel(setting.kernel), data.value_inputs, num_inducing, generator=options.generator)
     part = replace(task, data=_some_rows(data, budget.num_rows(num_inducing), task))
     setting = climb(
         replace(setting, inducing_points=Z),
@@ -113,6 +113,11 @@ def train_automatically(setting: Hyperparameters, task: Task, *, num_starts: int
         learn_inducing=options.learn_inducing,
     )
     return setting if part.data.num_data == data.num_data else _fit_noise(setting, data)
+
+
+def _is_of_values(data: Observed) -> bool:
+    """Whether there are values alone: the exact evidence is not that of sums of values or of a carried belief."""
+    return data.carried is None and isinstance(data.inputs, Tensor)
 
 
 def _compare(setting: Hyperparameters, task: Task, *, num_starts: int) -> Hyperparameters:
@@ -194,9 +199,9 @@ def _some_rows(data: Observed, num_rows: int, task: Task) -> Observed:
     """Random rows, or all if there are no more."""
     if data.num_data <= num_rows:
         return data
-    chosen = torch.randperm(data.num_data, generator=task.options.generator)[:num_rows].to(data.inputs.device)
+    chosen = torch.randperm(data.num_data, generator=task.options.generator)[:num_rows].to(data.targets.device)
     variance = target_variance(data, is_gaussian=True)
-    return replace(data, inputs=data.inputs[chosen], targets=data.targets[chosen], whole_variance=variance)
+    return replace(data.part(chosen), whole_variance=variance)
 
 
 def _enough_points(setting: Hyperparameters, task: Task, budget: _Budget, *, most: int) -> int:
@@ -221,7 +226,7 @@ def _enough_points(setting: Hyperparameters, task: Task, budget: _Budget, *, mos
 
 def _slack_at(setting: Hyperparameters, data: Observed, num_inducing: int, generator: torch.Generator) -> float:
     """What that many points leave unexplained of some rows, in units of their noise."""
-    Z = kmeans_points(leading_kernel(setting.kernel), data.inputs, num_inducing, generator=generator)
+    Z = kmeans_points(leading_kernel(setting.kernel), data.value_inputs, num_inducing, generator=generator)
     return trace_slack(replace(setting, inducing_points=Z), data)
 
 
@@ -233,10 +238,10 @@ def gain_of_doubling(trained: Trained, task: Task) -> float:
     """
     setting, generator = trained.setting, task.options.generator
     num_inducing = len(setting.inducing_points)
-    if num_inducing >= len(torch.unique(task.data.inputs, dim=0)):
+    if num_inducing >= len(torch.unique(task.data.value_inputs, dim=0)):
         return 0.0
     data = _some_rows(task.data, _ROWS_OF_SLACK, task)
-    rows = _some_rows(task.data, _ROWS_OF_CENTERS, task).inputs
+    rows = _some_rows(task.data, _ROWS_OF_CENTERS, task).value_inputs
 
     def with_more(start: Hyperparameters, points: list[Tensor], num_more: int) -> Hyperparameters:
         Z = kmeans_points(leading_kernel(start.kernel), rows, min(num_more, len(rows)), generator=generator)
@@ -272,7 +277,7 @@ def _fit_noise(setting: Hyperparameters, data: Observed) -> Hyperparameters:
 def blocks_of_rows(data: Observed) -> list[Observed]:
     """Rows in blocks whose features fit into memory."""
     return [
-        replace(data, inputs=data.inputs[start:end], targets=data.targets[start:end])
+        replace(data, inputs=data.value_inputs[start:end], targets=data.targets[start:end])
         for start in range(0, data.num_data, _ROWS_OF_BLOCK)
         if (end := start + _ROWS_OF_BLOCK)
     ]

@@ -306,10 +306,12 @@ def exact_evidence(setting: Hyperparameters, data: Observed) -> Float[Tensor, ""
 
     Costs $n^3$ operations with the gradient.
     """
-    noise, residual = setting.likelihood.gaussian_noise_variance, data.targets - setting.mean(data.inputs)
+    noise, residual = setting.likelihood.gaussian_noise_variance, data.targets - setting.mean(data.value_inputs)
     assert noise is not None
     fused: Any = _Evidence
-    return fused.apply(read_kernel(setting.kernel).matrix(data.inputs, data.inputs), residual, noise.to(residual))
+    return fused.apply(
+        read_kernel(setting.kernel).matrix(data.value_inputs, data.value_inputs), residual, noise.to(residual)
+    )
 
 
 class _Evidence(torch.autograd.Function):

@@ -1,13 +1,15 @@
 """What the inducing points explain of the observed values, as a function of all that is learned."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, final
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
+from streamgp.evidence import Evidence
 from streamgp.gp import AbstractInducing, inducing_variables, read_kernel
+from streamgp.gp.functionals import row_mean, row_variance
 from streamgp.linalg import cholesky, solve_lower
 from streamgp.training.parameters import Hyperparameters
 from streamgp.training.prior_site import InformedPrior, PriorSite
@@ -24,6 +26,10 @@ __all__ = [
 
 # The same share of the mean variance as in SparseGP.from_prior, so that training sees the model that comes out.
 _RELATIVE_JITTER = {torch.float64: 1e-8, torch.float32: 1e-5}
+# Where points for slopes start, in standard deviations of the inputs; they are learned after.
+_BESIDE = 0.5
+# Rows whose weights add up to less tell of differences and not of the level.
+_LEAST_WEIGHT = 1e-6
 
 
 def relative_jitter(dtype: torch.dtype) -> float:
@@ -37,16 +43,14 @@ class Observed:
     """Data in double precision, as training sees it.
 
     Attributes:
-        inputs: $X$; for comparisons the first inputs.
-        others: For comparisons the second inputs, else None.
+        inputs: $X$, or rows of evidence; comparisons are rows of differences.
         targets: $y$.
         jitter: Relative to the diagonal of the inducing points' kernel matrix.
         carried: A belief about earlier observations; its own jitter then counts.
         whole_variance: Of the targets of all observations, if these are some of them.
     """
 
-    inputs: Float[Tensor, "n d"]
-    others: Float[Tensor, "n d"] | None
+    inputs: Float[Tensor, "n d"] | Evidence
     targets: Float[Tensor, " n"]
     jitter: float = _RELATIVE_JITTER[torch.float64]
     carried: PriorSite | None = None
@@ -58,16 +62,56 @@ class Observed:
         return self.targets.shape[-1]
 
     @property
+    def value_inputs(self) -> Float[Tensor, "n d"]:
+        """Inputs of values, where there is no other evidence."""
+        assert isinstance(self.inputs, Tensor), "rows of evidence have inputs of their own"
+        return self.inputs
+
+    @property
     def all_inputs(self) -> Float[Tensor, "k d"]:
-        """Every input, those of comparisons one after the other."""
-        return self.inputs if self.others is None else torch.cat([self.inputs, self.others])
+        """Every input, all those of a row of evidence."""
+        return self.inputs.points if isinstance(self.inputs, Evidence) else self.inputs
 
     @property
     def candidates(self) -> Float[Tensor, "k d"]:
         """Inputs among which inducing points are chosen: every input, and the points of a carried belief."""
-        if self.carried is None:
-            return self.all_inputs
-        return torch.cat([self.all_inputs, self.carried.inducing_points])
+        carried = [] if self.carried is None else [self.carried.inducing_points]
+        return torch.cat([self.all_inputs, *self._beside_slopes, *carried])
+
+    @property
+    def _beside_slopes(self) -> list[Float[Tensor, "k d"]]:
+        """Points on both sides of slopes, along them: the value at the input alone tells nothing of its slope."""
+        if not isinstance(self.inputs, Evidence) or self.inputs.directions is None:
+            return []
+        x, v = self.inputs.points, self.inputs.directions
+        is_slope = (v != 0).any(-1)
+        x, v = x[is_slope], v[is_slope]
+        unit = self.all_inputs.std(0, correction=0)
+        length = (v / torch.where(unit > 0, unit, 1.0)).norm(dim=-1, keepdim=True)
+        return [x + _BESIDE * v / length, x - _BESIDE * v / length]
+
+    @property
+    def levels(self) -> Float[Tensor, " n"]:
+        """Targets as values of the function, to begin with: totals for each unit of weight, slopes over the inputs."""
+        if not isinstance(self.inputs, Evidence):
+            return self.targets
+        weight, v = self.inputs.of_constant, self.inputs.directions
+        is_value = weight.abs() > _LEAST_WEIGHT
+        if bool(is_value.any()):
+            return self.targets[is_value] / weight[is_value]
+        if v is None:
+            return self.targets
+        unit = self.all_inputs.std(0, correction=0)
+        rise = self.targets * self.inputs.sums((v * unit).norm(dim=-1)) / self.inputs.sums(v.square().sum(-1)).sqrt()
+        return rise - rise.mean()
+
+    def part(self, index: Int[Tensor, " k"]) -> "Observed":
+        """Some of the observations."""
+        if isinstance(self.inputs, Evidence):
+            index = index.sort().values
+            return replace(self, inputs=self.inputs.select(index), targets=self.targets[index])
+        X = self.inputs[index]
+        return replace(self, inputs=X, targets=self.targets[index])
 
     @property
     def most_inducing(self) -> int:
@@ -100,7 +144,7 @@ class Features:
     place of their prior: $\mu + \phi^\top m_0$ and $L_P^{-1} \phi$ then take those of $\mu$ and $\phi$.
 
     Attributes:
-        phi: $\phi(X) = L^{-1} k(Z, X)$, or the differences of comparisons.
+        phi: $\phi(X) = L^{-1} k(Z, X)$, or that of rows of evidence.
         slack: $\operatorname{diag}(K_{xx} - \phi^\top \phi)$, what the inducing points cannot explain.
         mean: The prior mean of the observed values.
         carried: What a carried belief makes of the prior; the three above are those under it already.
@@ -145,13 +189,12 @@ def prior_moments(setting: Hyperparameters, data: Observed) -> Moments:
     kernel, X = read_kernel(setting.kernel), data.inputs
     inducing = inducing_variables(setting.inducing_points, kernel)
     Kzz = _with_jitter(inducing, data.jitter, None if data.carried is None else data.carried.jitter)
-    Kzx, variance, mean = inducing.cross(X), kernel.diagonal(X), setting.mean(X)
-    variance = variance.expand(*variance.shape[:-1], len(X))
-    if data.others is not None:
-        other = data.others
-        between = kernel.matrix(X.unsqueeze(-2), other.unsqueeze(-2)).reshape(-1)
-        Kzx, mean = Kzx - inducing.cross(other), mean - setting.mean(other)
-        variance = variance + kernel.diagonal(other) - 2.0 * between
+    Kzx = inducing.cross(X)
+    if isinstance(X, Evidence):
+        variance, mean = row_variance(kernel, X, setting.kernel.batch_shape), row_mean(setting.mean, X)
+    else:
+        variance, mean = kernel.diagonal(X), setting.mean(X)
+    variance = variance.expand(*variance.shape[:-1], data.num_data)
     return Moments(Kzz, Kzx, variance, mean)
 
 

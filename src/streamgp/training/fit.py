@@ -16,6 +16,7 @@ from torch import Tensor
 from streamgp.checks import check_count, to_tensor
 from streamgp.conditioning import SparseGP
 from streamgp.errors import ArgumentTypeError, OptionError, StreamGPWarning, UnsupportedError
+from streamgp.evidence import Evidence
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.threads import limit_threads
 from streamgp.training.arguments import (
@@ -102,7 +103,8 @@ def fit(  # type: ignore[misc] # the options of both are named here
 
     Args:
         X: Inputs `(n, d)`, a tensor or NumPy array, memory-mapped ones included; pairs `(n, 2, d)` for comparisons.
-            Or, without `y`, an iterable of batches `(X, y)`, or a function that returns one for each pass.
+            Or rows of `streamgp.evidence`, such as averages over areas or gradients. Or, without `y`, an iterable of
+            batches `(X, y)`, or a function that returns one for each pass.
         y: Targets `(n,)`; with `outputs`, outcomes `(n, o)` with NaN where an output was not observed.
         outputs: Fit several correlated outputs at once: `"lmc"` for latent functions that outputs share beside one of
             their own, `"icm"` for shared ones of one kernel, `"independent"` for none in common. `likelihood` is one
@@ -198,7 +200,7 @@ def fit(  # type: ignore[misc] # the options of both are named here
     began = time.perf_counter()
     num_starts = check_count(num_starts, "num_starts")
     check_modules(kernel, mean, start)
-    if y is not None and not isinstance(X, Tensor | np.ndarray):
+    if y is not None and not isinstance(X, Tensor | np.ndarray | Evidence):
         X = to_tensor(X, "X", kinds="fiub")
     with progress_bar(is_shown=progress, callback=callback) as reports:
         options = Options(
@@ -245,6 +247,12 @@ def _minibatches(X: Any, likelihood: AbstractLikelihood | None, asked: Minibatch
         raise ArgumentTypeError(
             f"minibatches must be a streamgp.training.Minibatches, but is a {type(asked).__name__}."
         )
+    if isinstance(X, Evidence):
+        if asked is not None:
+            raise UnsupportedError(
+                "Rows of evidence are fitted at once, and not in minibatches. Leave minibatches out."
+            )
+        return None
     is_array = isinstance(X, Tensor | np.ndarray)
     if asked is None and is_array and (X.ndim == 0 or len(X) <= _MOST_ROWS_AT_ONCE or has_constants(likelihood)):
         return None

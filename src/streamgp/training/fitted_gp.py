@@ -19,7 +19,7 @@ from streamgp.checks import (
     to_tensor,
 )
 from streamgp.conditioning import ConditionedGP
-from streamgp.conditioning.observation import check_observed
+from streamgp.conditioning.observation import check_observed, check_rows
 from streamgp.errors import OptionError, UnsupportedError
 from streamgp.evidence import Evidence
 from streamgp.gp import AbstractProcess, Prediction
@@ -192,6 +192,12 @@ class AbstractFit(ABC):
         self, X: ArrayLike, y: ArrayLike, noise_variance: ArrayLike | None, likelihood: str | AbstractLikelihood | None
     ) -> tuple[ArrayLike, ArrayLike, dict[str, Any]]:
         """Observations in the units of the GP, with their noise or likelihood by name."""
+        if isinstance(X, Evidence) and self.scaling is not None:
+            rows, targets, noise_variance, _ = check_rows(
+                X, y, noise_variance, like=self._like, batch_shape=self.gp.process.batch_shape
+            )
+            noise = self._noise(rows.stand_in, noise_variance, likelihood)
+            return self.scaling.rows(rows), self.scaling.targets(targets, rows), noise
         noise = self._noise(X, noise_variance, likelihood)
         return (X, y, noise) if self.scaling is None else (self._inside(X), self._targets(y), noise)
 
@@ -241,7 +247,10 @@ class AbstractFit(ABC):
             return targets
         return self.scaling.targets(targets if targets.is_floating_point() else targets.to(self._like))
 
-    def _inputs(self, X: ArrayLike) -> Tensor:
+    def _inputs(self, X: ArrayLike) -> Any:
+        """Checked inputs, or rows of evidence, in the user's units."""
+        if isinstance(X, Evidence):
+            return X.matched(self._like, self.gp.process.batch_shape)
         return check_inputs(X, num_dims=self._like.shape[-1], like=self._like)
 
 

@@ -141,9 +141,7 @@ def train(setting: Hyperparameters, task: Task) -> Hyperparameters:
 
 
 def _random_part(data: Observed, generator: torch.Generator) -> Observed:
-    chosen = torch.randperm(data.num_data, generator=generator)[:_ROWS_OF_PART].to(data.inputs.device)
-    others = None if data.others is None else data.others[chosen]
-    return replace(data, inputs=data.inputs[chosen], others=others, targets=data.targets[chosen])
+    return data.part(torch.randperm(data.num_data, generator=generator)[:_ROWS_OF_PART].to(data.targets.device))
 
 
 def _choose_points(setting: Hyperparameters, task: Task, num_inducing: int) -> Hyperparameters:

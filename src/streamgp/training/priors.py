@@ -234,7 +234,7 @@ def target_variance(data: Observed, *, is_gaussian: bool) -> float:
     """
     if not is_gaussian:
         return 1.0
-    variance = float(data.targets.var(correction=0)) if data.whole_variance is None else data.whole_variance
+    variance = float(data.levels.var(correction=0)) if data.whole_variance is None else data.whole_variance
     if data.carried is not None:
         variance = max(variance, data.carried.value_variance)
     rounding = _ROUNDING * torch.finfo(data.targets.dtype).eps

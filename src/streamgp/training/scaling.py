@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.errors import OptionError
-from streamgp.evidence import Evidence
+from streamgp.evidence import Evidence, difference
 from streamgp.storage import register
 from streamgp.training.features import Observed, relative_jitter
 
@@ -44,9 +44,10 @@ class Scaling:
         """Inputs, or rows of evidence, in the units of training."""
         return X.rescaled(self.input_shift, self.input_scale) if isinstance(X, Evidence) else self.inputs(X)
 
-    def targets(self, y: Float[Tensor, "*b"]) -> Float[Tensor, "*b"]:
-        """Targets in the units of training."""
-        return (y - self.target_shift.to(y)) / self.target_scale.to(y)
+    def targets(self, y: Float[Tensor, "*b"], rows: object = None) -> Float[Tensor, "*b"]:
+        """Targets in the units of training; of rows of evidence, shifted as the function is."""
+        shift = self.target_shift.to(y)
+        return (y - (shift * rows.of_constant if isinstance(rows, Evidence) else shift)) / self.target_scale.to(y)
 
     def double(self) -> "Scaling":
         """Maps in double precision."""
@@ -55,23 +56,23 @@ class Scaling:
 
     def observed(self, data: Observed) -> Observed:
         """Observations in the units of training."""
-        others = None if data.others is None else self.inputs(data.others)
-        return replace(data, inputs=self.inputs(data.inputs), others=others, targets=self.targets(data.targets))
+        return replace(data, inputs=self.rows(data.inputs), targets=self.targets(data.targets, data.inputs))
 
 
-def to_observed(inputs: Tensor, targets: Tensor, scaling: Scaling | None = None) -> Observed:
+def to_observed(inputs: Tensor | Evidence, targets: Tensor, scaling: Scaling | None = None) -> Observed:
     """Observations in double precision and in the units of training, for a model in their dtype.
 
     Args:
-        inputs: Inputs `(n, d)`, or pairs `(n, 2, d)`.
+        inputs: Inputs `(n, d)`, pairs `(n, 2, d)`, or rows of evidence.
         targets: Targets `(n,)`.
         scaling: Units of training; those of the observations by default.
     """
-    X, y, jitter = inputs.detach().double(), targets.detach().double(), relative_jitter(inputs.dtype)
-    if X.dim() == 3:
-        data = Observed(X[..., 0, :].contiguous(), X[..., 1, :].contiguous(), y, jitter)
+    y, jitter = targets.detach().double(), relative_jitter(inputs.dtype)
+    if isinstance(inputs, Evidence):
+        data = Observed(inputs.detach().matched(inputs.points[..., :1, :].double()), y, jitter)
     else:
-        data = Observed(X, None, y, jitter)
+        X = inputs.detach().double()
+        data = Observed(difference(*X.unbind(-2)) if X.dim() == 3 else X, y, jitter)
     return data if scaling is None else scaling.observed(data)
 
 

@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 
 import torch
+from torch import Tensor
 
 from streamgp.errors import NumericalError
 from streamgp.gp import SparseProcess
@@ -59,14 +60,14 @@ def _finish(setting: Hyperparameters, task: Task, dtype: torch.dtype) -> tuple[T
     setting = rounded_points(setting, dtype)
     noise = setting.likelihood.gaussian_noise_variance
     is_elbo = options.objective == "elbo"
-    if noise is not None and noise.dim() == 0 and data.carried is None and data.others is None and is_elbo:
+    if noise is not None and noise.dim() == 0 and data.carried is None and isinstance(data.inputs, Tensor) and is_elbo:
         trained, process = _in_one_pass(setting, task)
     else:
         trained = evaluate(setting, data, options)
         process = optimal_process(setting, data, beta=options.beta if is_elbo else 1.0, sites=trained.sites)
     if setting.likelihood.is_gaussian and is_elbo and options.beta == 1.0:
         log.warnings += filter(None, [_describe_noise(trained, task)])
-        if options.is_automatic and data.carried is None:
+        if options.is_automatic and data.carried is None and isinstance(data.inputs, Tensor):
             trained = replace(trained, doubling_gain=gain_of_doubling(trained, task))
     if is_elbo and (options.beta == 1.0 or setting.likelihood.is_gaussian):
         return trained, process

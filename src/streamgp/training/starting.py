@@ -13,6 +13,7 @@ from torch import Tensor
 
 from streamgp.conditioning import SparseGP
 from streamgp.errors import ShapeError, UnsupportedError
+from streamgp.evidence import Evidence
 from streamgp.gp.kernel_dims import check_num_dims
 from streamgp.gp.named_kernels import make_kernel
 from streamgp.likelihoods import AbstractLikelihood, Gaussian
@@ -43,8 +44,8 @@ def prepare(
     log = Log()
     data, start = to_observed(rows.inputs, rows.targets), request.start
     if isinstance(options.inducing, Tensor):
-        check_points(options.inducing, like=rows.inputs)
-    scaling = find_scaling(request.standardize, data.all_inputs, data.targets, is_gaussian=request.is_gaussian)
+        check_points(options.inducing, like=_points(rows))
+    scaling = find_scaling(request.standardize, data.all_inputs, data.levels, is_gaussian=request.is_gaussian)
     if moments is not None and scaling is not None:
         scaling = moments.scaling(like=scaling)
     if isinstance(start, FitResult) and start.scaling is not None:
@@ -57,7 +58,7 @@ def prepare(
     if request.carried is None and request.standardize is not None:
         log.warnings += filter(None, [describe_unscaled_inputs(data.all_inputs, advice=_ADVICE)])
     if request.carried is not None:  # whose units were chosen before, for inputs that may have spread further
-        data = replace(data, carried=read_prior_site(request.carried, like=rows.inputs))
+        data = replace(data, carried=read_prior_site(request.carried, like=_points(rows)))
     setting = starting_hyperparameters(
         data,
         likelihood=request.likelihood,
@@ -68,6 +69,10 @@ def prepare(
     )
     is_open = request.kernel is None and start is None
     return Task(data, options, log, is_kernel_open=is_open), scaling, setting
+
+
+def _points(rows: CheckedRows) -> Tensor:
+    return rows.inputs.points if isinstance(rows.inputs, Evidence) else rows.inputs
 
 
 def starting_hyperparameters(
@@ -90,7 +95,7 @@ def starting_hyperparameters(
         start: Earlier result, whose inducing points are the first ones too.
         latent_variance: The natural scale of the latent function, or of each.
     """
-    X = data.inputs
+    X = data.all_inputs
     Z = X[:1]
     if start is not None:
         gp = start.gp if isinstance(start, FitResult) else start
@@ -160,7 +165,7 @@ def _default_mean(data: Observed, likelihood: AbstractLikelihood | None) -> Mean
         return mean
     mean = ConstantMean()
     is_gaussian = likelihood is None or likelihood.is_gaussian
-    mean.initialize(constant=data.targets.mean().item() if is_gaussian else 0.0)
+    mean.initialize(constant=data.levels.mean().item() if is_gaussian else 0.0)
     return mean
 
 

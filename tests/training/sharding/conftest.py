@@ -28,7 +28,7 @@ def problem(rng):
         X = torch.rand(n, 2, generator=rng, dtype=torch.float64)
         f = 2.0 * torch.sin(5.0 * X[:, 0])
         is_class = isinstance(likelihood, sg.likelihoods.Bernoulli)
-        data = Observed(X, None, (f > 0).double() if is_class else torch.poisson(f.exp(), generator=rng))
+        data = Observed(X, (f > 0).double() if is_class else torch.poisson(f.exp(), generator=rng))
         start = starting_hyperparameters(
             data, likelihood=likelihood, kernel=None, mean=None, start=None, latent_variance=1.0
         )

@@ -25,7 +25,7 @@ def pickled_map(function, items):
 def problem(rng, n=50, m=6):
     X = torch.rand(n, 2, generator=rng, dtype=torch.float64)
     y = torch.sin(4.0 * X[:, 0]) + 0.2 * torch.randn(n, generator=rng, dtype=torch.float64)
-    data = Observed(X, None, y)
+    data = Observed(X, y)
     setting = starting_hyperparameters(
         data, likelihood=Gaussian(0.1), kernel=None, mean=None, start=None, latent_variance=1.0
     )

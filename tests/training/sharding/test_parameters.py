@@ -11,7 +11,7 @@ from streamgp.training.starting import starting_hyperparameters
 
 def test_a_place_that_was_sent_has_the_same_hyperparameters(rng):
     X = torch.rand(8, 2, generator=rng, dtype=torch.float64)
-    data = Observed(X, None, X[:, 0])
+    data = Observed(X, X[:, 0])
     setting = starting_hyperparameters(
         data, likelihood=Gaussian(0.1), kernel=None, mean=None, start=None, latent_variance=1.0
     )
