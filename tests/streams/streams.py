@@ -28,11 +28,11 @@ def prior_belief(points: np.ndarray, prior: Prior = PRIOR) -> Belief:
 
 def plain_fit(prior: Prior = PRIOR) -> Fitted:
     """Return hyperparameters for rows that need no scaling."""
-    return Fitted(Units(np.zeros(3), np.ones(3), 0.0, 1.0), prior)
+    return Fitted(Units.plain(3), prior)
 
 
 def buffer_of(X: np.ndarray, y: np.ndarray) -> Buffer:
     """Return a buffer of these rows, as they are."""
     buffer = Buffer.empty(X.shape[1])
-    buffer.append(X, y, np.ones(len(y)), np.arange(len(y)), Units(np.zeros(X.shape[1]), np.ones(X.shape[1]), 0.0, 1.0))
+    buffer.append(X, y, np.ones(len(y)), np.arange(len(y)), Units.plain(X.shape[1]))
     return buffer

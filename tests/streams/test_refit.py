@@ -69,7 +69,9 @@ def test_carrying_to_other_units_keeps_predictions_in_the_users_units():
     X, y = moving_rows(60)
     flat = replace(PRIOR, slope_variance=1e-9, level_variance=1e4, level_life=np.inf)
     belief = replay(buffer_of(X, y), plain_fit(flat), X[:20])
-    units = Units(np.array([1.0, -2.0, 0.5]), np.array([2.0, 0.5, 3.0]), 0.3, 1.7)
+    units = replace(
+        Units.plain(3, 0.3, 1.7), input_mean=np.array([1.0, -2.0, 0.5]), input_scale=np.array([2.0, 0.5, 3.0])
+    )
     other = Fitted(units, flat.rescaled(plain_fit().units, units))
     new = prior_belief(units.inputs(X[:20]), other.prior)
     carry(Snapshot(plain_fit(flat), belief), new, other)

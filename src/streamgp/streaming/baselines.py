@@ -38,6 +38,16 @@ class ValueBaseline:
             "running_mean_error": [_mean_distance(row, self.mean) for row in values],
         }
 
+    def follow(self, values: Sequence[Sequence[float]]) -> tuple["ValueBaseline", dict[str, list[float]]]:
+        """Predict and add rows one after the other; returns the baseline after them, and its absolute errors."""
+        baseline = self
+        measures: dict[str, list[float]] = {"last_value_error": [], "running_mean_error": []}
+        for row in values:
+            for name, errors in baseline.measures([row]).items():
+                measures[name] += errors
+            baseline = baseline.add([row])
+        return baseline, measures
+
 
 def _mean_distance(row: Sequence[float], other: Sequence[float]) -> float:
     return sum([abs(a - b) for a, b in zip(row, other, strict=True)]) / len(row)

@@ -23,16 +23,19 @@ class Batch(NamedTuple):
         inputs: Inputs, of double precision.
         targets: Targets or labels.
         total_count: Numbers of trials of binomial targets; None for others.
+        weights: Weights of the rows; None if all count alike.
     """
 
     inputs: np.ndarray
     targets: np.ndarray
     total_count: np.ndarray | None = None
+    weights: np.ndarray | None = None
 
     def take(self, rows: slice | np.ndarray) -> "Batch":
         """Some of the rows."""
         total_count = None if self.total_count is None else self.total_count[rows]
-        return Batch(self.inputs[rows], self.targets[rows], total_count)
+        weights = None if self.weights is None else self.weights[rows]
+        return Batch(self.inputs[rows], self.targets[rows], total_count, weights)
 
 
 def read_matrix(estimator: BaseEstimator, X: Any) -> np.ndarray:

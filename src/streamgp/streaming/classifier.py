@@ -15,9 +15,14 @@ from streamgp.errors import DTypeError, ValueRangeError
 from streamgp.likelihoods import Bernoulli
 from streamgp.processes import sent_by_value
 from streamgp.streaming.batches import Batch
-from streamgp.streaming.estimator import AbstractStreamingEstimator, EstimatorState, generator_of, refuse_options
+from streamgp.streaming.estimator import (
+    AbstractStreamingEstimator,
+    BankFacts,
+    EstimatorState,
+    generator_of,
+    refuse_options,
+)
 from streamgp.streaming.merging import merge_classes
-from streamgp.streaming.model import StreamModel
 from streamgp.streaming.one_vs_rest import OneVsRest, PredictedLabels, unseen_probability
 from streamgp.streaming.scoring import ClassScore
 from streamgp.streaming.settings import StreamSettings
@@ -199,11 +204,11 @@ class StreamingGPClassifier(ClassifierMixin, AbstractStreamingEstimator[OneVsRes
         return np.log(np.where(is_label.any(-1), (1.0 - unseen) / known * (each * is_label).sum(-1), unseen))
 
     @property
-    def _model(self) -> StreamModel:
+    def _facts(self) -> BankFacts:
         learner = self._learner.learner
         assert learner is not None
         assert learner.model is not None
-        return learner.model
+        return BankFacts(learner.model)
 
     def _read(self, X: Any, y: Any, *, reset: bool) -> Batch:
         try:

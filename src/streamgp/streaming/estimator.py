@@ -5,6 +5,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Generic, TypeVar, final
@@ -23,7 +24,6 @@ from streamgp.sites import SiteRule
 from streamgp.storage import save
 from streamgp.streaming.batches import Batch, read_batch, read_matrix
 from streamgp.streaming.drift import DriftWatch
-from streamgp.streaming.experts import Expert
 from streamgp.streaming.learner import StreamLearner
 from streamgp.streaming.locks import lock_of
 from streamgp.streaming.model import StreamModel
@@ -32,13 +32,42 @@ from streamgp.streaming.refitting import RefitReport
 from streamgp.streaming.report import ScoreReport
 from streamgp.streaming.scoring import ClassScore, ValueScore
 from streamgp.streaming.settings import SITE_TOLERANCE, StreamSettings
+from streamgp.streaming.space_time import SpaceTimeLearner
 
 __all__ = ["AbstractStreamingEstimator", "EstimatorState", "Learner", "generator_of", "refuse_options"]
 
 # With a drift detector, rows that are predicted, tested and learned together.
 _MOST_ROWS_TESTED = 64
 
-Learner = TypeVar("Learner", StreamLearner, OneVsRest)
+Learner = TypeVar("Learner", StreamLearner, OneVsRest, StreamLearner | SpaceTimeLearner)
+
+
+@final
+class BankFacts:
+    """What can be said of the model of a bank of experts."""
+
+    def __init__(self, model: StreamModel) -> None:
+        self.model = model
+        self.kernel = model.bank.process.prior.kernel
+        self.likelihood = model.likelihood
+        self.expert_weights = dict(zip(model.bank.experts.each, model.mixture.weights.tolist(), strict=True))
+        self.inducing_points = model.inducing_points.numpy()
+
+    @property
+    def lengthscales(self) -> np.ndarray:
+        """Lengthscales in the user's units; NaN where the kernel has none."""
+        lengthscale = getattr(getattr(self.kernel, "base_kernel", self.kernel), "lengthscale", None)
+        lengths = self.model.units.input_lengths
+        if lengthscale is None:
+            return np.full(len(lengths), np.nan)
+        return (lengthscale.detach().reshape(-1)[: len(lengths)] * lengths).numpy()
+
+    @property
+    def noise_variance(self) -> np.ndarray:
+        """Variances of Gaussian noise in the user's units, one for each output; NaN for other likelihoods."""
+        variance = self.model.likelihood.gaussian_noise_variance
+        scale = self.model.units.target_scale.square().reshape(-1).numpy()
+        return np.full(len(scale), np.nan) if variance is None else (variance.reshape(-1).numpy() * scale)
 
 
 @final
@@ -114,7 +143,7 @@ class AbstractStreamingEstimator(BaseEstimator, ABC, Generic[Learner]):
     @property
     def kernel_(self) -> Kernel:
         """The kernel that was learned, for standardized inputs."""
-        return self._model.bank.process.prior.kernel
+        return self._facts.kernel
 
     @property
     def lengthscales_(self) -> np.ndarray:
@@ -122,32 +151,31 @@ class AbstractStreamingEstimator(BaseEstimator, ABC, Generic[Learner]):
 
         For inputs with long tails, which are bent, they are those around the middle.
         """
-        lengthscale = getattr(getattr(self.kernel_, "base_kernel", self.kernel_), "lengthscale", None)
-        lengths = self._model.units.input_lengths
-        if lengthscale is None:
-            return np.full(len(lengths), np.nan)
-        return (lengthscale.detach().reshape(-1)[: len(lengths)] * lengths).numpy()
+        return self._facts.lengthscales
 
     @property
     def likelihood_(self) -> AbstractLikelihood:
         """The likelihood that was learned, for standardized targets where the likelihood was given by name."""
-        return self._model.likelihood
+        return self._facts.likelihood
 
     @property
-    def expert_weights_(self) -> dict[Expert, float]:
+    def expert_weights_(self) -> dict[Any, float]:
         """How far each of the experts is believed, by what it expects of the stream."""
-        model = self._model
-        return dict(zip(model.bank.experts.each, model.mixture.weights.tolist(), strict=True))
+        return self._facts.expert_weights
 
     @property
     def inducing_points_(self) -> np.ndarray:
         """Inputs `(m, d)` at which the beliefs are held, in the units of the user."""
-        return self._model.inducing_points.numpy()
+        return self._facts.inducing_points
 
     @property
     @abstractmethod
-    def _model(self) -> StreamModel:
-        """The model of the stream."""
+    def _facts(self) -> BankFacts | SpaceTimeLearner:
+        """What can be said of the model of the stream."""
+
+    def __copy__(self) -> Any:
+        """Copy with a state of its own, as a stream of real targets is learned in place."""
+        return deepcopy(self)
 
     @property
     def _learner(self) -> Learner:
@@ -256,8 +284,9 @@ class AbstractStreamingEstimator(BaseEstimator, ABC, Generic[Learner]):
 
     def _learn_rows(self, state: EstimatorState[Learner], batch: Batch) -> None:
         """Learn from the next rows of the stream."""
+        num_outside = state.learner.num_outside
         learned = self._learned(state, batch) if state.watch is None else self._watched(state, state.watch, batch)
-        self._replace_state(learned, num_outside_before=state.learner.num_outside)
+        self._replace_state(learned, num_outside_before=num_outside)
 
     def _state_so_far(self) -> EstimatorState[Learner]:
         """The state, or a new one before the first row."""

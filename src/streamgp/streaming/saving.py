@@ -16,6 +16,7 @@ from streamgp.streaming.refitting import RefitReport
 from streamgp.streaming.regressor import StreamingGPRegressor
 from streamgp.streaming.rows import Rows
 from streamgp.streaming.settings import StreamSettings
+from streamgp.streaming.space_time import SpaceTimeLearner, SpaceTimePrediction, StreamTicket
 
 __all__ = ["load_estimator"]
 
@@ -62,7 +63,18 @@ def _rebuilder(cls: type) -> Callable[..., Any]:
     return rebuild
 
 
-for _cls in (StreamLearner, OneVsRest, StreamModel, RefitReport, Rows, StreamSettings, EstimatorState):
+for _cls in (
+    StreamLearner,
+    OneVsRest,
+    StreamModel,
+    RefitReport,
+    Rows,
+    StreamSettings,
+    EstimatorState,
+    SpaceTimeLearner,
+    SpaceTimePrediction,
+    StreamTicket,
+):
     if not is_registered(_cls):
         register(_cls)
 _estimators: tuple[Any, ...] = (StreamingGPRegressor, StreamingGPClassifier)

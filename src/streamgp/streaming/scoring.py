@@ -16,6 +16,7 @@ from streamgp.streaming.learner import Predicted
 from streamgp.streaming.metrics import CLASS_MEASURES, VALUE_MEASURES, StreamMetrics
 from streamgp.streaming.one_vs_rest import PredictedLabels, unseen_probability
 from streamgp.streaming.prediction import StreamPrediction
+from streamgp.streaming.space_time import ScoredRows
 
 __all__ = ["INTERVAL", "ClassScore", "ValueScore", "label_loss"]
 
@@ -63,6 +64,7 @@ class ValueScore:
         negative_log_density: Float[np.ndarray, " n"],
         is_covered: Bool[np.ndarray, "n o"],
         cumulative: Float[np.ndarray, "n o"] | None = None,
+        is_ordered: bool = False,
     ) -> "ValueScore":
         """Score rows that were predicted.
 
@@ -72,17 +74,22 @@ class ValueScore:
             negative_log_density: Of the targets.
             is_covered: Whether they lie in their 90 % intervals.
             cumulative: Predictive probabilities of not more than the targets, if they are known.
+            is_ordered: Whether the rows came one after the other, so that baselines know those before.
         """
         errors, values = (y - mean).tolist(), y.tolist()
+        if is_ordered:
+            baseline, by_baseline = self.baseline.follow(values)
+        else:
+            baseline, by_baseline = self.baseline.add(values), self.baseline.measures(values)
         measures = {
             "squared_error": [sum([each * each for each in row]) / len(row) for row in errors],
             "absolute_error": [sum(map(abs, row)) / len(row) for row in errors],
             "negative_log_density": negative_log_density.tolist(),
             "is_covered": [sum(row) / len(row) for row in is_covered.tolist()],
-            **self.baseline.measures(values),
+            **by_baseline,
         }
         calibration = self.calibration if cumulative is None else self.calibration.add(cumulative.ravel().tolist())
-        return ValueScore(self.metrics.add(measures), self.baseline.add(values), calibration, self.is_discrete)
+        return ValueScore(self.metrics.add(measures), baseline, calibration, self.is_discrete)
 
     def learned(self, part: Predicted) -> "ValueScore":
         """After rows that were learned."""
@@ -130,6 +137,25 @@ class ValueScore:
             is_covered=is_covered,
             cumulative=middle,
         )
+
+    def scored(self, part: ScoredRows) -> "ValueScore":
+        """After rows that were learned in order, of which the first ones may not have been predicted."""
+        first, score = part.num_unpredicted, self
+        if not (first or self.baseline.num_rows):  # rows that `fit` has learned are no rows of the stream
+            first, part = 1, part.without_first()
+        if first:
+            score = score.seen(part.targets[:first])
+        if len(part.mean):
+            middle = part.cumulative
+            score = score.add(
+                part.targets[first:],
+                mean=part.mean,
+                negative_log_density=-part.log_density,
+                is_covered=(middle >= INTERVAL[0]) & (middle <= INTERVAL[1]),
+                cumulative=middle,
+                is_ordered=True,
+            )
+        return score
 
     def seen(self, y: Float[np.ndarray, "n o"]) -> "ValueScore":
         """Take note of targets that nothing predicted."""

@@ -31,7 +31,7 @@ from streamgp.streaming.experts import (
 __all__ = ["FEW_ROWS", "LIKELIHOODS", "SITE_TOLERANCE", "Room", "StreamSettings"]
 
 LIKELIHOODS = ("gaussian", "student_t", "poisson", "negative_binomial", "binomial", "bernoulli")
-_POLICIES = ("auto", "doubling", "never")
+_POLICIES = ("auto", "background", "doubling", "never")
 # The residual of sites, in posterior standard deviations, that a stream does not see.
 SITE_TOLERANCE = 1e-3
 # With fewer rows hyperparameters are not learned.
@@ -117,7 +117,8 @@ class StreamSettings:
         if isinstance(self.refit, str):
             if self.refit not in _POLICIES:
                 raise OptionError(
-                    f"refit must be 'auto', 'doubling', 'never' or a number of rows, but is {self.refit!r}."
+                    "refit must be 'auto', 'background', 'doubling', 'never' or a number of rows, but is "
+                    f"{self.refit!r}."
                 )
         else:
             keep_count(self, "refit")

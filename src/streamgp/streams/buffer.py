@@ -1,6 +1,6 @@
 """The latest rows of a stream, in the user's units and in those of the model."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import final
 
 import numpy as np
@@ -9,42 +9,96 @@ from jaxtyping import Float, Int
 __all__ = ["Buffer", "Units"]
 
 
+# With fewer rows no input is bent; larger takes long tails for outliers for longer.
+_FEW_ROWS = 25
+# Quartile ranges from the median at which an input has a long tail; larger bends fewer inputs.
+_LONG_TAIL = 5.0
+# Share of the quartile range in which a bent input is still nearly linear; larger bends less.
+_LINEAR = 1.0 / 3.0
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class Units:
     """Means and scales by which inputs and targets are standardized.
 
+    Inputs with long tails are bent first, by the inverse hyperbolic sine, which is a logarithm far from the center.
+
     Attributes:
+        bend_center: Centers of the bent inputs.
+        bend_scale: Their scales; zero for an input that is not bent. Once an input is bent it stays so.
         input_mean: Means of the inputs.
         input_scale: Scales of the inputs; one for a column that is constant.
         target_mean: Mean of the targets.
         target_scale: Scale of the targets.
     """
 
+    bend_center: Float[np.ndarray, " d"]
+    bend_scale: Float[np.ndarray, " d"]
     input_mean: Float[np.ndarray, " d"]
     input_scale: Float[np.ndarray, " d"]
     target_mean: float
     target_scale: float
 
     @classmethod
-    def of(cls, inputs: Float[np.ndarray, "n d"], targets: Float[np.ndarray, " n"]) -> "Units":
+    def plain(cls, num_dims: int, target_mean: float = 0.0, target_scale: float = 1.0) -> "Units":
+        """Return units that leave inputs as they are."""
+        zeros, ones = np.zeros(num_dims), np.ones(num_dims)
+        return cls(zeros, zeros, zeros, ones, target_mean, target_scale)
+
+    @classmethod
+    def of(
+        cls, inputs: Float[np.ndarray, "n d"], targets: Float[np.ndarray, " n"], before: "Units | None" = None
+    ) -> "Units":
         """Return the units of these rows; of a single row its target is the scale, too."""
+        units = cls.plain(inputs.shape[1]) if before is None else before
         if len(targets) == 1:
             size = abs(float(targets[0]))
-            return cls(inputs[0].copy(), np.ones(inputs.shape[1]), float(targets[0]), size if size > 1e-300 else 1.0)
+            units = cls.plain(inputs.shape[1], float(targets[0]), size if size > 1e-300 else 1.0)
+            return replace(units, input_mean=inputs[0].copy())
+        if len(targets) >= _FEW_ROWS:
+            units = units._bent(inputs)
+        inputs = units._bend(inputs)
         mean, scale = inputs.mean(0), inputs.std(0)
         scale = np.where(scale > 1e-9 * np.abs(inputs).max(0), scale, 1.0)
         target_mean, target_scale = float(targets.mean()), float(targets.std())
         is_constant = target_scale <= 1e-12 * float(np.abs(targets).max())
-        return cls(mean, scale, target_mean, (abs(target_mean) or 1.0) if is_constant else target_scale)
+        target_scale = (abs(target_mean) or 1.0) if is_constant else target_scale
+        return cls(units.bend_center, units.bend_scale, mean, scale, target_mean, target_scale)
 
     def inputs(self, X: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
         """Return standardized inputs."""
-        return (X - self.input_mean) / self.input_scale
+        return (self._bend(X) - self.input_mean) / self.input_scale
+
+    @property
+    def input_lengths(self) -> Float[np.ndarray, " d"]:
+        """Lengths of one standardized unit in the user's units, around the middle of a bent input."""
+        return self.input_scale * np.where(self.bend_scale > 0.0, self.bend_scale, 1.0)
 
     def original_inputs(self, inputs: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
         """Return standardized inputs in the user's units."""
-        return inputs * self.input_scale + self.input_mean
+        bent = inputs * self.input_scale + self.input_mean
+        if not self.bend_scale.any():
+            return bent
+        with np.errstate(over="ignore"):
+            return np.where(self.bend_scale > 0.0, self.bend_center + self.bend_scale * np.sinh(bent), bent)
+
+    def _bend(self, X: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
+        scale = self.bend_scale
+        if not scale.any():
+            return X
+        return np.where(scale > 0.0, np.arcsinh((X - self.bend_center) / np.where(scale > 0.0, scale, 1.0)), X)
+
+    def _bent(self, inputs: Float[np.ndarray, "n d"]) -> "Units":
+        """Bend the inputs that have long tails, and are not bent yet."""
+        low, center, high = np.quantile(inputs, [0.25, 0.5, 0.75], axis=0)
+        width = high - low
+        is_new = (width > 0.0) & (np.abs(inputs - center).max(0) > _LONG_TAIL * width) & (self.bend_scale == 0.0)
+        return replace(
+            self,
+            bend_center=np.where(is_new, center, self.bend_center),
+            bend_scale=np.where(is_new, _LINEAR * width, self.bend_scale),
+        )
 
     def targets(self, y: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
         """Return standardized targets."""

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from streamgp.errors import UnsupportedError
 from streamgp.streams.buffer import Buffer
 from streamgp.streams.history import History
-from streamgp.streams.points import is_moving
+from streamgp.streams.points import is_moving, matern, slack_of
 from streamgp.streams.predictive import Forecast
 from streamgp.streams.prior import EXPERTS
 from streamgp.streams.refit import BackgroundRefit, Fitted, Refit, Snapshot, refit
@@ -44,7 +44,7 @@ class StreamOptions:
     Attributes:
         most_points: Budget of inducing points.
         buffer_size: Latest rows that a refit sees one by one.
-        refit: `"auto"`, `"background"`, `"never"` after the warm-up, or every so many rows.
+        refit: `"auto"`, `"background"`, `"doubling"`, `"never"` after the warm-up, or every so many rows.
         warmup: Rows after which `"never"` and a number count.
     """
 
@@ -87,6 +87,9 @@ class StreamLearner:
         belief: What all filters know; None before the first row.
         clock: Number of rows so far that were learned or asked for.
         num_seen: Number of rows learned.
+        lower: Least inputs so far.
+        upper: Largest inputs so far.
+        num_outside: Number of rows learned whose inputs lay farther outside that range than it is wide.
         history: What became of weights, scale and points, and of refits.
     """
 
@@ -99,6 +102,9 @@ class StreamLearner:
         self.anchor: Snapshot | None = None
         self.halfway: Snapshot | None = None
         self.num_halfway = 0
+        self.lower = np.full(num_dims, np.inf)
+        self.upper = np.full(num_dims, -np.inf)
+        self.num_outside = 0
         self.clock = 0
         self.num_seen = 0
         self.num_since_start = 0
@@ -144,6 +150,62 @@ class StreamLearner:
         self.clock += len(y)
         self._learn(X, y, noises, times, None, on_predicted)
 
+    @property
+    def noise_variance(self) -> float:
+        """Variance of the noise in the user's units, as the experts see it of late."""
+        assert self.belief is not None
+        assert self.fitted is not None
+        variance = (np.exp(self.belief.near) * self.belief.rate / self.belief.shape).sum()
+        return float(variance * self.fitted.units.target_scale**2)
+
+    def slack(self, scaled: Float[np.ndarray, "n d"]) -> float:
+        """Return the largest share of the function's variance that points leave open at standardized inputs."""
+        assert self.belief is not None
+        assert self.dynamics is not None
+        p = self.belief.num_points[0]
+        whitening = self.belief.whitening[:p, :p]
+        return float(slack_of(scaled, self.belief.points[:p], whitening, self.dynamics.inverse_lengthscales).max())
+
+    def sample(
+        self, X: Float[np.ndarray, "n d"], num_samples: int, rng: np.random.Generator, *, latent: bool = False
+    ) -> Float[np.ndarray, "s n"]:
+        """Draw targets, or functions without the noise, for all rows together, each of one expert where it can be.
+
+        Args:
+            X: Inputs.
+            num_samples: Number of draws.
+            rng: Source of randomness.
+            latent: Leave out the noise.
+        """
+        forecast = self.predict(X)
+        assert self.belief is not None
+        assert self.dynamics is not None
+        assert self.fitted is not None
+        belief, dynamics, units = self.belief, self.dynamics, self.fitted.units
+        p, scaled = int(belief.num_points[0]), units.inputs(X)
+        kernel = matern(scaled, scaled, dynamics.inverse_lengthscales)
+        features = matern(scaled, belief.points[:p], dynamics.inverse_lengthscales) @ belief.whitening[:p, :p].T
+        h = np.c_[np.ones(len(X)), scaled, features]
+        lag = self.clock - belief.clock[0]
+        draws = np.empty((num_samples, *forecast.weight.shape))
+        for e in range(len(EXPERTS)):
+            size = h.shape[1] if dynamics.function[e] > 0.0 else 1
+            joint = h[:, :size] @ belief.covariance[e, :size, :size] @ h[:, :size].T
+            joint = joint + dynamics.function[e] * (kernel - features @ features.T) + float(lag) * dynamics.walk[e]
+            values, vectors = np.linalg.eigh(0.5 * (joint + joint.T))
+            root = vectors * np.sqrt(np.maximum(values, 0.0))
+            normal = rng.standard_normal((num_samples, len(X))) @ root.T
+            noise = 0.0 if latent else rng.standard_normal((num_samples, len(X)))
+            for k in range(belief.shape.shape[1]):
+                part = 2 * e + k
+                degrees = forecast.degrees[0, part]
+                scale = units.target_scale * np.sqrt(belief.rate[e, k] / belief.shape[e, k])
+                spread = scale / np.sqrt(rng.chisquare(degrees, (num_samples, 1)) / degrees)
+                draws[:, :, part] = forecast.location[:, part] + spread * (normal + noise)
+        below = np.cumsum(forecast.weight, axis=1)[None] < rng.random((num_samples, 1, 1))
+        chosen = np.minimum(below.sum(-1, keepdims=True), draws.shape[-1] - 1)
+        return np.take_along_axis(draws, chosen, axis=-1)[..., 0]
+
     def expect(self, X: Float[np.ndarray, "n d"]) -> Ticket:
         """Predict the next rows, whose targets come later: by `learn_ticket`, in any order."""
         times = self.clock + np.arange(len(X))
@@ -170,6 +232,7 @@ class StreamLearner:
         n = min(len(y), self.options.buffer_size)
         if not n:
             return
+        self._widen(X)
         self.buffer.append(X[:n], y[:n], np.ones(n), np.arange(n), None)
         self.clock = self.num_seen = self.num_since_start = n
         found = refit(self.buffer, None, most_points=self.options.most_points, is_timed=False)
@@ -214,8 +277,42 @@ class StreamLearner:
             raise UnsupportedError("There is nothing to predict from before the first row. Call learn first.")
         units = self.fitted.units
         said = empty_said(len(X), len(EXPERTS))
-        predict_rows(units.inputs(X), times, self.belief, self.dynamics, said)
+        predict_rows(units.inputs(self._limited(X)), times, self.belief, self.dynamics, said)
         return Forecast.from_said(said, units.target_mean, units.target_scale)
+
+    def _limited(self, X: Float[np.ndarray, "n d"], *, is_early: bool | None = None) -> Float[np.ndarray, "n d"]:
+        """Limit inputs to the range so far and as much on both sides: a line is drawn out so far and no farther.
+
+        A single slip of the pen would otherwise be the scale of all inputs. A column that was constant has no range.
+        """
+        if self.num_since_start < _EARLY[-1] if is_early is None else is_early:
+            return X
+        width = self.upper - self.lower
+        width[width == 0.0] = np.inf
+        low, high = self.lower - width, self.upper + width
+        return X if ((low <= X) & (high >= X)).all() else np.clip(X, low, high)
+
+    def _reached(self, X: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
+        """Limit inputs of rows that are about to be learned, one after the other, and widen the range by them."""
+        early = max(_EARLY[-1] - self.num_since_start, 0)
+        parts = [X[:early], X[early:]] if early else [X]
+        limited = []
+        for i, part in enumerate(parts):
+            within = part if early and not i else self._limited(part, is_early=False)
+            if within is part:
+                limited.append(part)
+                self._widen(part)
+                continue
+            for row in part:
+                one = self._limited(row[None], is_early=False)
+                self.num_outside += not np.array_equal(one[0], row)
+                self._widen(one)
+                limited.append(one)
+        return limited[0] if len(limited) == 1 else np.concatenate(limited)
+
+    def _widen(self, X: Float[np.ndarray, "n d"]) -> None:
+        if len(X):
+            self.lower, self.upper = np.minimum(self.lower, X.min(0)), np.maximum(self.upper, X.max(0))
 
     def _learn(
         self,
@@ -226,7 +323,7 @@ class StreamLearner:
         ticket: Ticket | None,
         on_predicted: OnPredicted | None,
     ) -> None:
-        noises = np.ones(len(y)) if noises is None else noises
+        X, noises = self._reached(X), np.ones(len(y)) if noises is None else noises
         known = np.flatnonzero(np.isfinite(y))
         start = 0
         while start < len(known):
@@ -352,7 +449,12 @@ class StreamLearner:
         self.history.note_refit(self.num_seen, found.gain, found.seconds, int(found.belief.num_points[0]))
         if n < _EARLY[-1]:
             self.next_refit = next(each for each in _EARLY if each > n)
-        elif n < options.warmup or options.refit in ("auto", "background"):
+        elif n < options.warmup:
+            # One that the end of the warm-up follows soon would be for little.
+            self.next_refit = 2 * n if 6 * n <= 2 * options.warmup else options.warmup
+        elif options.refit == "doubling":
+            self.next_refit = 2 * n
+        elif options.refit in ("auto", "background"):
             if n >= 2 * _LONGEST:
                 self.interval = min(2 * self.interval, 8 * _LONGEST) if found.gain < _SETTLED_NATS else _LONGEST
             self.next_refit = min(2 * n, n + self.interval)

@@ -19,7 +19,7 @@ from streamgp.streams.constants import (
 from streamgp.streams.points import matern
 from streamgp.streams.state import Belief, Dynamics, Said
 
-__all__ = ["learn_rows", "predict_rows"]
+__all__ = ["advance", "learn_rows", "predict_rows"]
 
 _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 _LEAST_SLACK = 1e-9
@@ -56,8 +56,7 @@ def learn_rows(
     for i in range(start, stop):
         x, row, lag = inputs[i], i - start, int(times[i] - belief.clock[0])
         if lag > 0:
-            _advance(lag, belief, dynamics)
-            belief.clock[0] += lag
+            advance(lag, belief, dynamics)
             lag = 0
         near = _near_probability(x, belief)
         h, slack = _features(x, belief, dynamics)
@@ -91,8 +90,7 @@ def learn_rows(
         belief.mean[:, :size] += gain * (errors / totals)[:, None]
         belief.covariance[:, :size, :size] -= gain[:, :, None] * gain[:, None] / totals[:, None, None]
         if lag == 0:
-            _advance(1, belief, dynamics)
-            belief.clock[0] += 1
+            advance(1, belief, dynamics)
         belief.shape[:] = NOISE_KEEP * (belief.shape + 0.5)
         belief.rate[:] = NOISE_KEEP * (belief.rate + 0.5 * trusts * (errors**2 / totals)[:, None]) + 1e-12
         _weigh(belief.near, evidence, near * powers[row])
@@ -172,7 +170,8 @@ def _say(
     said.log_weight[row] = np.log(np.maximum(weight, 1e-300))
 
 
-def _advance(num_rows: int, belief: Belief, dynamics: Dynamics) -> None:
+def advance(num_rows: int, belief: Belief, dynamics: Dynamics) -> None:
+    """Move all states on by so many rows."""
     d, size = belief.points.shape[1], 1 + belief.points.shape[1] + int(belief.num_points[0])
     roots = _roots(num_rows, size, dynamics)
     mean, covariance = belief.mean[:, :size], belief.covariance[:, :size, :size]
@@ -180,6 +179,7 @@ def _advance(num_rows: int, belief: Belief, dynamics: Dynamics) -> None:
     covariance *= roots[:, :, None] * roots[:, None]
     diagonal = np.einsum("ekk->ek", covariance)
     diagonal += _gained(num_rows, d, size, dynamics)
+    belief.clock[0] += num_rows
 
 
 def _near_probability(x: Float[np.ndarray, " d"], belief: Belief) -> float:

@@ -5,6 +5,7 @@ import math
 import os
 import threading
 import time
+from dataclasses import replace
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -24,6 +25,8 @@ __all__ = ["BackgroundRefit", "Fitted", "Refit", "Snapshot", "carry", "refit", "
 
 # With fewer rows hyperparameters are the default ones; larger starts with less, and is fooled less.
 _FIRST_FIT = 10
+# Variance of slopes before that; larger extrapolates the first rows.
+_NO_SLOPE = 1e-6
 # Rows that the marginal likelihood sees, half of them the latest; more know more, and take time in their cube.
 _NUM_FIT_ROWS = 400
 # Share of the budget of points that a refit may use, so that rows to come find room; larger leaves less.
@@ -83,10 +86,11 @@ def refit(
     """
     began = time.perf_counter()
     n = buffer.num_rows
-    units = Units.of(buffer.inputs[:n], buffer.targets[:n])
+    units = Units.of(buffer.inputs[:n], buffer.targets[:n], None if before is None else before.units)
     buffer.rescale(units)
     d = buffer.inputs.shape[1]
-    prior, gain = Prior.default(d), math.inf
+    # A line through so few rows would be drawn out anywhere.
+    prior, gain = replace(Prior.default(d), slope_variance=_NO_SLOPE), math.inf
     if n >= _FIRST_FIT:
         prior, gain = _learn_prior(buffer, units, before, is_timed=is_timed)
     if not is_timed:
@@ -209,7 +213,7 @@ def _learn_prior(buffer: Buffer, units: Units, before: Fitted | None, *, is_time
         buffer.times[chosen].astype(float),
         buffer.noises[chosen],
     )
-    start = None if before is None else before.prior.rescaled(before.units, units)
+    start = None if before is None or n < 2 * _FIRST_FIT else before.prior.rescaled(before.units, units)
     return fit_prior(rows, start, is_timed=is_timed)
 
 

@@ -13,7 +13,7 @@ from streamgp.streams import compiled, plain
 from streamgp.streams.buffer import Buffer
 from streamgp.streams.state import Belief, Dynamics, Said
 
-__all__ = ["learn_rows", "predict_rows"]
+__all__ = ["advance_rows", "learn_rows", "predict_rows"]
 
 # Seconds of compilation that are worth a line.
 _ANNOUNCED_SECONDS = 1.0
@@ -65,6 +65,12 @@ def learn_rows(
         said,
     )
     return result
+
+
+def advance_rows(num_rows: int, belief: Belief, dynamics: Dynamics) -> None:
+    """Move states on by so many rows of which nothing is known."""
+    if num_rows:
+        plain.advance(num_rows, belief, dynamics)
 
 
 def _functions() -> ModuleType:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from streamgp.storage import register
 from streamgp.streams.buffer import Buffer, Units
 from streamgp.streams.history import History, HistoryPoint, RefitRecord
@@ -30,6 +32,9 @@ def _rebuild(
     anchor: Snapshot | None,
     halfway: Snapshot | None,
     num_halfway: int,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    num_outside: int,
     clock: int,
     num_seen: int,
     num_since_start: int,
