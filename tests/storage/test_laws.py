@@ -76,6 +76,8 @@ class Contents:
             return None
         if isinstance(hint, TypeVar):  # a learner of one kind or another
             return StreamLearner(StreamSettings(num_inducing=self.draw.randrange(1, 9)))
+        if hint is StreamSettings:
+            return StreamSettings(num_inducing=self.draw.randrange(1, 9))
         if isinstance(hint, type) and issubclass(hint, AbstractArray):
             return self.tensor(hint).numpy() if hint.array_type is np.ndarray else self.tensor(hint)
         return self.object(hint)

@@ -257,8 +257,10 @@ def test_dates_are_labels_as_text_is_and_are_saved(tmp_path, kind, learn):
         model.partial_fit(X[:1], ["a"])
 
 
-@pytest.mark.parametrize("make", [sg.StreamingGPRegressor, sg.StreamingGPClassifier])
-@pytest.mark.parametrize("learn", ["fit", "partial_fit"])
+@pytest.mark.parametrize(
+    ("make", "learn"),
+    [(sg.StreamingGPRegressor, "fit"), (sg.StreamingGPClassifier, "fit"), (sg.StreamingGPClassifier, "partial_fit")],
+)
 def test_weights_of_rows_are_refused_and_do_not_seem_supported(make, learn):
     model = make(num_inducing=5)
     with pytest.raises(ArgumentTypeError, match=r"takes no sample_weight: all rows count alike. Leave it out; a row"):
