@@ -76,8 +76,6 @@ class Contents:
             return None
         if isinstance(hint, TypeVar):  # a learner of one kind or another
             return StreamLearner(StreamSettings(num_inducing=self.draw.randrange(1, 9)))
-        if hint is StreamSettings:
-            return StreamSettings(num_inducing=self.draw.randrange(1, 9))
         if isinstance(hint, type) and issubclass(hint, AbstractArray):
             return self.tensor(hint).numpy() if hint.array_type is np.ndarray else self.tensor(hint)
         return self.object(hint)
@@ -192,6 +190,7 @@ CHECKED = {
     "streaming.EstimatorState",
     "streaming.OneVsRest",
     "streaming.SiteRule",
+    "streaming.SpaceTimeLearner",
     "streaming.StreamLearner",
     "streaming.StreamSettings",
     "streaming.ValueScore",
