@@ -86,6 +86,25 @@ def test_rows_one_by_one_lead_to_what_the_library_learns_from_them_at_once(rng, 
 
 
 @files
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_gradients_are_those_of_automatic_differentiation(rng, tmp_path, kernel, file):
+    gp = random_gp(rng, kernel)
+    X, y = rows(rng, 20)
+    gp, _ = gp.absorb(X, y, noise_variance=0.1, inducing="keep")
+    belief, W = FILES[file](gp, tmp_path), rows(rng, 4)[0].requires_grad_()
+    prediction = gp.predict(W)
+    gradients = [
+        torch.autograd.grad(each.sum(), W, retain_graph=True)[0] for each in (prediction.mean, prediction.variance)
+    ]
+    for x, *expected in zip(W.detach().numpy(), prediction.mean, prediction.variance, *gradients, strict=True):
+        for found, wanted in zip(belief.linearize(x), expected, strict=True):
+            wanted = wanted.detach()
+            assert_close(torch.as_tensor(np.asarray(found), dtype=wanted.dtype), wanted, **limits(file, scale=10.0))
+    with pytest.raises(ValueError, match=r"must hold finite|code 1"):
+        belief.linearize(np.array([0.0, np.nan, 1.0]))
+
+
+@files
 @pytest.mark.parametrize(
     ("likelihood", "targets", "learn"),
     [
@@ -223,7 +242,8 @@ def test_the_file_has_no_undefined_behavior_and_no_fault_of_memory(rng, tmp_path
         "    static unsigned char bytes[BELIEF_STATE_BYTES];\n"
         "    const float odd[] = {0, 1, -1, 1e-30f, 1e30f, 3e38f, NAN, INFINITY, 0.5f, 2};\n"
         "    unsigned int seed = 1;\n    int i, k, codes = 0;\n    belief_start(&state);\n"
-        "    for (i = 0; i < 20000; i++) {\n        float x[BELIEF_DIMENSIONS], a, b;\n"
+        "    for (i = 0; i < 20000; i++) {\n"
+        "        float x[BELIEF_DIMENSIONS], gradient[2 * BELIEF_DIMENSIONS], a, b;\n"
         "        for (k = 0; k < BELIEF_DIMENSIONS; k++) {\n            seed = seed * 1664525u + 1013904223u;\n"
         "            x[k] = i % 2 ? odd[seed / 65536 % 10] : (float)(seed / 65536 % 100) / 50;\n        }\n"
         "        seed = seed * 1664525u + 1013904223u;\n"
@@ -232,6 +252,7 @@ def test_the_file_has_no_undefined_behavior_and_no_fault_of_memory(rng, tmp_path
         "        codes += belief_absorb_class(&state, x, (int)(seed % 3));\n"
         "        if (i % 100 == 0) codes += belief_forget(&state, a);\n"
         "        codes += belief_predict(&state, x, &a, &b);\n"
+        "        codes += belief_linearize(&state, x, &a, &b, gradient, gradient + BELIEF_DIMENSIONS);\n"
         "        belief_state_out(&state, bytes);\n"
         "        if (belief_state_in(&other, bytes, sizeof bytes)) return 1;\n"
         "        bytes[seed % BELIEF_STATE_BYTES] ^= 1;\n"

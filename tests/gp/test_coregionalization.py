@@ -27,6 +27,7 @@ def test_outputs_are_mixtures_of_latent_functions(rng, dtype):
     assert_close(kernel(rows).to_dense(), expected, **tolerance(dtype))
     assert_close(read_kernel(kernel).matrix(rows, rows), expected, **tolerance(dtype))
     assert_close(read_kernel(kernel).diagonal(rows), expected.diagonal(), **tolerance(dtype))
+    assert_close(kernel(rows, diag=True), expected.diagonal(), **tolerance(dtype))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

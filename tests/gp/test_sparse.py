@@ -20,6 +20,17 @@ def test_moments_equal_their_dense_definition(rng, batch_shape, dtype):
     assert_within((process.covariance(W).double() - expected.covariance).abs(), limits.covariance, "covariance")
 
 
+def test_weights_of_covariances_with_the_inducing_values_give_mean_and_covariance(rng):
+    process = random_sparse_gp(rng).gp.process
+    X, W = (torch.rand(n, 2, generator=rng, dtype=torch.float64) for n in (3, 4))
+    cross = process.inducing.crossed(W)
+    limits = rounding(W.dtype, condition=torch.linalg.cond(process.factor).item() ** 2)
+    assert_close(process.prior.mean(W) + cross @ process.mean_weights, process.mean(W), **limits)
+    reduced = cross @ process.cross_weights(process.variance_reduction @ process.features(X))
+    both = process.covariance(torch.cat([W, X]))[:4, 4:]
+    assert_close(process.prior.covariance(W, X) - reduced, both, **limits)
+
+
 def test_from_the_prior_nothing_is_known_yet(rng):
     problem = random_sparse_gp(rng)
     prior = problem.gp.process.prior

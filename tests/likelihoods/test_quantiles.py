@@ -49,6 +49,10 @@ def test_cumulative_probabilities_of_the_first_counts_are_those_of_each(likeliho
     first = likelihood.first_cumulatives(mean, variance)
     each = likelihood.predictive_cumulative(mean, variance, torch.arange(len(first)).double().unsqueeze(-1))
     assert_close(first, each, **approximation(1e-7, "quadrature"))
+    # Tails are differences from one, so that probabilities are summed in double precision whatever the dtype.
+    single = likelihood.first_cumulatives(mean.float(), variance.float())[: len(first)]
+    assert_close(single.double(), first[: len(single)], **approximation(1e-6, "quadrature", scale=0.2))
+    assert single.dtype == torch.float64
 
 
 def test_continuous_quantiles_invert_a_distribution_function_from_a_poor_start():

@@ -52,6 +52,11 @@ class CBelief:
         self._call("predict", x, *map(ctypes.byref, moments))
         return moments[0].value, moments[1].value
 
+    def linearize(self, x):
+        moments, gradients = [self.real(), self.real()], np.zeros((2, len(x)), self.dtype)
+        self._call("linearize", x, *map(ctypes.byref, moments), *(each.ctypes for each in gradients))
+        return moments[0].value, moments[1].value, *gradients
+
     def absorb(self, x, y, noise_variance):
         self._call("absorb", x, float(y), float(noise_variance))
 

@@ -121,7 +121,8 @@ class MultiLatentLaws(ABC):
         mean, _, _ = self.problem(rng, torch.float64, n=1)
         likelihood = self.likelihood()
         f = mean.expand(len(mean), 20_000)
-        drawn = likelihood.sample(f, generator=rng)
+        drawn = likelihood.sample(f.clone().requires_grad_(), generator=rng)
+        assert not drawn.requires_grad
         assert drawn.shape == (20_000,)
         again = likelihood.sample(f, generator=torch.Generator().manual_seed(3))
         assert torch.equal(again, likelihood.sample(f, generator=torch.Generator().manual_seed(3)))

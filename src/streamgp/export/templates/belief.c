@@ -46,6 +46,11 @@ void @NAME@_start(@NAME@_state *state);
 /* Mean and variance of the function at x, an array of @D@ numbers, without the noise of an observation. */
 int @NAME@_predict(const @NAME@_state *state, const @NAME@_real *x, @NAME@_real *mean, @NAME@_real *variance);
 
+/* The same with their gradients in x, arrays of @D@ numbers: what a controller needs. At an inducing point, a Matern
+ * kernel of smoothness 1/2 has none, and counts as flat there. */
+int @NAME@_linearize(const @NAME@_state *state, const @NAME@_real *x, @NAME@_real *mean, @NAME@_real *variance,
+    @NAME@_real *mean_gradient, @NAME@_real *variance_gradient);
+
 /* Learn a value y at x, observed with a noise variance. */
 int @NAME@_absorb(@NAME@_state *state, const @NAME@_real *x, @NAME@_real y, @NAME@_real noise_variance);
 
@@ -119,22 +124,29 @@ static void add_multiple(real *restrict to, real factor, const real *restrict of
     for (i = 0; i < n; i++) to[i] += factor * of[i];
 }
 
+/* Squared distances of x from the inducing points, in units of a part of the kernel. */
+static void distances(const real *restrict x, int part, real *restrict square)
+{
+    int d, i;
+    for (i = 0; i < P; i++) square[i] = 0;
+    for (d = 0; d < D; d++) {
+        const real scale = SCALES[part][d];
+        if (scale == 0) continue;
+        for (i = 0; i < P; i++) {
+            const real difference = (x[d] - POINTS[d][i]) * scale;
+            square[i] += difference * difference;
+        }
+    }
+}
+
 /* Covariances of the function at x with its values at the inducing points. */
 static void cross(const real *restrict x, real *restrict k)
 {
     real square[P], value[P];
-    int part, d, i;
+    int part, i;
     for (i = 0; i < P; i++) k[i] = 0;
     for (part = 0; part < PARTS; part++) {
-        for (i = 0; i < P; i++) square[i] = 0;
-        for (d = 0; d < D; d++) {
-            const real scale = SCALES[part][d];
-            if (scale == 0) continue;
-            for (i = 0; i < P; i++) {
-                const real difference = (x[d] - POINTS[d][i]) * scale;
-                square[i] += difference * difference;
-            }
-        }
+        distances(x, part, square);
         if (SMOOTHNESS[part] == 0) {
             for (i = 0; i < P; i++) value[i] = EXP((real)-0.5 * (square[i] < 2 * FAR ? square[i] : 2 * FAR));
         } else {
@@ -252,6 +264,59 @@ int @NAME@_predict(const @NAME@_state *state, const real *x, real *mean, real *v
     const int code = look(state, x, &at);
     if (code != @MACRO@_OK) return code;
     if (!isfinite(at.mean)) return @MACRO@_TOO_LARGE;
+    *mean = at.mean;
+    *variance = at.slack + at.explained;
+    return @MACRO@_OK;
+}
+
+int @NAME@_linearize(const @NAME@_state *state, const real *x, real *mean, real *variance, real *mean_gradient,
+    real *variance_gradient)
+{
+    /* Both are weights times covariances: those of the mean, and those of the variance, twice L^-T (S - I) phi. */
+    seen at;
+    real excess[P], of_mean[P], of_variance[P], square[P], first[P], second[P], difference[P];
+    const real *column = state->factor;
+    int code = look(state, x, &at), part, d, i, j;
+    if (code != @MACRO@_OK) return code;
+    if (!isfinite(at.mean)) return @MACRO@_TOO_LARGE;
+    for (i = 0; i < P; i++) excess[i] = -at.features[i];
+    for (j = 0; j < P; j++) {
+        const real v = column[j] * at.rotated[j];
+        add_multiple(excess, v, column, j);
+        excess[j] += v;
+        column += j + 1;
+    }
+    column = WHITENING;
+    for (j = 0; j < P; j++) {
+        of_mean[j] = dot(column, state->mean + j, P - j);
+        of_variance[j] = 2 * dot(column, excess + j, P - j);
+        column += P - j;
+    }
+    for (d = 0; d < D; d++) mean_gradient[d] = variance_gradient[d] = 0;
+    for (part = 0; part < PARTS; part++) {
+        distances(x, part, square);
+        for (i = 0; i < P; i++) {
+            /* The derivative of the kernel is minus this times the difference of inputs and their scale squared. */
+            const real root = SQRT(square[i]), s = root < FAR ? root : FAR;
+            const real slope = VARIANCES[part]
+                * (SMOOTHNESS[part] == 0       ? EXP((real)-0.5 * (square[i] < 2 * FAR ? square[i] : 2 * FAR))
+                        : SMOOTHNESS[part] == 1 ? (s > 0 ? EXP(-s) / s : 0)
+                        : SMOOTHNESS[part] == 3 ? EXP(-s)
+                                                : (1 + s) * EXP(-s) / 3);
+            first[i] = slope * of_mean[i];
+            second[i] = slope * of_variance[i];
+        }
+        for (d = 0; d < D; d++) {
+            const real scale = SCALES[part][d];
+            if (scale == 0) continue;
+            for (i = 0; i < P; i++) {
+                const real apart = x[d] - POINTS[d][i];
+                difference[i] = FABS(apart * scale) < FAR ? apart * scale : 0; /* where the slope is zero */
+            }
+            mean_gradient[d] -= scale * dot(first, difference, P);
+            variance_gradient[d] -= scale * dot(second, difference, P);
+        }
+    }
     *mean = at.mean;
     *variance = at.slack + at.explained;
     return @MACRO@_OK;
