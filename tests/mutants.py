@@ -282,19 +282,17 @@ class Selection:
 def tests_of(mutant: Mutant, recorded: Recording) -> list[str]:
     """Name the tests that run the changed statement: the quick ones first, and each once before its repetitions.
 
-    What runs on import alone is looked at by all tests that run something of the file.
+    What runs on import alone may be looked at by any test; those that run something of the file come first.
     """
-    chosen = [
-        name for name, test in recorded.items() if not test.lines.get(mutant.path, set()).isdisjoint(mutant.statement)
-    ]
-    chosen = chosen or [name for name, test in recorded.items() if mutant.path in test.lines]
+    lines = {name: test.lines.get(mutant.path, set()) for name, test in recorded.items()}
+    chosen = [name for name in recorded if not lines[name].isdisjoint(mutant.statement)] or list(recorded)
     chosen.sort(key=lambda name: recorded[name].seconds)
-    seen: dict[str, int] = {}
+    seen: set[str] = set()
     rank: dict[str, int] = {}
     for name in chosen:
         function = name.partition("[")[0]
-        seen[function] = seen.get(function, -1) + 1
-        rank[name] = (seen[function] > 0) + (recorded[name].seconds > 1.0)
+        rank[name] = (function in seen) + (recorded[name].seconds > 1.0) + 3 * (not lines[name])
+        seen.add(function)
     return sorted(chosen, key=lambda name: rank[name])
 
 
@@ -413,7 +411,7 @@ def main() -> None:
                 entry |= {"seconds": round(time.monotonic() - began, 1)}
                 with results.open("a") as file:
                     file.write(json.dumps(entry) + "\n")
-            verdict, reason = entry["verdict"], reasons.get((mutant.path, *(line.strip("+- ") for line in difference)))
+            verdict, reason = entry["verdict"], reasons.get((mutant.path, *(line[1:].strip() for line in difference)))
             if verdict == "survived" and reason:
                 verdict = "equivalent"
             counts[verdict] += 1
