@@ -5,20 +5,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from paper.registry import FIGURES, find_figure, find_study
+from paper.commands.verdicts import judge_all
+from paper.registry import FIGURES
 from paper.report.page import render_page, write_page
-from paper.report.report import Report, make_report
-from paper.schema.configuration import SCALES, read_configuration
+from paper.report.report import Report
+from paper.report.section import Section
+from paper.schema.figure import Part
 
 _PAGE = "paper-report.html"
 
 
 def read_report(directory: Path, home: Path, names: Iterable[str] = FIGURES) -> Report:
     """The report of figures; without links to files of results, which are not part of the site."""
-    figures = [find_figure(name) for name in names]
-    studies = {figure.study: find_study(figure.study) for figure in figures}
-    configurations = {name: tuple(read_configuration(study, one) for one in SCALES) for name, study in studies.items()}
-    report = make_report(figures, None, directory, home=home, configurations=configurations)
+    report = judge_all(directory, None, tuple(names), home=home)
     return replace(report, links={})
 
 
@@ -34,8 +33,17 @@ def verdict_table(report: Report) -> str:
     for section in report.sections:
         figure, claim = section.figure, section.figure.claim.replace("|", "\\|")
         link = f'<a href="{_PAGE}#{figure.name}">{figure.title}</a>'
-        lines.append(f"| {link} | {claim} | {section.verdict_words} | {section.scale}, {section.trials.num_trials} |")
+        few = ", few trials" if section.has_few_trials else ""
+        words = f'<span class="verdict {section.verdict}">{section.verdict_words}{few}</span>'
+        effects = "<br>".join(part.what.replace("|", "\\|") for part in _own_parts(section))
+        lines.append(f"| {link} | {claim} | {words}<br>{effects} | {section.scale}, {section.trial_words} |")
     return "\n".join((*lines, ""))
+
+
+def _own_parts(section: Section) -> tuple[Part, ...]:
+    """The parts that a verdict rests on, effects with their intervals."""
+    parts = () if section.judgement is None else section.judgement.parts
+    return tuple(part for part in parts if not part.is_sanity and part.effect is not None)
 
 
 def write_table(app: Any) -> None:

@@ -12,6 +12,8 @@ from streamgp.cli.error_handling import report_errors
 
 __all__ = ["app"]
 
+_RESULTS = Path("paper/results")
+
 app = typer.Typer(
     name="python -m paper",
     help="The paper's experiments: run them, and judge its claims by what came of them.",
@@ -22,7 +24,7 @@ app = typer.Typer(
 
 
 def report(
-    results: Annotated[Path, typer.Option(help="Where files of results are.")] = Path("paper/results"),
+    results: Annotated[Path, typer.Option(help="Where files of results are.")] = _RESULTS,
     output: Annotated[Path, typer.Option(help="Where to write the page.")] = Path("paper-report.html"),
     scale: Annotated[
         str | None,
@@ -46,6 +48,31 @@ def report(
         raise typer.Exit(1)
 
 
-app.command()(run)
-app.command()(report)
+def verdicts(
+    results: Annotated[Path, typer.Option(help="Where files of results are.")] = _RESULTS,
+    scale: Annotated[str | None, typer.Option(help="Settings of the runs, as for report.", show_default=False)] = None,
+    figures: Annotated[str | None, typer.Option(help="Figures, separated by commas; all by default.")] = None,
+) -> None:
+    """Print each claim with its verdict, effects, intervals, numbers of trials and settings, as JSON."""
+    from paper.commands.verdicts import judge_all, verdicts_as_json
+
+    with report_errors():
+        typer.echo(verdicts_as_json(judge_all(results, scale, words(figures), home=Path())))
+
+
+def compare(
+    mine: Annotated[Path, typer.Argument(help="The directory that you named with run --results.")],
+    results: Annotated[Path, typer.Option(help="The results to compare with.")] = _RESULTS,
+) -> None:
+    """Hold results of yours against those that are recorded, line by line."""
+    from rich.console import Console
+
+    from paper.commands.verdicts import compare_results
+
+    with report_errors():
+        Console(markup=False, highlight=False).print(compare_results(mine, results))
+
+
+for _command in (run, report, verdicts, compare):
+    app.command()(_command)
 app.add_typer(data, name="data")

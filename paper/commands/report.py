@@ -6,11 +6,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from paper.commands.verdicts import judge_all
 from paper.engine.times import show_duration
-from paper.registry import FIGURES, find_figure, find_study
 from paper.report.page import render_page, write_page
-from paper.report.report import Report, make_report
-from paper.schema.configuration import SCALES, read_configuration
+from paper.report.report import Report
+from paper.schema.configuration import SCALES
 from streamgp.errors import OptionError
 
 __all__ = ["run_report"]
@@ -37,17 +37,7 @@ def run_report(
     """
     _check_output(output)
     _check_results(directory, scale)
-    figures = [find_figure(name) for name in (FIGURES if names is None else names)]
-    studies = {figure.study: find_study(figure.study) for figure in figures}
-    report = make_report(
-        figures,
-        scale,
-        directory,
-        home=output.parent,
-        configurations={
-            name: tuple(read_configuration(study, each) for each in SCALES) for name, study in studies.items()
-        },
-    )
+    report = judge_all(directory, scale, names, home=output.parent)
     write_page(render_page(report), output)
     _print_summary(console, report, output)
     return not any(section.failures for section in report.sections)
@@ -80,8 +70,9 @@ def _print_summary(console: Console, report: Report, output: Path) -> None:
     for section in report.sections:
         duration = show_duration(section.runs.seconds) if section.runs.num_units else "–"
         figure = section.figure
-        trials = str(section.trials.num_trials)
-        table.add_row(figure.name, figure.title, section.verdict_words, section.scale, trials, duration)
+        words = f"{section.verdict_words}{', few trials' if section.has_few_trials else ''}"
+        trials = section.trial_words
+        table.add_row(figure.name, figure.title, words, section.scale, trials, duration)
     console.print(table)
     for issue in report.issues:
         _say(console, f"Left out: {issue}")

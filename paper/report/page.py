@@ -8,6 +8,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from paper.engine.times import show_duration
+from paper.report.forest import draw_part
 from paper.report.report import Report
 from paper.report.themes import DARK, LIGHT
 from streamgp import __version__
@@ -29,6 +30,7 @@ def render_page(report: Report) -> str:
     )
     environment.filters["duration"] = show_duration
     environment.filters["shorten"] = _shorten
+    environment.filters["forest"] = draw_part
     return environment.get_template("page.html").render(report=report, light=LIGHT, dark=DARK, version=__version__)
 
 

@@ -15,6 +15,8 @@ __all__ = ["Section", "make_section", "show_setting"]
 
 # More settings than these do not fit into a row of the summary.
 _MOST_COUNTS = 3
+# With fewer independent seeds than this an interval is wide, and its own width uncertain.
+_FEW_TRIALS = 8
 
 ResultT = TypeVar("ResultT")
 OtherwiseT = TypeVar("OtherwiseT")
@@ -64,10 +66,25 @@ class Section:
         return "Incomplete" if self.trials.num_left_out else "No results"
 
     @property
+    def trial_words(self) -> str:
+        """Number of independent seeds of the lines that the verdict rests on: `5`, or `3 to 5`."""
+        counts = None if self.judgement is None else self.judgement.num_trials
+        if counts is None:
+            return str(self.trials.num_trials)
+        low, high = counts
+        return str(low) if low == high else f"{low} to {high}"
+
+    @property
+    def has_few_trials(self) -> bool:
+        """Whether a verdict that chance has a hand in rests on fewer seeds than are enough to trust it."""
+        counts = None if self.judgement is None else self.judgement.num_trials
+        return self.figure.is_statistical and counts is not None and counts[0] < _FEW_TRIALS
+
+    @property
     def evidence(self) -> str:
-        """Why the verdict is what it is."""
+        """Why the verdict is what it is, besides what the parts of the claim say."""
         if self.judgement is not None:
-            return _capitalized(self.judgement.evidence)
+            return _capitalized(self.judgement.remark)
         if not self.trials.num_trials:
             return "Not all that the figure needs has run with these settings; the command below runs what is missing."
         if self.failures:

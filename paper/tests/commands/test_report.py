@@ -7,7 +7,7 @@ from matplotlib.figure import Figure as Picture
 from typer.testing import CliRunner
 
 from paper import registry
-from paper.commands import report
+from paper.commands import verdicts
 from paper.commands.app import app
 from paper.schema.configuration import Configuration
 from paper.schema.figure import Figure, Judgement
@@ -41,10 +41,10 @@ FIGURE = Figure(
 def registered(monkeypatch, tmp_path):
     """The figure is the only one there is, and the current directory is a new one."""
     settings = TinySettings(pause=0.0, sizes=(2, 3), label="a")
-    monkeypatch.setattr(report, "FIGURES", ("fig8",))
-    monkeypatch.setattr(report, "find_figure", lambda name: FIGURE)
-    monkeypatch.setattr(report, "find_study", lambda name: STUDY)
-    monkeypatch.setattr(report, "read_configuration", lambda study, scale: Configuration(scale, 2, 1.0, settings))
+    monkeypatch.setattr(verdicts, "FIGURES", ("fig8",))
+    monkeypatch.setattr(verdicts, "find_figure", lambda name: FIGURE)
+    monkeypatch.setattr(verdicts, "find_study", lambda name: STUDY)
+    monkeypatch.setattr(verdicts, "read_configuration", lambda study, scale: Configuration(scale, 2, 1.0, settings))
     monkeypatch.chdir(tmp_path)
 
 
@@ -107,7 +107,7 @@ def test_own_settings_are_shown_by_their_name():
     write_results("mine", scale="short", outcome={"draws": [0.25]})
     result = run("--results", "mine", "--scale", "short", "--output", "page.html", "--figures", "fig8")
     assert result.exit_code == 0
-    assert "3 trials, short settings" in Path("page.html").read_text(encoding="utf-8")
+    assert "3 trials of a line, short settings" in Path("page.html").read_text(encoding="utf-8")
 
 
 def test_full_results_are_shown_where_there_are_any_and_quick_ones_elsewhere():
@@ -118,7 +118,7 @@ def test_full_results_are_shown_where_there_are_any_and_quick_ones_elsewhere():
     assert "1 of 1 claims were judged: 1 at full settings." in result.output
     page = Path("paper-report.html").read_text(encoding="utf-8")
     assert "The first sum is 0.75." in page
-    assert "3 trials, full settings" in page
+    assert "3 trials of a line, full settings" in page
     assert 'href="paper/results/full/tiny.jsonl"' in page
     assert "1 at quick settings" in run("--scale", "quick").output
 
@@ -142,7 +142,7 @@ def test_what_cannot_be_done_is_refused_with_a_sentence(arguments, sentence):
 
 def test_an_unknown_figure_is_refused(monkeypatch):
     write_results("paper/results", outcome={"draws": [0.25]})
-    monkeypatch.setattr(report, "find_figure", registry.find_figure)
+    monkeypatch.setattr(verdicts, "find_figure", registry.find_figure)
     result = run("--figures", "fig99")
     assert result.exit_code == 1
     assert "but is 'fig99'" in result.output

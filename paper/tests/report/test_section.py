@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from paper.report.section import make_section
-from paper.schema.figure import Judgement
+from paper.schema.figure import Judgement, Part
 from paper.schema.record import Records
 
 
@@ -83,3 +83,17 @@ def test_results_of_some_methods_only_are_incomplete(figure, records):
     section = make_section(figure, Records(records.of("warm", "pot")), (), scale="quick")
     assert section.verdict_words == "Incomplete"
     assert section.trials.missing == ("warm, bag", "cold, pot", "cold, bag")
+
+
+def judged_with(*counts):
+    return lambda found: Judgement("partly", "", tuple(Part("a", "holds", "holds", num_trials=each) for each in counts))
+
+
+@pytest.mark.parametrize(
+    ("counts", "words", "is_few"), [((3, 5), "3 to 5", True), ((8, 8), "8", False), ((20, 7), "7 to 20", True)]
+)
+def test_the_number_of_trials_is_that_of_the_lines_that_are_compared(figure, records, counts, words, is_few):
+    section = make_section(replace(figure, judge=judged_with(*counts)), records, (), scale="quick")
+    assert (section.trial_words, section.has_few_trials) == (words, is_few)
+    once = make_section(replace(figure, judge=judged_with(*counts), is_statistical=False), records, (), scale="quick")
+    assert not once.has_few_trials
