@@ -1,7 +1,7 @@
 """Rows of evidence: finite sums of weighted values and slopes of a function."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
 
@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from streamgp.checks import check_batch
-from streamgp.errors import ShapeError
+from streamgp.errors import ShapeError, UnsupportedError
 from streamgp.shapes import broadcast_shapes
 
 __all__ = ["Evidence", "join"]
@@ -158,11 +158,34 @@ class Evidence:
             parts += [self.directions / scale, self.atoms[..., -1:]]
         return replace(self, atoms=torch.cat(parts, dim=-1))
 
+    def moved(self, transform: Callable[[Tensor], Tensor]) -> "Evidence":
+        """Rows of the function after its inputs were transformed; directions by the slope of the transform."""
+        v = self.directions
+        if v is None:
+            x = transform(self.points)
+            return replace(self, atoms=x, num_dims=x.shape[-1])
+        try:
+            x, slope = torch.func.jvp(transform, (self.points,), (v.contiguous(),))[:2]
+        except (RuntimeError, NotImplementedError) as error:
+            raise UnsupportedError(
+                "The inputs' transform has no forward mode, so that slopes cannot be carried through it. Pass evidence "
+                "of values, or make the model without the transform."
+            ) from error
+        return replace(self, atoms=torch.cat([x, slope, self.atoms[..., -1:]], dim=-1), num_dims=x.shape[-1])
+
     @property
     def of_constant(self) -> Float[Tensor, "*b k"]:
         """What the rows are of the function that is one everywhere."""
         c = self.value_weights
         return self.sums(self.atoms.new_ones(self.atoms.shape[:-1]) if c is None else c)
+
+    def with_column(self, value: float) -> "Evidence":
+        """Rows of a function of one more input, which has a value and along which there are no slopes."""
+        column = torch.full_like(self.atoms[..., :1], value)
+        parts = [self.points, column]
+        if self.directions is not None:
+            parts += [self.directions, torch.zeros_like(column), self.atoms[..., -1:]]
+        return replace(self, atoms=torch.cat(parts, dim=-1), num_dims=self.num_dims + 1)
 
     def lifted(self) -> Float[Tensor, "*b n a"]:
         """Atoms with columns for directions, whether or not there are any."""

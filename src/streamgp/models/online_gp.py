@@ -15,7 +15,8 @@ from torch import Tensor
 
 from streamgp.checks import ArrayLike, check_choice, to_tensor
 from streamgp.conditioning import ConditionedMultiOutputGP, MultiOutputGP, SparseGP
-from streamgp.errors import OptionError, UnsupportedError
+from streamgp.errors import OptionError, ShapeError, UnsupportedError
+from streamgp.evidence import Evidence
 from streamgp.gp import Prior, SparseProcess
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.models.arguments import (
@@ -207,8 +208,10 @@ class OnlineGP(AbstractFrozenModel):
         """Condition on observations, exactly, or through sites where the likelihood is not Gaussian.
 
         Args:
-            X: Inputs `(*b, n, d)`; pairs `(*b, n, 2, d)` for comparisons.
-            Y: Outcomes `(*f, *b, n, o)`. Leading axes that inputs lack are fantasies.
+            X: Inputs `(*b, n, d)`; pairs `(*b, n, 2, d)` for comparisons; or rows of `streamgp.evidence` in the
+                units of the data.
+            Y: Outcomes `(*f, *b, n, o)`. Leading axes that inputs lack are fantasies. Of evidence, rows one after the
+                other: the components of one gradient, then those of the next.
             noise: Noise variances that broadcast with `Y`, in the units of the outcome transform. `Y` is then taken as
                 the latent values with Gaussian noise, whatever the likelihood.
             propagate_grads: For BoTorch, which passes it; gradients always reach inputs and outcomes.
@@ -216,14 +219,41 @@ class OnlineGP(AbstractFrozenModel):
         Returns:
             The conditioned model, larger by the observations; it can be conditioned again.
         """
-        inputs = self._transformed_inputs(X)
-        targets = self._transformed_outcomes(Y, inputs)
+        rows: Tensor | Evidence
+        if isinstance(X, Evidence):
+            evidence, targets = self._transformed_evidence(X, Y)
+            rows, inputs = evidence, evidence.stand_in
+        else:
+            rows = inputs = self._transformed_inputs(X)
+            targets = self._transformed_outcomes(Y, inputs)
         conditioned = []
         for j, gp in enumerate(self.gps):
             y = targets[..., j]
             how = self._observation(j, noise, y=y, inputs=inputs)
-            conditioned.append(gp.condition(inputs, y, **how))
+            conditioned.append(gp.condition(rows, y, **how))
         return self._with(conditioned)
+
+    def _transformed_evidence(self, X: Evidence, Y: ArrayLike) -> tuple[Evidence, Tensor]:
+        """Rows and outcomes in the units of the GPs: directions move as inputs do, outcomes as sums of them do."""
+        rows = X.matched(self._reference).moved(self.transform_inputs)
+        Y = to_tensor(Y, "Y", like=self._reference)
+        if Y.dim() < 2 or Y.shape[-2:] != (rows.num_rows, self.num_outputs):
+            raise ShapeError(
+                f"Y must have shape (..., {rows.num_rows}, {self.num_outputs}), one row for each of the evidence and "
+                f"one column for each output, but has shape {tuple(Y.shape)}. Flatten gradients with "
+                "Y.reshape(-1, 1)."
+            )
+        if "outcome_transform" not in self._modules:
+            return rows, Y
+        zero, one, two = (
+            self.outcome_transform(torch.full_like(Y, value), X=rows.stand_in)[0] for value in (0.0, 1.0, 2.0)
+        )
+        if not torch.allclose(two - one, one - zero):
+            raise UnsupportedError(
+                f"The outcome transform {type(self.outcome_transform).__name__} is not linear, so that sums and slopes "
+                "of outcomes have no transform. Use Standardize, or none."
+            )
+        return rows, Y * (one - zero) + rows.of_constant.unsqueeze(-1) * zero
 
     def fantasize(  # type: ignore[override] # likewise
         self,

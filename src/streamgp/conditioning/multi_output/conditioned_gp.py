@@ -19,6 +19,7 @@ from streamgp.conditioning.multi_output.prediction import MultiOutputPrediction,
 from streamgp.conditioning.sparse_gp import SparseGP
 from streamgp.display import html_table
 from streamgp.errors import OptionError
+from streamgp.evidence import Evidence
 from streamgp.gp import Prediction
 from streamgp.gp.coregionalization import output_rows
 from streamgp.likelihoods import AbstractLikelihood
@@ -107,7 +108,8 @@ class AbstractMultiOutputGP(ABC):
         """Condition on outcomes: exactly if they are Gaussian, through Gaussian sites if not.
 
         Args:
-            X: Inputs `(*b, n, d)`.
+            X: Inputs `(*b, n, d)`, or rows of evidence of single outputs, as `rows_of` makes them; their targets are
+                those of the rows.
             Y: Outcomes `(*s, *b, n, o)`, NaN where an output was not observed. Leading axes that the inputs lack are
                 fantasies, which share one factor.
             noise_variance: Variance of Gaussian noise: a number, one for each output `(o,)`, or one for each outcome
@@ -118,6 +120,9 @@ class AbstractMultiOutputGP(ABC):
         Returns:
             The conditioned GP, differentiable in inputs, outcomes and noise.
         """
+        if isinstance(X, Evidence):
+            rows: Any = {"noise_variance": noise_variance, "likelihood": likelihood}
+            return ConditionedMultiOutputGP(self.row_gp.condition(X, Y, sites=sites, **rows), self.num_outputs)
         outcomes = Outcomes.read(self._checked(X), Y, self.num_outputs)
         conditioned = self.row_gp.condition(
             outcomes.inputs,
@@ -127,6 +132,18 @@ class AbstractMultiOutputGP(ABC):
             sites=sites,
         )
         return ConditionedMultiOutputGP(conditioned, self.num_outputs)
+
+    def rows_of(self, evidence: Evidence, output: int) -> Evidence:
+        """Return rows of evidence about one output, which `condition`, `absorb` and `row_gp.predict` take.
+
+        Args:
+            evidence: About a function of the inputs.
+            output: Which output; negative ones counted from the end. `streamgp.evidence.combine` joins those of
+                several.
+        """
+        (index,) = self._read_outputs(output)
+        reference = self.row_gp.process.reference
+        return evidence.matched(reference[..., :-1]).with_column(float(index))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to a file that `streamgp.load` reads.

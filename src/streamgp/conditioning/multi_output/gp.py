@@ -20,6 +20,7 @@ from streamgp.conditioning.multi_output.prior import latent_rows, prior_modules,
 from streamgp.conditioning.sparse_gp import SparseGP
 from streamgp.conditioning.unlearning import LeaveOneOut, UnlearnInfo
 from streamgp.errors import ShapeError
+from streamgp.evidence import Evidence
 from streamgp.gp.coregionalization import latent_column
 from streamgp.gp.exporting import write_gpytorch
 from streamgp.sites import SiteRule
@@ -144,16 +145,20 @@ class MultiOutputGP(AbstractMultiOutputGP):
         Returns:
             The new GP, and diagnostics of the step.
         """
-        outcomes = Outcomes.read(self._checked(X), Y, self.num_outputs)
+        if isinstance(X, Evidence):
+            rows: Any = (X, Y)
+            how: Any = {"noise_variance": noise_variance, "likelihood": likelihood}
+        else:
+            outcomes = Outcomes.read(self._checked(X), Y, self.num_outputs)
+            rows = outcomes.inputs, outcomes.targets
+            how = {"noise_variance": outcomes.noise(noise_variance), "likelihood": outcomes.likelihood(likelihood)}
         if not isinstance(inducing, str):
-            points = read_points(inducing, "inducing", like=outcomes.inputs[..., :-1])
+            points = read_points(inducing, "inducing", like=self.sparse_gp.inducing_points[..., :-1])
             inducing = latent_rows(points, self.mixing.shape[-1])
         prior = self._changed_prior(kernels, mixing, mean)
         absorbed, info = self.sparse_gp.absorb(
-            outcomes.inputs,
-            outcomes.targets,
-            noise_variance=outcomes.noise(noise_variance),
-            likelihood=outcomes.likelihood(likelihood),
+            *rows,
+            **how,
             sites=sites,
             inducing=inducing,
             num_inducing=num_inducing,
