@@ -24,7 +24,11 @@ extensions = [
     "paper_verdicts",
 ]
 exclude_patterns = ["_build", "_extensions", "images"]
-myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "amsmath"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "amsmath", "substitution"]
+_BADGES = {"version": version, "Python": "3.11 to 3.13", "license": "MIT", "types": "mypy strict"}
+myst_substitutions = {
+    "badges": " ".join(f'<span class="badge"><b>{name}</b> {value}</span>' for name, value in _BADGES.items())
+}
 myst_heading_anchors = 3
 nitpicky = False
 default_role = "literal"

@@ -1,4 +1,4 @@
-"""Pictures of the section on benchmarks, drawn from the results that are under version control."""
+"""Pictures of accuracy: of the front page, computed, and of benchmarks, from results that are under version control."""
 
 import json
 from collections import defaultdict
@@ -9,9 +9,14 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+import torch
+from gpytorch.kernels import RBFKernel, ScaleKernel
+from gpytorch.likelihoods import GaussianLikelihood
 from matplotlib.figure import Figure as Picture
 from scipy import stats
+from tests.support.reference import condition_dense
 
+import streamgp as sg
 from paper.analysis.drawing import PALETTE, ink, new_picture
 from paper.registry import find_figure
 from paper.report.themes import LIGHT
@@ -88,6 +93,31 @@ def draw_ranks(source: Path) -> Picture:
     return picture
 
 
+def draw_accuracy() -> Picture:
+    """Draw errors of a conditioned mean against dense algebra: ours, and GPyTorch's through pseudo-data."""
+    generator = torch.Generator().manual_seed(0)
+    X = 4 * torch.rand(60, 1, generator=generator, dtype=torch.float64)
+    y = torch.sin(3 * X).squeeze(-1) + 0.1 * torch.randn(60, generator=generator, dtype=torch.float64)
+    kernel = ScaleKernel(RBFKernel())
+    kernel.base_kernel.lengthscale = 0.7
+    Z = torch.linspace(-2, 6, 20, dtype=torch.float64).unsqueeze(-1)
+    gp, _ = sg.SparseGP.from_prior(kernel, Z).absorb(X, y, noise_variance=0.01, inducing="keep")
+    X, y = torch.tensor([[4.6], [5.0]], dtype=torch.float64), torch.tensor([0.5, 0.5], dtype=torch.float64)
+    w = torch.linspace(-2, 6, 200, dtype=torch.float64).unsqueeze(-1)
+    truth = condition_dense(gp, X, y, 0.01 * torch.eye(2, dtype=torch.float64), w).mean
+    model = gp.to_gpytorch().eval()
+    model.likelihood = GaussianLikelihood().double().initialize(noise=0.01)
+    theirs = model.variational_strategy.get_fantasy_model(X, y).eval()(w).mean.detach()
+    ours = gp.condition(X, y, noise_variance=0.01).predict(w).mean
+    picture = new_picture(height=2.4)
+    (axes,) = picture.axes
+    for mean, label, color in ((theirs, "GPyTorch's get_fantasy_model", PALETTE[1]), (ours, "streamgp", PALETTE[0])):
+        axes.semilogy(w.squeeze(-1), (mean - truth).abs().clamp_min(1e-17), color=color, label=label)
+    axes.set(xlabel="input", ylabel="error of the mean", ylim=(1e-17, 10.0))
+    axes.legend(loc="center right")
+    return picture
+
+
 def draw_figure(name: str, directory: Path) -> Picture:
     """Draw a figure of the paper from its full results, as the report does."""
     figure = find_figure(name)
@@ -102,6 +132,7 @@ def write_pictures(app: Any) -> None:
     output.mkdir(parents=True, exist_ok=True)
     defaults = source.parent / "benchmarks" / "results" / "defaults" / "defaults.jsonl"
     drawers: dict[str, Callable[[], Picture]] = {
+        "accuracy": draw_accuracy,
         "defaults-shares": partial(draw_shares, defaults),
         "defaults-ranks": partial(draw_ranks, defaults),
         **{name: partial(draw_figure, name, source.parent / "paper" / "results") for name in _FIGURES},
