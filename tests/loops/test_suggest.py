@@ -17,6 +17,9 @@ from streamgp.acquisition import (
     UpperConfidenceBound,
 )
 from streamgp.errors import StreamGPWarning
+from streamgp.loops.state import refitted
+from streamgp.loops.suggest import make_context
+from streamgp.testing.tolerances import judgement, within
 
 SMALL = Search(num_restarts=2, raw_samples=16, max_iterations=4)
 BOX = [(-5.0, 10.0), (0.0, 15.0)]
@@ -298,3 +301,38 @@ def test_fixed_values_stay_where_a_model_doubts_the_best_point():
         assert i <= 8 or point["solvent"] == "water"
         value = (point["x"] - 0.4) ** 2 + 0.1 * abs(point["stirrers"] - 3) + (point["solvent"] == "water")
         optimizer.tell(point, value)
+
+
+def test_within_a_context_known_points_are_what_they_are_expected_to_be_in_it():
+    space = {"x": sg.Real(0, 1), "batch": sg.Categorical(["good", "bad"])}
+    optimizer = sg.Optimizer(space, num_initial=4, search=SMALL)
+    X = [{"x": x, "batch": batch} for x in (0.1, 0.5, 0.9) for batch in ("good", "bad")]
+    optimizer.tell(X, [10.0 * (p["batch"] == "good") - (p["x"] - 0.5) ** 2 for p in X])
+    parts = optimizer.to_parts()
+    settings = replace(parts["settings"], space=parts["settings"].space.fixing({"batch": "bad"}))
+    state = refitted(parts["state"], settings)
+    baseline = make_context(state, settings).baseline
+    assert torch.equal(baseline, settings.space.read([{"x": x, "batch": "bad"} for x in (0.1, 0.5, 0.9)]))
+    assert len(make_context(state, parts["settings"]).baseline) == 6
+
+
+@pytest.mark.slow
+def test_contexts_have_best_points_of_their_own_and_are_searched_for_them():
+    space = {"x": sg.Real(0, 1), "c": sg.Real(0, 1)}
+    optimizer, draw, regret = sg.Optimizer(space, num_initial=6, seed=0), torch.Generator().manual_seed(0), []
+    for _ in range(20):
+        c = float(torch.rand((), generator=draw))
+        (point,) = optimizer.ask(fixed={"c": c})
+        optimizer.tell([point], [3.0 * c - (point["x"] - 0.2 - 0.6 * c) ** 2])
+        regret.append((point["x"] - 0.2 - 0.6 * c) ** 2)
+    assert sum(regret[12:]) / 8 < 0.01
+    best = optimizer.best(fixed={"c": 0.5})
+    assert best.X["c"] == 0.5
+    assert best.X["x"] == pytest.approx(0.5, **within(judgement(absolute=0.1)))
+
+
+def test_everything_may_be_fixed():
+    space = {"x": sg.Real(0, 1), "c": sg.Real(0, 1)}
+    optimizer = sg.Optimizer(space, num_initial=2, search=SMALL)
+    optimizer.tell([{"x": 0.1, "c": 0.2}, {"x": 0.7, "c": 0.9}, {"x": 0.3, "c": 0.1}], [0.0, 1.0, 0.5])
+    assert optimizer.ask(fixed={"x": 0.5, "c": 0.5}) == [{"x": 0.5, "c": 0.5}]

@@ -135,6 +135,10 @@ class AbstractSpace(ABC):
             )
         return self
 
+    def project(self, points: Tensor) -> Tensor:
+        """Move points to where they are with the values that are fixed, if there are any."""
+        return points
+
     @abstractmethod
     def design(self, num_points: int, *, num_initial: int, num_before: int, seed: int) -> Tensor:
         """Points of the initial design.

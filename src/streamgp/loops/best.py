@@ -155,8 +155,9 @@ def _mean_of_repeats(known: Observations) -> Float[Tensor, " n"]:
 def _best_of_run(state: LoopState, settings: LoopSettings, *, anywhere: bool) -> Best:
     context = make_context(state, settings)
     best, point, known = _best_known(state, settings, context)
-    # The best mean anywhere is at least that of an evaluated point.
-    points = torch.cat([point, _maximizer(context, settings)])
+    # The best mean anywhere is at least that of an evaluated point; within a context, of one that belongs to it.
+    is_within = torch.equal(settings.space.project(point), point)
+    points = torch.cat([point if is_within else point[:0], _maximizer(context, settings)])
     score, chance = _judge(context, settings, points)
     index = int(most_wanted(score, chance.prod(-1)))
     recommended = _describe(state, settings, points[index : index + 1], known, float(chance[index].prod()))

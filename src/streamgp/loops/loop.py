@@ -162,7 +162,7 @@ class AbstractLoop(ABC):
         with self._lock:
             self._state = cancel(self._state, self._settings, X)
 
-    def best(self, *, anywhere: bool = False) -> "Best | ParetoSet":
+    def best(self, *, anywhere: bool = False, fixed: Mapping[str, Any] | None = None) -> "Best | ParetoSet":
         """The best point that was evaluated, with what the model recommends, whatever the rule.
 
         The best of the evaluated points has the best posterior mean. Where there is next to no noise, less than 0.7 %
@@ -174,7 +174,15 @@ class AbstractLoop(ABC):
 
         Args:
             anywhere: Whether what is recommended is returned, be it evaluated or not.
+            fixed: A context: values that parameters have, by name. What is returned is recommended within it, evaluated
+                or not.
         """
+        if fixed:
+            if len(self._settings.objectives) > 1:
+                raise UnsupportedError("A context has one best point of one objective. Leave fixed out.")
+            context = replace(self._settings, space=self._settings.space.fixing(fixed))
+            with self._lock:
+                return find_best(self._refitted(), context, anywhere=True)
         with self._lock:
             if len(self._settings.objectives) > 1:
                 return find_pareto(self._refitted(), self._settings)

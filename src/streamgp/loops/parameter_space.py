@@ -82,6 +82,15 @@ class ParameterSpace(AbstractCubeSpace):
         _ = space._free_polytope
         return space
 
+    def project(self, points: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+        """Move points to where they are with the values that are fixed."""
+        if not self.fixed:
+            return points
+        moved = points.clone()
+        for name, value in self.fixed.items():
+            moved[:, self._columns(name)] = moved.new_tensor(self.parameters[name].encode(value, name))
+        return moved
+
     @cached_property
     def _polytope(self) -> Polytope:
         return Polytope.read(self.constraints, self.parameters, self.num_dims)

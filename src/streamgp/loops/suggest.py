@@ -223,8 +223,13 @@ def _known(data: Observations, settings: LoopSettings) -> tuple[Tensor, Tensor]:
     known = data.rows(data.is_informative)
     y = known.y[:, 0] if settings.objectives[0].maximize else -known.y[:, 0]
     compared = torch.unique(data.pairs.flatten(0, 1), dim=0)
-    baseline = settings.space.inputs(torch.cat([known.points, compared]))
-    return baseline, torch.cat([y, y.new_full((len(compared),), torch.nan)])
+    points, observed = torch.cat([known.points, compared]), torch.cat([y, y.new_full((len(compared),), torch.nan)])
+    projected = settings.space.project(points)
+    if projected is not points:
+        # Within a context, what is to be improved on is what known points are expected to be in it, not in others.
+        points = torch.unique(projected, dim=0)
+        observed = y.new_full((len(points),), torch.nan)
+    return settings.space.inputs(points), observed
 
 
 def _pool(state: LoopState, settings: LoopSettings) -> Pool | None:
