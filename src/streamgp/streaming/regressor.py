@@ -380,7 +380,7 @@ class StreamingGPRegressor(RegressorMixin, AbstractStreamingEstimator[StreamLear
 
         def add(part: Predicted | ScoredRows) -> None:
             nonlocal score
-            score = score.scored(part) if isinstance(part, ScoredRows) else score.learned(part)
+            score = score.learned(part)
 
         if isinstance(learner, SpaceTimeLearner):
             learner.learn(batch.inputs, batch.targets, batch.total_count, weights=batch.weights, on_predicted=add)

@@ -91,8 +91,10 @@ class ValueScore:
         calibration = self.calibration if cumulative is None else self.calibration.add(cumulative.ravel().tolist())
         return ValueScore(self.metrics.add(measures), baseline, calibration, self.is_discrete)
 
-    def learned(self, part: Predicted) -> "ValueScore":
+    def learned(self, part: Predicted | ScoredRows) -> "ValueScore":
         """After rows that were learned."""
+        if isinstance(part, ScoredRows):
+            return self.scored(part)
         y = part.rows.targets.T
         if part.prediction is None or not self.baseline.num_rows:
             return self.seen(y)

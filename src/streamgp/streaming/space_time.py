@@ -10,7 +10,7 @@ from gpytorch.kernels import Kernel, MaternKernel, ScaleKernel
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.errors import OptionError, ShapeError, UnsupportedError
+from streamgp.errors import OptionError, ShapeError, UnsupportedError, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood, Gaussian
 from streamgp.streaming.refitting import RefitReport
 from streamgp.streaming.settings import StreamSettings
@@ -278,6 +278,11 @@ class SpaceTimeLearner:
         merged = tuple(merge(each, start) for *each, start in zip(*parts, bases, strict=True))
         return SpaceTimeLearner(learners[0].settings, merged, learners[0].is_single_output, merged[0].num_seen)
 
+    def widened(self, values: Float[np.ndarray, " k"]) -> "SpaceTimeLearner":
+        """Add input columns, in which the rows so far had these values, and learn these anew."""
+        self.learners = tuple(each.widened(values) for each in self.learners)
+        return self
+
     def reset(self) -> "SpaceTimeLearner":
         """Forget what the rows said, and keep units, hyperparameters and points."""
         for each in self.learners:
@@ -301,7 +306,13 @@ class SpaceTimeLearner:
     ) -> Float[np.ndarray, "n o"]:
         """Check rows, make the learners before the first, and return targets with an axis for outputs."""
         self.refuse_counts(total_count)
+        y = np.asarray(y, dtype=np.float64)
         targets = y.reshape(len(y), -1)
+        if not np.isfinite(y).all() and (y.ndim == 1 or np.isinf(y).any()):
+            raise ValueRangeError(
+                f"y must be finite, but holds {y[~np.isfinite(y)][0]:g}. Leave out rows without a target; NaN may stand "
+                "for some of several targets."
+            )
         if not self.learners:
             self.is_single_output = y.ndim == 1
             self.learners = tuple(StreamLearner(X.shape[1], _options(self.settings)) for _ in range(targets.shape[1]))

@@ -242,6 +242,24 @@ class StreamLearner:
             self._fold()
             self.learn(X[n:], y[n:])
 
+    def widened(self, values: Float[np.ndarray, " k"]) -> "StreamLearner":
+        """Return a learner with more input columns, in which the rows so far had these values."""
+        self.finish()
+        learner, n = StreamLearner(self.num_dims + len(values), self.options), self.buffer.num_rows
+        for name in ("clock", "num_seen", "num_since_start", "next_refit", "interval", "history"):
+            setattr(learner, name, getattr(self, name))
+        if n:
+            old = self.buffer
+            X = np.c_[old.inputs[:n], np.tile(values, (n, 1))]
+            learner.buffer.append(X, old.targets[:n], old.noises[:n], old.times[:n], None)
+            learner._widen(X)
+            next_refit = self.next_refit
+            learner._take(refit(learner.buffer, None, most_points=self.options.most_points), keeps_weights=False)
+            learner.next_refit = next_refit
+        if self.belief is not None and learner.belief is not None:
+            learner.belief.near[:], learner.belief.far[:] = self.belief.near, self.belief.far
+        return learner
+
     def reset(self) -> None:
         """Forget what the rows said, and keep units, hyperparameters and points."""
         self.finish()

@@ -319,7 +319,7 @@ def test_bad_blocks_and_options_are_refused():
         regressor().learn_many(X[["a", "b", "a"]], y)
     with pytest.raises(ValueRangeError, match="A row must have at least one feature"):
         regressor().learn_one({}, 1.0)
-    with pytest.raises(OptionError, match="refit must be 'auto', 'doubling', 'never'"):
+    with pytest.raises(OptionError, match="refit must be 'auto', 'background', 'doubling', 'never'"):
         regressor(refit="sometimes")
     with pytest.raises(ArgumentTypeError, match="takes a row and nothing else"):
         classifier().predict_proba_one({"a": 1.0}, depth=3)

@@ -70,10 +70,10 @@ class AbstractRiverEstimator(ABC, Generic[Learner]):
             **given,
         )
 
-    def _learn(self, names: Sequence[Hashable], values: np.ndarray, y: Any) -> None:
+    def _learn(self, names: Sequence[Hashable], values: np.ndarray, y: Any, weights: np.ndarray | None = None) -> None:
         if len(y):
             with lock_of(self):
-                self._stream = self._stream.learn(names, values, y)
+                self._stream = self._stream.learn(names, values, y, weights)
 
     def _unit_test_skips(self) -> set[str]:
         """Name checks of river that do not apply: rows of a block have the same age, and judge the experts together."""

@@ -15,6 +15,7 @@ from streamgp.streaming import StreamLearner
 from streamgp.streaming.locks import lock_of
 from streamgp.streaming.prediction import StreamPrediction
 from streamgp.streaming.scoring import ValueScore
+from streamgp.streaming.space_time import SpaceTimeLearner, SpaceTimePrediction, uses_space_time
 
 __all__ = ["StreamingGPMultiTargetRegressor"]
 
@@ -22,7 +23,9 @@ __all__ = ["StreamingGPMultiTargetRegressor"]
 @sent_by_value
 @final
 @dataclass(eq=False, repr=False)
-class StreamingGPMultiTargetRegressor(AbstractRiverEstimator[StreamLearner], base.MultiTargetRegressor):
+class StreamingGPMultiTargetRegressor(
+    AbstractRiverEstimator[StreamLearner | SpaceTimeLearner], base.MultiTargetRegressor
+):
     """Gaussian-process regression of several real targets, which share kernel and inducing points.
 
     The first row says which targets there are; all rows must have them.
@@ -58,8 +61,9 @@ class StreamingGPMultiTargetRegressor(AbstractRiverEstimator[StreamLearner], bas
         super().__post_init__()
         self._targets: tuple[Hashable, ...] = ()
 
-    def _start(self) -> tuple[StreamLearner, ValueScore]:
-        return StreamLearner(self._settings("gaussian")), ValueScore()
+    def _start(self) -> tuple[StreamLearner | SpaceTimeLearner, ValueScore]:
+        settings = self._settings("gaussian")
+        return SpaceTimeLearner(settings) if uses_space_time(settings) else StreamLearner(settings), ValueScore()
 
     def learn_one(self, x: dict[Hashable, Any], y: Any, **kwargs: Any) -> None:
         """Learn one row, `y` with a number for each target."""
@@ -75,9 +79,9 @@ class StreamingGPMultiTargetRegressor(AbstractRiverEstimator[StreamLearner], bas
         forecast = self.forecast_one(x)
         return {} if forecast is None else dict(zip(self._targets, forecast.mean[0].tolist(), strict=True))
 
-    def forecast_one(self, x: dict[Hashable, Any]) -> StreamPrediction | None:
+    def forecast_one(self, x: dict[Hashable, Any]) -> StreamPrediction | SpaceTimePrediction | None:
         """The whole distribution of the targets, in the order in which they first came; None before the first row."""
-        forecast: StreamPrediction | None = self._stream.predict(list(x), read_row(x))
+        forecast: StreamPrediction | SpaceTimePrediction | None = self._stream.predict(list(x), read_row(x))
         return forecast
 
 

@@ -8,16 +8,17 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from streamgp.errors import ValueRangeError
+from streamgp.errors import UnsupportedError, ValueRangeError
 from streamgp.integrations.river.features import FeatureTable
 from streamgp.streaming import OneVsRest, StreamLearner
 from streamgp.streaming.drift import DriftWatch
 from streamgp.streaming.scoring import ClassScore, ValueScore
+from streamgp.streaming.space_time import SpaceTimeLearner
 from streamgp.streaming.widening import widen
 
 __all__ = ["Learner", "NamedStream"]
 
-Learner = TypeVar("Learner", StreamLearner, OneVsRest)
+Learner = TypeVar("Learner", StreamLearner, OneVsRest, StreamLearner | SpaceTimeLearner)
 
 
 @final
@@ -41,13 +42,16 @@ class NamedStream(Generic[Learner]):
         """What the learner says of rows: a `StreamPrediction`, or probabilities of labels; None before the first."""
         return self.learner.predict(self._inputs(names, values)) if self.learner.num_seen else None
 
-    def learn(self, names: Sequence[Hashable], values: np.ndarray, y: Any) -> "NamedStream[Learner]":
+    def learn(
+        self, names: Sequence[Hashable], values: np.ndarray, y: Any, weights: np.ndarray | None = None
+    ) -> "NamedStream[Learner]":
         """Learn rows.
 
         Args:
             names: Of their features.
             values: Of these, `(n, k)`.
             y: Targets: an array, or a sequence of labels.
+            weights: Weights of the rows, which real targets alone may have; None if all count alike.
         """
         stream = self._with_features(names, values)
         X = stream._inputs(names, values)
@@ -58,7 +62,11 @@ class NamedStream(Generic[Learner]):
             nonlocal score
             score = score.learned(part)
 
-        learner, _ = stream.learner.learn(X, y, on_predicted=add)
+        if weights is not None and not isinstance(stream.learner, SpaceTimeLearner):
+            raise UnsupportedError("Rows have weights w only for real targets, with half_life='auto'. Leave w out.")
+        learner: Any = stream.learner
+        given: dict[str, Any] = {} if weights is None else {"weights": weights}
+        learner, _ = learner.learn(X, y, on_predicted=add, **given)
         return NamedStream(learner, score, stream.watch, stream.features)
 
     def _inputs(self, names: Sequence[Hashable], values: np.ndarray) -> Float[np.ndarray, "n d"]:
@@ -87,7 +95,7 @@ class NamedStream(Generic[Learner]):
         return replace(self, learner=learner, watch=watch)
 
 
-def _errors(learner: StreamLearner | OneVsRest, X: Float[np.ndarray, "n d"], y: Any) -> list[float]:
+def _errors(learner: StreamLearner | OneVsRest | SpaceTimeLearner, X: Float[np.ndarray, "n d"], y: Any) -> list[float]:
     """How wrong predictions of rows are: 0 or 1 for labels, else in standard deviations, averaged over outputs."""
     if isinstance(learner, OneVsRest):
         best = learner.predict(X).argmax(-1).tolist()
@@ -101,4 +109,4 @@ def _widened(learner: Learner, values: Float[np.ndarray, " k"]) -> Learner:
     """A learner with more inputs, which all of its rows get these values of."""
     if isinstance(learner, OneVsRest):
         return replace(learner, learner=None if learner.learner is None else widen(learner.learner, values))
-    return widen(learner, values)
+    return learner.widened(values) if isinstance(learner, SpaceTimeLearner) else widen(learner, values)

@@ -1,5 +1,6 @@
 """Regression of a stream, as an estimator of river."""
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
@@ -8,7 +9,7 @@ import numpy as np
 import pandas as pd
 from river import base
 
-from streamgp.errors import ShapeError
+from streamgp.errors import ShapeError, ValueRangeError
 from streamgp.integrations.river.estimator import AbstractRiverEstimator
 from streamgp.integrations.river.features import read_block, read_row
 from streamgp.likelihoods import AbstractLikelihood
@@ -18,6 +19,7 @@ from streamgp.streaming import StreamLearner
 from streamgp.streaming.batches import read_numbers
 from streamgp.streaming.prediction import StreamPrediction
 from streamgp.streaming.scoring import ValueScore
+from streamgp.streaming.space_time import SpaceTimeLearner, SpaceTimePrediction, uses_space_time
 
 __all__ = ["StreamingGPRegressor"]
 
@@ -25,7 +27,7 @@ __all__ = ["StreamingGPRegressor"]
 @sent_by_value
 @final
 @dataclass(eq=False, repr=False)
-class StreamingGPRegressor(AbstractRiverEstimator[StreamLearner], base.MiniBatchRegressor):
+class StreamingGPRegressor(AbstractRiverEstimator[StreamLearner | SpaceTimeLearner], base.MiniBatchRegressor):
     """Gaussian-process regression that learns from a stream in constant time and memory.
 
     ```python
@@ -61,15 +63,18 @@ class StreamingGPRegressor(AbstractRiverEstimator[StreamLearner], base.MiniBatch
     likelihood: str | AbstractLikelihood = "gaussian"
     sites: SiteRule | None = field(default=None, kw_only=True)
 
-    def _start(self) -> tuple[StreamLearner, ValueScore]:
-        return StreamLearner(self._settings(self.likelihood, self.sites)), ValueScore()
+    def _start(self) -> tuple[StreamLearner | SpaceTimeLearner, ValueScore]:
+        settings = self._settings(self.likelihood, self.sites)
+        return SpaceTimeLearner(settings) if uses_space_time(settings) else StreamLearner(settings), ValueScore()
 
-    def learn_one(self, x: dict[Hashable, Any], y: float) -> None:
-        """Learn one row."""
+    def learn_one(self, x: dict[Hashable, Any], y: float, w: float = 1.0) -> None:
+        """Learn one row, whose noise has the variance that is usual, over its weight `w`."""
+        if not 0.0 < w < math.inf:
+            raise ValueRangeError(f"w must be a positive number, but is {w!r}. Leave out rows that are not to count.")
         target = read_numbers([y], "y")
         if target.shape != (1,):
             raise ShapeError(f"y must be one number, but is {y!r}. For several, take StreamingGPMultiTargetRegressor.")
-        self._learn(list(x), read_row(x), target)
+        self._learn(list(x), read_row(x), target, None if w == 1.0 else np.array([float(w)]))
 
     def learn_many(self, X: pd.DataFrame, y: pd.Series) -> None:
         """Learn rows in their order; a block of them takes much less time than one after the other."""
@@ -85,9 +90,9 @@ class StreamingGPRegressor(AbstractRiverEstimator[StreamLearner], base.MiniBatch
         values = read_block(X)
         return pd.Series(self._predict(list(X.columns), values), index=X.index)
 
-    def forecast_one(self, x: dict[Hashable, Any]) -> StreamPrediction | None:
+    def forecast_one(self, x: dict[Hashable, Any]) -> StreamPrediction | SpaceTimePrediction | None:
         """The whole distribution of the target: mean, variance, quantiles, log density; None before the first row."""
-        forecast: StreamPrediction | None = self._stream.predict(list(x), read_row(x))
+        forecast: StreamPrediction | SpaceTimePrediction | None = self._stream.predict(list(x), read_row(x))
         return forecast
 
     def _predict(self, names: Sequence[Hashable], values: np.ndarray) -> np.ndarray:
