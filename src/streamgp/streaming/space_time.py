@@ -310,8 +310,8 @@ class SpaceTimeLearner:
         targets = y.reshape(len(y), -1)
         if not np.isfinite(y).all() and (y.ndim == 1 or np.isinf(y).any()):
             raise ValueRangeError(
-                f"y must be finite, but holds {y[~np.isfinite(y)][0]:g}. Leave out rows without a target; NaN may stand "
-                "for some of several targets."
+                f"y must be finite, but holds {y[~np.isfinite(y)][0]:g}. Leave out rows without a target; NaN may "
+                "stand for some of several targets."
             )
         if not self.learners:
             self.is_single_output = y.ndim == 1
