@@ -69,6 +69,8 @@ _DROPPED = {
     "clamp",
     "flip",
 }
+# Functions whose first two arguments may be swapped without a change.
+_SYMMETRIC = {"min", "max", "minimum", "maximum", "equal", "isclose", "hypot", "broadcast_shapes"}
 _KEPT_KEYWORDS = {"strict", "name", "names", "device", "advice", "stacklevel", "encoding"}
 _COMPARED = {
     ast.Lt: (ast.LtE, ast.GtE), ast.LtE: (ast.Lt, ast.Gt), ast.Gt: (ast.GtE, ast.LtE), ast.GtE: (ast.Gt, ast.Lt),
@@ -189,7 +191,7 @@ def _changed_calls(node: ast.Call) -> Iterator[tuple[str, ast.AST, ast.AST]]:
     func, args, keywords = node.func, node.args, node.keywords
     attribute = "attr" if isinstance(func, ast.Attribute) else "id"
     name = getattr(func, attribute, "")
-    is_apart = len(args) > 1 and ast.dump(args[0]) != ast.dump(args[1])
+    is_apart = len(args) > 1 and ast.dump(args[0]) != ast.dump(args[1]) and name not in _SYMMETRIC
     if is_apart and not any(isinstance(arg, ast.Starred) for arg in args[:2]) and not name.startswith("check_"):
         yield "swapped arguments", node, _with(node, args=[args[1], args[0], *args[2:]])
     for i, keyword in enumerate(keywords):
