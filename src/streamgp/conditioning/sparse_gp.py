@@ -11,11 +11,12 @@ from gpytorch.means import Mean, ZeroMean
 from gpytorch.models import ApproximateGP
 from torch import Tensor
 
-from streamgp.checks import ArrayLike, check_count, check_finite, check_generator
+from streamgp.checks import ArrayLike, check_count, check_finite, check_generator, check_inputs
 from streamgp.conditioning.absorb import AbsorbInfo, absorb
 from streamgp.conditioning.abstract_gp import AbstractGP
 from streamgp.conditioning.conditioned_gp import ConditionedGP, condition
 from streamgp.conditioning.forgetting import forget
+from streamgp.conditioning.monotone import condition_increasing
 from streamgp.conditioning.observation import Observation
 from streamgp.conditioning.placement import check_inducing_points, place
 from streamgp.conditioning.unlearning import LeaveOneOut, UnlearnInfo, leave_one_out, unlearn
@@ -154,6 +155,32 @@ class SparseGP(AbstractGP):
             The conditioned GP. It is differentiable in `X`, `y` and `noise_variance`, and can be conditioned again.
         """
         return condition(self.process, self._read(X, y, noise_variance, likelihood, sites))
+
+    def condition_increasing(self, X: ArrayLike, *, along: ArrayLike, max_signs: int = 64) -> ConditionedGP:
+        """Condition on the function rising along a direction, by signs of slopes where the belief has them wrong.
+
+        ```python
+        import torch
+
+        X = torch.linspace(0, 1, 15, dtype=torch.float64).unsqueeze(-1)
+        noisy = X[:, 0] + 0.2 * torch.randn(15, dtype=torch.float64)
+        gp = sg.fit(X, noisy, num_inducing=10).gp
+        rising = gp.condition_increasing(torch.linspace(0, 1, 50, dtype=torch.float64).unsqueeze(-1), along=[1.0])
+        rising.predict(X).mean
+        ```
+
+        Args:
+            X: Inputs `(n, d)` at which it shall rise: a grid, or the data with its surroundings.
+            along: The direction `(d,)`, such as `[1, 0]` for the first of two inputs; its negative for a function that
+                falls.
+            max_signs: Most slopes whose sign is observed; each takes one round.
+
+        Returns:
+            The conditioned GP, whose mean slopes at these inputs are not negative; with a warning where too few signs
+            were allowed.
+        """
+        inputs = check_inputs(X, num_dims=self.inducing_points.shape[-1], like=self.inducing_points)
+        return condition_increasing(self.process, inputs, along, max_signs=max_signs)
 
     def absorb(
         self,
