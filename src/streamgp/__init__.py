@@ -13,6 +13,8 @@ __all__ = [
     "Categorical",
     "ConditionedGP",
     "Constraint",
+    "GPClassifier",
+    "GPRegressor",
     "Hotspots",
     "Integer",
     "Learner",
@@ -63,6 +65,8 @@ _HOMES = {
     "Categorical": "streamgp.loops",
     "ConditionedGP": "streamgp.conditioning",
     "Constraint": "streamgp.loops",
+    "GPClassifier": "streamgp.estimators",
+    "GPRegressor": "streamgp.estimators",
     "Integer": "streamgp.loops",
     "LinearConstraint": "streamgp.loops",
     "MultiOutputGP": "streamgp.conditioning",
@@ -91,6 +95,7 @@ if TYPE_CHECKING:
     from streamgp.acquisition import Band, Hotspots, LevelSet, Map
     from streamgp.conditioning import ConditionedGP, MultiOutputGP, SparseGP, merge
     from streamgp.conditioning.importing import from_gpytorch, import_state
+    from streamgp.estimators import GPClassifier, GPRegressor
     from streamgp.gp import Prediction
     from streamgp.loops import Categorical, Constraint, Integer, LinearConstraint, Objective, Ordinal, Real
     from streamgp.models import OnlineGP
