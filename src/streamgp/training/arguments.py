@@ -92,7 +92,7 @@ class Options:
     beta: float = 1.0
     priors: str | None = "dim_scaled"
     time_budget: float = 10.0
-    slack_tolerance: float = 0.05
+    slack_tolerance: float = 0.01
     max_inducing: int = 1024
     max_iterations: int | None = None
     tolerance: float = 1e-4

@@ -30,19 +30,23 @@ __all__ = ["blocks_of_rows", "gain_of_doubling", "perturbed", "train_automatical
 # Multiplications in a second of one idle core, as measured at matrices of 500 to 1000 rows. Where a machine is slower,
 # a fit takes longer and gives the same.
 _SPEED = 2.5e10
-# Evaluations for which the budget of the last part of training must last; with more, there are fewer points.
-_NUM_EVALUATIONS = 15
+# What an entry of a kernel matrix costs with its gradient, in multiplications, for about ten columns.
+_KERNEL = 300.0
+# Evaluations for which the budget of the last part of training must last, with more there are fewer points; and for
+# which it should last where there are few points, with more these see fewer rows.
+_NUM_EVALUATIONS, _MANY_EVALUATIONS = 15, 60
 # Rows on which starts and kernels are compared, where an evaluation takes some milliseconds; with more, a kernel is
 # chosen better, and slower.
 _ROWS_OF_COMPARISON = 400
 # Up to as many rows all inputs are inducing points: an evaluation takes a tenth of a second, and the third power of
 # more. Of as many the exact evidence is the start of a sparse fit.
 _MOST_EXACT_ROWS = 1000
-# Rows on which hyperparameters and inducing points are learned together: so many, or so many for each point. With more,
-# there are fewer points.
+# Fewest rows on which hyperparameters and inducing points are learned together: so many, or so many for each point.
+# With more, there are fewer points.
 _ROWS_OF_PART, _ROWS_OF_POINT = 4096, 8
-# Numbers of points are tried from here on, each twice the last.
-_FEWEST_POINTS, _FEWEST_SITES = 64, 32
+# Numbers of points are tried from here on, each so many times the last; with a larger factor there are more points than
+# are of use.
+_FEWEST_POINTS, _FEWEST_SITES, _MORE_POINTS = 64, 32, 1.5
 # Rows of which the slack is looked at, and rows among which points for it are chosen.
 _ROWS_OF_SLACK, _ROWS_OF_CENTERS = 2000, 5000
 # Rows that are summed together: their features at 1000 inducing points take 64 MB.
@@ -62,22 +66,29 @@ class _Budget(NamedTuple):
     multiplications: float
     num_data: int
 
-    def num_rows(self, num_inducing: int) -> int:
-        """Number of rows on which points are learned."""
+    def fewest_rows(self, num_inducing: int) -> int:
+        """Fewest rows on which so many points are learned."""
         return min(self.num_data, max(_ROWS_OF_PART, _ROWS_OF_POINT * num_inducing))
 
-    def evaluation(self, num_inducing: int) -> float:
-        """Multiplications of one evaluation with gradient."""
-        return 5.0 * self.num_rows(num_inducing) * num_inducing**2 + 4.0 * num_inducing**3
+    def num_rows(self, num_inducing: int) -> int:
+        """Number of rows on which so many points are learned: all that the budget pays for."""
+        paid = int(self.multiplications / (_MANY_EVALUATIONS * num_inducing * (5.0 * num_inducing + _KERNEL)))
+        return min(self.num_data, max(self.fewest_rows(num_inducing), paid))
 
     def allows(self, num_inducing: int) -> bool:
         """Whether so many points can be learned, and be given the belief of all rows."""
         rest = self.multiplications - 3.0 * self.num_data * num_inducing**2
-        return _NUM_EVALUATIONS * self.evaluation(num_inducing) <= rest
+        return _NUM_EVALUATIONS * _multiplications(self.fewest_rows(num_inducing), num_inducing) <= rest
 
     def num_iterations(self, num_inducing: int, most: int) -> int:
         """Iterations that the budget pays for."""
-        return min(most, max(_NUM_EVALUATIONS, int(self.multiplications / self.evaluation(num_inducing))))
+        paid = int(self.multiplications / _multiplications(self.num_rows(num_inducing), num_inducing))
+        return min(most, max(_NUM_EVALUATIONS, paid))
+
+
+def _multiplications(num_rows: int, num_inducing: int) -> float:
+    """Multiplications of one evaluation of the bound with its gradient."""
+    return num_rows * num_inducing * (5.0 * num_inducing + _KERNEL) + 4.0 * num_inducing**3
 
 
 def train_automatically(setting: Hyperparameters, task: Task, *, num_starts: int) -> Hyperparameters:
@@ -215,7 +226,7 @@ def _enough_points(setting: Hyperparameters, task: Task, budget: _Budget, *, mos
                 f"unexplained than the {options.slack_tolerance:.2g} that was asked for. Raise max_inducing."
             )
             break
-        more = min(2 * num_inducing, most)
+        more = min(round(_MORE_POINTS * num_inducing), most)
         if not budget.allows(more):
             # The largest number up to the next that the budget allows, in steps of an eighth.
             steps = [num_inducing + (more - num_inducing) * i // 8 for i in range(8)]

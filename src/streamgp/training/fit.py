@@ -76,7 +76,7 @@ def fit(  # type: ignore[misc] # the options of both are named here
     num_starts: int = 1,
     max_iterations: int | None = None,
     tolerance: float = 1e-4,
-    slack_tolerance: float = 0.05,
+    slack_tolerance: float = 0.01,
     max_inducing: int = 1024,
     time_budget: float = 10.0,
     minibatches: Minibatches | None = None,
