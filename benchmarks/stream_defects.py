@@ -1,6 +1,6 @@
 """What real targets were once predicted wrong: sums of skewed targets, late labels, horizons, little noise, pauses.
 
-    python benchmarks/stream_defects.py [sums late horizons noise pauses]
+python benchmarks/stream_defects.py [sums late horizons noise pauses]
 """
 
 import sys
