@@ -45,7 +45,7 @@ def test_the_example_of_a_docstring_runs(name, code, tmp_path, monkeypatch):
 
 
 def test_what_users_begin_with_has_an_example():
-    begin = {"SparseGP", "MultiOutputGP", "OnlineGP", "Optimizer", "TurboOptimizer", "PoolLearner", "fit", "merge"}
+    begin = {"SparseGP", "MultiOutputGP", "OnlineGP", "Optimizer", "TurboOptimizer", "Learner", "fit", "merge"}
     begin |= {"StreamingGPRegressor", "StreamingGPClassifier", "from_gpytorch", "load"}
     begin |= {"Real", "Integer", "Ordinal", "Categorical", "Prediction", "ConditionedGP", "StreamGPSampler"}
     assert begin <= {name for name, _ in EXAMPLES}

@@ -1,4 +1,4 @@
-"""What a rule is: an object that chooses the next points."""
+"""Rules: objects that choose the next points."""
 
 import re
 from abc import ABC, abstractmethod
@@ -20,7 +20,7 @@ __all__ = ["AbstractDrawingRule", "AbstractFunctionRule", "AbstractRule", "Choic
 @final
 @dataclass(frozen=True, eq=False)
 class Design:
-    """What the initial design of a run is made from.
+    """Ingredients of the initial design of a run.
 
     Attributes:
         space: Where points are from.
@@ -60,7 +60,7 @@ class Choice:
 
 
 class AbstractRule(ABC):
-    """How the next points are chosen; a frozen dataclass whose fields are its options.
+    """A way to choose the next points; a frozen dataclass whose fields are its options.
 
     A rule of your own derives from this class and has `propose`, or from `AbstractFunctionRule` and has `function`.
     Decorated with `streamgp.storage.register`, it is saved with the loop that holds it.
@@ -102,7 +102,7 @@ class AbstractRule(ABC):
         return self
 
     def extends_design(self, *, are_alike: bool) -> bool:
-        """Whether the initial design goes on although it is complete.
+        """Tell whether the initial design goes on although it is complete.
 
         Args:
             are_alike: Whether all outcomes so far are the same.
@@ -110,11 +110,11 @@ class AbstractRule(ABC):
         return False
 
     def start(self) -> Any:
-        """What the rule remembers before any data: a frozen dataclass, or None."""
+        """Return what the rule remembers before any data: a frozen dataclass, or None."""
         return None
 
     def remember(self, memory: Any, values: Float[Tensor, " n"], *, is_initial: bool, num_dims: int) -> Any:
-        """What it remembers after outcomes that were told together.
+        """Return what it remembers after outcomes that were told together.
 
         Args:
             memory: Before.
@@ -152,11 +152,11 @@ class AbstractRule(ABC):
         return memory, points
 
     def designed(self, memory: Any) -> Any:
-        """What it remembers when the initial design of a run is complete; it may begin another run then."""
+        """Return what it remembers when the initial design of a run is complete; it may begin another run then."""
         return memory
 
     def in_run(self, memory: Any, num_told: int) -> Bool[Tensor, " n"]:
-        """Which of the evaluations so far the model is to see."""
+        """Mark the evaluations that the model is to see."""
         return torch.ones(num_told, dtype=torch.bool)
 
 

@@ -20,7 +20,7 @@ _SCALES = ("response", "latent")
 
 
 class AbstractGoal(ABC):
-    """What is to be found out; a frozen dataclass."""
+    """Question that a map is learned for; a frozen dataclass."""
 
     @property
     @abstractmethod
@@ -63,7 +63,7 @@ class AbstractRegionGoal(AbstractGoal):
 @final
 @dataclass(frozen=True)
 class LevelSet(AbstractRegionGoal):
-    """Where it is above a threshold.
+    """Question where a response is above a threshold.
 
     ```python
     learner = sg.Learner({"contrast": sg.Real(0, 1), "size": sg.Real(0.1, 4)}, likelihood="bernoulli",
@@ -98,7 +98,7 @@ class LevelSet(AbstractRegionGoal):
 @final
 @dataclass(frozen=True)
 class Band(AbstractRegionGoal):
-    """Where it is between two values: a process window.
+    """Question where a response is between two values: a process window.
 
     Attributes:
         low: Lower end.
@@ -132,7 +132,7 @@ class Band(AbstractRegionGoal):
 @final
 @dataclass(frozen=True)
 class Map(AbstractGoal):
-    """What it is everywhere: the latent variance, summed over all places, is to be small."""
+    """Question what a response is everywhere: the latent variance, summed over all places, is to be small."""
 
     @property
     def threshold(self) -> float | None:
@@ -147,7 +147,7 @@ class Map(AbstractGoal):
 @final
 @dataclass(frozen=True)
 class Hotspots(AbstractGoal):
-    """Which members of a pool have a prevalence above a threshold, where that is rare.
+    """Question which members of a pool have a prevalence above a threshold, where that is rare.
 
     Attributes:
         level: The prevalence.

@@ -102,7 +102,7 @@ class HotspotRule:
 
 
 def score_hotspot_entropy(pool: Pool, candidates: Int[Tensor, " c"], rule: HotspotRule) -> Float[Tensor, " c"]:
-    """The same of a pool that was read."""
+    """Score candidates of a pool that was read."""
     belief, table = pool.belief, rule.table(pool.likelihood)
     columns = belief.columns(pool.targets)
     # Distances from the threshold in full precision, products of changes with single precision.

@@ -39,7 +39,7 @@ def response_variance(
     threshold: float | None = None,
     pending: Any = None,
 ) -> Tensor:
-    r"""What an observation of each candidate explains of the variance of the response, summed over a pool.
+    r"""Score candidates by the variance of the response that an observation explains, summed over a pool.
 
     The response $g(f)$ is a prevalence, a rate or a value. For a Gaussian belief with covariance $k$, Stein's lemma has
     its covariance with a latent value, $\operatorname{Cov}(g(f_t), f_c) = \mathbb{E}[g'(f_t)] \, k(c, t)$, so that the
@@ -76,7 +76,7 @@ def response_variance(
 def score_response_variance(
     pool: Pool, candidates: Int[Tensor, " c"], threshold: float | None = None
 ) -> Float[Tensor, " c"]:
-    """The same of a pool that was read."""
+    """Score candidates of a pool that was read."""
     importance = _importance(pool) if threshold is None else _shared_importance(pool, threshold)
     return score_integrated_variance(replace(pool, weights=pool.weights * importance), candidates)
 
@@ -127,7 +127,7 @@ def latent_variance(
 
 
 def score_latent_variance(pool: Pool, candidates: Int[Tensor, " c"]) -> Float[Tensor, " c"]:
-    """The same of a pool that was read."""
+    """Score candidates of a pool that was read."""
     return pool.belief.variance[candidates]
 
 
@@ -169,7 +169,7 @@ def integrated_variance(
 
 
 def score_integrated_variance(pool: Pool, candidates: Int[Tensor, " c"]) -> Float[Tensor, " c"]:
-    """The same of a pool that was read."""
+    """Score candidates of a pool that was read."""
     belief, columns = pool.belief, pool.belief.columns(pool.targets)
     precision = pool.precision(candidates)
     total = torch.empty_like(precision)
@@ -183,7 +183,7 @@ def score_integrated_variance(pool: Pool, candidates: Int[Tensor, " c"]) -> Floa
 def bound_integrated_variance(
     before: Pool, after: Pool, candidates: Int[Tensor, " c"], scores: Float[Tensor, " c"]
 ) -> Float[Tensor, " c"]:
-    r"""What scores are at most when one more observation is awaited, without a covariance.
+    r"""Bound scores when one more observation is awaited, without a covariance.
 
     It takes $r_c r_t$ from the covariances of a candidate with the targets, so that their weighted norm grows by no
     more than $\lvert r_c \rvert \, \lVert r \rVert$.

@@ -1,4 +1,4 @@
-r"""What an observation would tell of a region: probabilities of each outcome and of each place, jointly.
+r"""Look-ahead to what an observation tells of a region: joint probabilities of its outcome and of each place.
 
 For a candidate $x$ and targets $t$ with $c_t = k_q(x, t)$ and a probit, $y = 1$ means $\varepsilon < f(x)$, so that
 nothing has to be moment-matched:

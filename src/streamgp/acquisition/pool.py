@@ -140,7 +140,7 @@ def _find_best(
 
 
 def _per_cost(scores: Float[Tensor, " c"], pool: Pool, members: Int[Tensor, " c"]) -> Float[Tensor, " c"]:
-    """What is gained for each unit of cost; a loss weighs more where it costs more."""
+    """Divide scores by costs; a loss weighs more where it costs more."""
     if pool.costs is None:
         return scores
     costs = pool.costs[members].to(scores)

@@ -45,7 +45,7 @@ def exceedance(
 
 
 def score_exceedance(pool: Pool, candidates: Int[Tensor, " c"], threshold: float) -> Float[Tensor, " c"]:
-    """The same of a pool that was read."""
+    """Score candidates of a pool that was read."""
     mean, variance = pool.belief.mean[candidates], pool.belief.variance[candidates]
     above = exceedance_probability(mean, variance, latent_threshold(pool.likelihood, threshold))
     return torch.special.entr(above) + torch.special.entr(1.0 - above)

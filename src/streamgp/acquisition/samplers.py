@@ -1,4 +1,4 @@
-"""How functions are drawn from a model: exactly, or by sample paths."""
+"""Samplers of functions from a model: exact ones, and sample paths."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""What is believed of a latent value after outcomes that may be observed, for very many of them at once."""
+"""Beliefs about latent values after outcomes that may be observed, for very many of them at once."""
 
 import torch
 from jaxtyping import Float

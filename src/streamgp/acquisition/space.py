@@ -1,4 +1,4 @@
-"""What a space has to know so that rules can search it and loops can keep its points."""
+"""Spaces: what rules search and loops keep points of."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -39,7 +39,7 @@ def read_candidates(source: CandidateSource, num_candidates: int, *, at_least: i
 @final
 @dataclass(frozen=True)
 class Search:
-    """How much work goes into the search for the maximum of an acquisition function.
+    """Amount of work in the search for the maximum of an acquisition function.
 
     Attributes:
         num_restarts: Starts of the gradient search.
@@ -58,7 +58,7 @@ class Search:
 
 
 class AbstractSpace(ABC):
-    """Where suggestions come from.
+    """The set that suggestions come from.
 
     A point has three forms: the user's; that of the loop, which is a row of numbers between 0 and 1 or the index of a
     member of a pool; and the inputs that a model sees.
@@ -71,12 +71,12 @@ class AbstractSpace(ABC):
 
     @property
     def num_parameters(self) -> int:
-        """How many choices make up a point: a category is one, of however many inputs."""
+        """Number of choices that make up a point: a category is one, of however many inputs."""
         return self.num_dims
 
     @property
     def is_continuous(self) -> bool:
-        """Whether every row of numbers between 0 and 1 is a point."""
+        """Tell whether every row of numbers between 0 and 1 is a point."""
         return False
 
     @abstractmethod
@@ -99,11 +99,11 @@ class AbstractSpace(ABC):
 
     @property
     def is_product(self) -> bool:
-        """Whether each of these can be set whatever the others are."""
+        """Tell whether each of these can be set whatever the others are."""
         return True
 
     def is_allowed(self, points: Tensor) -> Tensor:
-        """Which points keep constraints between columns; all of them where there are none."""
+        """Mark points that keep constraints between columns; all of them where there are none."""
         return torch.ones(len(points), dtype=torch.bool)
 
     @abstractmethod
@@ -120,7 +120,7 @@ class AbstractSpace(ABC):
 
     @abstractmethod
     def inputs(self, points: Tensor) -> Tensor:
-        """What a model sees of points, `(*b, d)`."""
+        """Return inputs of the model for points, `(*b, d)`."""
 
     @abstractmethod
     def without(self, taken: Tensor) -> "AbstractSpace":

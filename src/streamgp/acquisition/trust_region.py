@@ -27,7 +27,7 @@ _MOST_STRETCHED = math.log(20.0)
 @final
 @dataclass(frozen=True)
 class RegionRules:
-    r"""How a trust region changes.
+    r"""Rules by which a trust region changes.
 
     Attributes:
         first_length: Side of the box at the start, before it is stretched along the lengthscales; the whole space is
@@ -91,7 +91,7 @@ class Region:
 @final
 @dataclass(frozen=True)
 class RegionInfo:
-    """What came of a step.
+    """Outcome of a step.
 
     Attributes:
         is_success: Whether it improved the best value by enough.

@@ -1,4 +1,4 @@
-"""What can be set, as columns of numbers between 0 and 1."""
+"""Parameters as columns of numbers between 0 and 1."""
 
 import math
 from abc import ABC, abstractmethod
@@ -131,7 +131,7 @@ class AbstractGridParameter(AbstractParameter):
 
     @property
     def num_values(self) -> int:
-        """How many there are."""
+        """Number of values."""
         return self._grid.num_values
 
     def snap(self, columns: Float[Tensor, "*b c"]) -> Float[Tensor, "*b c"]:

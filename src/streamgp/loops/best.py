@@ -126,13 +126,13 @@ def _best_known(state: LoopState, settings: LoopSettings, context: Context) -> t
 def is_taken_at_its_word(
     surrogate: AbstractSurrogate, settings: LoopSettings, known: Observations, output: int
 ) -> bool:
-    """Whether an outcome is what the function is there: without noise and ripples, or repeated to the last digit."""
+    """Tell whether an outcome is the function itself: without noise and ripples, or repeated to the last digit."""
     is_repeated = settings.outcomes[output].has_unknown_noise and bool(known.repeats)
     return is_repeated or surrogate.is_deterministic(output)
 
 
 def _is_best_by_outcome(surrogate: AbstractSurrogate, settings: LoopSettings, known: Observations) -> bool:
-    """Whether the best outcome is recommended, and not the best mean: without noise, or where little is all that it is.
+    """Tell whether the best outcome is recommended, and not the best mean: where there is next to no noise.
 
     Less noise than its prior's mode is held up by the prior alone. To trust outcomes where there is that little costs
     next to nothing, and to trust the mean where there is none can cost a lot.

@@ -41,7 +41,7 @@ class AbstractCubeSpace(AbstractSpace):
         return True
 
     def read_inputs(self, X: Any) -> Float[Tensor, "n d"]:
-        """The same."""
+        """Read points, which are also what the model sees."""
         return self.read(X)
 
     def parse(self, rows: Sequence[Sequence[str]]) -> Any:

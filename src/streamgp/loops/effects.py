@@ -1,4 +1,4 @@
-"""What the model says of one parameter: along a line through a point, and on average over all others."""
+"""Effects of one parameter: along a line through a point, and on average over all others."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

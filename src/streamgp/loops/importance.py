@@ -1,4 +1,4 @@
-r"""How much each parameter matters: Sobol indices of what a model predicts."""
+r"""Importance of each parameter: Sobol indices of what a model predicts."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

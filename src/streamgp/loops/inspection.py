@@ -1,4 +1,4 @@
-"""What a loop knows: its model in the user's units, its rule, and why it suggested what it did."""
+"""A loop from inside: its model in the user's units, its rule, and the reasons of its suggestions."""
 
 import math
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ _MOST_NAMES = 12
 
 
 def summarize(state: LoopState, settings: LoopSettings) -> str:
-    """How much was told, what is pending, and the best so far; nothing is fitted for it."""
+    """Summarize what was told, what is pending, and the best so far; nothing is fitted for it."""
     told = state.observations
     parts = [f"{told.num_told} {'comparisons' if settings.is_preference else 'outcomes'}"]
     num_failed = int((~told.is_success).sum())
@@ -44,7 +44,7 @@ def summarize(state: LoopState, settings: LoopSettings) -> str:
 
 
 def describe(title: str, state: LoopState, settings: LoopSettings) -> str:
-    """The same for a notebook, with what is looked for, and outcomes as a line."""
+    """Describe a loop for a notebook: what is looked for, what was told, and outcomes as a line."""
     space, told = settings.space, state.observations
     facts: dict[str, Any] = {}
     if isinstance(space, PoolSpace):
@@ -87,7 +87,7 @@ def _extreme(y: Tensor, settings: LoopSettings) -> float:
 
 
 def _is_current(state: LoopState, settings: LoopSettings) -> bool:
-    """Whether the model knows all that was told."""
+    """Tell whether the model knows all that was told."""
     surrogate, data = state.surrogate, current(state, settings)
     if isinstance(surrogate, SparseSurrogate):
         return (surrogate.num_points, surrogate.num_pairs) == (len(data.points), len(data.pairs))

@@ -110,11 +110,11 @@ class Polytope:
         return cls(tuple(at_least), tuple(equal))
 
     def __bool__(self) -> bool:
-        """Whether there are constraints."""
+        """Tell whether there are constraints."""
         return bool(self.at_least or self.equal)
 
     def is_kept(self, X: Float[Tensor, "n d"]) -> Tensor:
-        """Which points keep all constraints, to rounding."""
+        """Mark points that keep all constraints, to rounding."""
         kept = torch.ones(len(X), dtype=torch.bool)
         for columns, weights, bound in self.at_least:
             kept &= X[:, columns] @ weights >= bound - _slack(weights, bound)

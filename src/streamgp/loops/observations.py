@@ -1,4 +1,4 @@
-"""What was told: points with their outcomes, and pairs of points that were compared."""
+"""Observations: points with their outcomes, and pairs of points that were compared."""
 
 import sys
 import warnings
@@ -44,17 +44,17 @@ class Observations:
 
     @property
     def is_success(self) -> Bool[Tensor, " n"]:
-        """Which evaluations succeeded."""
+        """Mark evaluations that succeeded."""
         return ~self.y.isnan().any(-1)
 
     @property
     def is_informative(self) -> Bool[Tensor, " n"]:
-        """Which tell something: those that succeeded, out of at least one trial."""
+        """Mark evaluations that tell something: those that succeeded, out of at least one trial."""
         return self.is_success & (self.constants != 0).all(-1)
 
     @property
     def are_alike(self) -> bool:
-        """Whether there are several outcomes and all are the same, up to rounding; out of the same number of trials."""
+        """Tell whether all of several outcomes are the same, up to rounding, and out of the same number of trials."""
         if len(self.y) < 2:
             return False
         low, high = self.y.amin(0), self.y.amax(0)
@@ -64,7 +64,7 @@ class Observations:
 
     @property
     def repeats(self) -> bool | None:
-        """Whether points that were evaluated again had the same outcomes, up to rounding; None if there are none."""
+        """Tell whether points evaluated again had the same outcomes, up to rounding; None if there are none."""
         known = self.rows(self.is_informative)
         unique, index, counts = torch.unique(known.points, dim=0, return_inverse=True, return_counts=True)
         if len(unique) == len(index):
@@ -91,7 +91,7 @@ class Observations:
         return Observations(self.points[kept], self.y[kept], self.constants[kept], self.pairs)
 
     def after(self, num_points: int, num_pairs: int) -> "Observations":
-        """What was told after so many evaluations and comparisons."""
+        """Observations that were told after given numbers of evaluations and comparisons."""
         rest = slice(num_points, None)
         return Observations(self.points[rest], self.y[rest], self.constants[rest], self.pairs[num_pairs:])
 
@@ -206,7 +206,7 @@ def _columns_of(y: Any, names: Sequence[str]) -> Any:
 
 
 def _of_outcome(given: Any, names: Sequence[str], output: int, what: str) -> Any:
-    """What is known of one of several outcomes: by name, in a column, or of all alike."""
+    """Select what is known of one of several outcomes: by name, in a column, or of all alike."""
     if isinstance(given, Mapping):
         unknown = [name for name in given if name not in names]
         if unknown:

@@ -1,4 +1,4 @@
-"""What is observed at a point, and how it depends on the latent function."""
+"""Outcomes: quantities that are observed at a point, and their dependence on the latent function."""
 
 import math
 from dataclasses import dataclass
@@ -65,12 +65,12 @@ class Outcome:
 
     @property
     def is_real(self) -> bool:
-        """Whether outcomes are real numbers, which are standardized, and not counts or classes."""
+        """Tell whether outcomes are real numbers, which are standardized, and not counts or classes."""
         return self.likelihood.is_location_scale
 
     @property
     def has_unknown_noise(self) -> bool:
-        """Whether it has Gaussian noise of which nothing is known."""
+        """Tell whether it has Gaussian noise of which nothing is known."""
         return self.name is not None and self.likelihood.is_gaussian
 
     def find_units(
@@ -131,7 +131,7 @@ class Outcome:
 
     @property
     def constant(self) -> str | None:
-        """What may be known of each outcome and is not learned: a number of trials, an exposure, a noise variance."""
+        """Name of what is known of each outcome and not learned: a number of trials, an exposure, a noise variance."""
         name = self.likelihood.row_data
         return None if name in self.likelihood.learnable() else name
 
@@ -159,7 +159,7 @@ class Outcome:
         return float(self.likelihood.inverse_response(value / unit))
 
     def _mean_of_one(self) -> Tensor:
-        """How many responses the mean of an outcome is."""
+        """Number of responses that make up the mean of an outcome."""
         zero = torch.zeros((), dtype=torch.float64)
         return self.likelihood.conditional_mean(zero) / self.likelihood.response(zero)
 
@@ -194,12 +194,12 @@ class Objective:
 
     @cached_property
     def outcome(self) -> Outcome:
-        """What is observed."""
+        """The observed quantity."""
         return Outcome.read(self.likelihood)
 
     @property
     def is_reversed(self) -> bool:
-        """Whether it is modeled with its sign changed: where it is a real number to be minimized."""
+        """Tell whether it is modeled with its sign changed: where it is a real number to be minimized."""
         return not self.maximize and self.outcome.is_real
 
     @property
@@ -252,7 +252,7 @@ class Constraint:
 
     @cached_property
     def outcome(self) -> Outcome:
-        """What is observed."""
+        """The observed quantity."""
         return Outcome.read(self.likelihood)
 
     @property
@@ -261,7 +261,7 @@ class Constraint:
         return tuple(bound for bound in (self.lower, self.upper) if bound is not None)
 
     def is_kept(self, y: Float[Tensor, " n"]) -> Bool[Tensor, " n"]:
-        """Which outcomes keep the bounds."""
+        """Mark outcomes that keep the bounds."""
         kept = torch.ones(len(y), dtype=torch.bool)
         kept = kept if self.upper is None else kept & (y <= self.upper)
         return kept if self.lower is None else kept & (y >= self.lower)

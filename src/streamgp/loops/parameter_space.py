@@ -108,7 +108,7 @@ class ParameterSpace(AbstractCubeSpace):
 
     @cached_property
     def _is_free(self) -> Bool[Tensor, " d"]:
-        """Which columns are real numbers that are not fixed."""
+        """Mark columns that are real numbers and are not fixed."""
         free = [
             [one.num_values is None and name not in (self.fixed or {})] * one.num_columns
             for name, one in self.parameters.items()
@@ -135,11 +135,11 @@ class ParameterSpace(AbstractCubeSpace):
 
     @property
     def is_product(self) -> bool:
-        """Whether there are no linear constraints."""
+        """Tell whether there are no linear constraints."""
         return not self._polytope
 
     def is_allowed(self, points: Float[Tensor, "n d"]) -> Bool[Tensor, " n"]:
-        """Which points keep the linear constraints."""
+        """Mark points that keep the linear constraints."""
         return self._polytope.is_kept(points)
 
     def parse(self, rows: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
@@ -153,12 +153,12 @@ class ParameterSpace(AbstractCubeSpace):
 
     @property
     def num_parameters(self) -> int:
-        """How many parameters there are."""
+        """Number of parameters."""
         return len(self.parameters)
 
     @property
     def is_continuous(self) -> bool:
-        """Whether all points are valid."""
+        """Tell whether all points are valid."""
         return bool(self._is_free.all()) and not self._polytope
 
     @property
@@ -182,11 +182,11 @@ class ParameterSpace(AbstractCubeSpace):
 
     @property
     def is_listed(self) -> bool:
-        """Whether there are so few points that all of them are looked at."""
+        """Tell whether there are so few points that all of them are looked at."""
         return self.num_points <= _MOST_LISTED
 
     def num_left(self, taken: Float[Tensor, "k d"]) -> int:
-        """How many points of a listed space, without those that are fixed to others, are not among some."""
+        """Count the points of a listed space that keep what is fixed and are not among some others."""
         return len(self._listed(taken))
 
     def without_taken(self, taken: Float[Tensor, "k d"]) -> "ParameterSpace":
@@ -378,5 +378,5 @@ class ParameterSpace(AbstractCubeSpace):
 
 
 def _is_among(points: Float[Tensor, "n d"], others: Float[Tensor, "k d"]) -> Bool[Tensor, " n"]:
-    """Which points are the same as one of others, up to rounding."""
+    """Mark points that equal one of others, up to rounding."""
     return ((points.unsqueeze(1) - others).abs() < _ROUNDING).all(-1).any(-1)

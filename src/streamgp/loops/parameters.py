@@ -1,4 +1,4 @@
-"""What can be set: numbers, whole numbers, ordered values and categories, and how they lie in the unit interval."""
+"""Parameters: numbers, whole numbers, ordered values and categories, as parts of the unit interval."""
 
 import math
 from collections.abc import Sequence
@@ -57,7 +57,7 @@ class Real(AbstractParameter):
 
     @property
     def num_values(self) -> int | None:
-        """How many steps there are."""
+        """Number of steps; None where any number can be set."""
         return None if self.step is None else self._grid.num_values
 
     @property
@@ -208,7 +208,7 @@ class Categorical(AbstractParameter):
 
     @property
     def num_values(self) -> int:
-        """How many there are."""
+        """Number of values."""
         return len(self.choices)
 
     def encode(self, value: Any, name: str) -> list[float]:
@@ -274,7 +274,7 @@ def _read_choices(values: Any, name: str) -> tuple[Any, ...]:
 
 
 def _index_of(value: Any, values: tuple[Any, ...], name: str) -> int:
-    """Which of the values it is: one of the same type if there is one, else an equal one, else one that reads alike."""
+    """Find a value: one of the same type if there is one, else an equal one, else one that reads alike."""
     same = [one is value or (type(one) is type(value) and one == value) for one in values]
     equal, alike = [bool(one == value) for one in values], [str(one) == str(value) for one in values]
     for found in (same, equal, alike):

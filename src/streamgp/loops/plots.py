@@ -106,7 +106,7 @@ def draw_acquisition(state: LoopState, settings: LoopSettings, axes: "Axes | Non
 
 
 def is_within_limits(y: Tensor, settings: LoopSettings) -> Tensor:
-    """Which evaluations were observed to keep the constraints."""
+    """Mark evaluations that were observed to keep the constraints."""
     is_within = torch.ones(len(y), dtype=torch.bool)
     for j, constraint in enumerate(settings.constraints, start=len(settings.objectives)):
         is_within &= constraint.is_kept(y[:, j])

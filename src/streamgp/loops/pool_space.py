@@ -190,7 +190,7 @@ class PoolSpace(AbstractSpace):
 
     @cached_property
     def shift_and_scale(self) -> tuple[Float[Tensor, " d"], Float[Tensor, " d"]]:
-        """What takes inputs to the units of the model: zero mean and unit variance over the pool, or nothing."""
+        """Shift and scale that standardize inputs over the pool, or change nothing."""
         X = self.members
         if not self.is_standardized:
             return torch.zeros_like(X[0]), torch.ones_like(X[0])

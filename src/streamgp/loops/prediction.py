@@ -1,4 +1,4 @@
-"""What a loop predicts, on the scale of the response and in the user's units."""
+"""Predictions of a loop, on the scale of the response and in the user's units."""
 
 import math
 from dataclasses import dataclass

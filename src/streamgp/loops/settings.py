@@ -1,4 +1,4 @@
-"""What a loop was made with, checked."""
+"""Settings of a loop, checked."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ _REFITS = ("auto", "always", "never")
 @final
 @dataclass(frozen=True)
 class Training:
-    """How hyperparameters are learned; the options of `streamgp.fit`, which describes them.
+    """Options for learning hyperparameters, as `streamgp.fit` describes them.
 
     Attributes:
         objective: `"elbo"` or `"pll"`.
@@ -54,7 +54,7 @@ class Training:
 @final
 @dataclass(frozen=True, eq=False)
 class SurrogateSettings:
-    """How outcomes are modeled.
+    """Options of the model of outcomes.
 
     Attributes:
         kernel: For the inputs of the model; None for a default.
@@ -94,7 +94,7 @@ class SurrogateSettings:
 @final
 @dataclass(frozen=True, eq=False)
 class LoopSettings:
-    """What a loop was made with.
+    """Settings of a loop.
 
     Attributes:
         space: Where points are from.
@@ -120,17 +120,17 @@ class LoopSettings:
 
     @property
     def is_preference(self) -> bool:
-        """Whether points are compared and not observed."""
+        """Tell whether points are compared and not observed."""
         return self.objectives[0].outcome.likelihood.num_inputs == 2
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
-        """What is observed: the objectives, and then the constraints."""
+        """Observed quantities: the objectives, and then the constraints."""
         return (*(one.outcome for one in self.objectives), *(one.outcome for one in self.constraints))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What tables call these."""
+        """Names of the outcomes in tables."""
         constraints = (one.name or f"constraint {j}" for j, one in enumerate(self.constraints))
         return (*(one.name for one in self.objectives), *constraints)
 
@@ -146,7 +146,7 @@ class LoopSettings:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What errors call these."""
+        """Names of the outcomes in errors."""
         named = [f"constraint {one.name or j!r}" for j, one in enumerate(self.constraints)]
         return (*(f"the objective {one.name!r}" for one in self.objectives), *named)
 

@@ -1,4 +1,4 @@
-"""How the model behind the suggestions learns: fitted, absorbing, and fitted again."""
+"""Learning of the model behind the suggestions: fitted, absorbing, and fitted again."""
 
 import math
 from copy import deepcopy
@@ -175,7 +175,7 @@ def absorb_observations(
 
 
 def is_refit_due(surrogate: AbstractSurrogate | None, data: Observations, settings: LoopSettings) -> bool:
-    """Whether there is enough new data for a fit."""
+    """Tell whether there is enough new data for a fit."""
     if surrogate is None:
         return True
     size = _size(data, settings)
@@ -257,7 +257,7 @@ def _starting_likelihood(
 
 
 def _may_be_noisy(data: Observations, settings: LoopSettings, output: int) -> bool:
-    """Whether a repeated point had another outcome, or may have: ripples of a single objective are always checked."""
+    """Tell whether a repeated point may have another outcome: ripples of a single objective are always checked."""
     is_checked = output == 0 and len(settings.objectives) == 1
     return data.repeats is False or (data.repeats is None and not is_checked)
 

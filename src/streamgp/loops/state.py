@@ -1,4 +1,4 @@
-"""What a loop knows, as a frozen value, and how it changes."""
+"""State of a loop, as a frozen value, and its changes."""
 
 from dataclasses import dataclass, replace
 from typing import Any, final
@@ -82,7 +82,7 @@ class Prepared:
     points: Tensor
 
     def is_for(self, state: LoopState, new: Observations) -> bool:
-        """Whether this is what was told, in the state for which it was worked out."""
+        """Tell whether this is what was told, in the state for which it was worked out."""
         parts = ((self.new.points, new.points), (self.new.y, new.y), (self.new.constants, new.constants))
         return self.before is state and all(
             one.shape == other.shape and bool((one.eq(other) | (one.isnan() & other.isnan())).all())
@@ -197,7 +197,7 @@ def cancel(state: LoopState, settings: LoopSettings, X: Any) -> LoopState:
 
 
 def current(state: LoopState, settings: LoopSettings) -> Observations:
-    """What was told in the current run."""
+    """Observations of the current run."""
     told = state.observations
     kept = settings.rule.in_run(state.memory, len(told.points))
     return told if bool(kept.all()) else told.rows(kept)
@@ -224,7 +224,7 @@ def num_initial(state: LoopState, settings: LoopSettings) -> int:
 
 
 def is_initial(state: LoopState, settings: LoopSettings) -> bool:
-    """Whether the initial design goes on: until enough points are known or awaited, half of them known."""
+    """Tell whether the initial design goes on: until enough points are known or awaited, half of them known."""
     told = current(state, settings)
     num_known = 2 * len(told.pairs) if settings.is_preference else int(told.is_informative.sum())
     num_expected, num_wanted = num_known + len(state.pending), num_initial(state, settings)

@@ -105,13 +105,13 @@ def _separated(state: LoopState, settings: LoopSettings, space: AbstractSpace, p
 
 
 def _is_noisy(state: LoopState, settings: LoopSettings) -> bool:
-    """Whether the model sees noise in an objective."""
+    """Tell whether the model sees noise in an objective."""
     surrogate, outputs = state.surrogate, range(len(settings.objectives))
     return surrogate is not None and not all(surrogate.is_noise_free(j) for j in outputs)
 
 
 def _is_noise_seen(state: LoopState, settings: LoopSettings) -> bool:
-    """The same, where that is more than what is expected of outcomes that are few."""
+    """Tell whether the model sees noise, and more than is expected of outcomes that are few."""
     data = current(state, settings)
     known = data.rows(data.is_informative)
     is_unknown = all(one.outcome.has_unknown_noise for one in settings.objectives)
@@ -166,7 +166,7 @@ def _doubted(state: LoopState, settings: LoopSettings) -> Tensor | None:
 
 
 def _are_kept(known: Observations, settings: LoopSettings) -> Tensor:
-    """Which outcomes keep all constraints, by what was observed."""
+    """Mark outcomes that keep all constraints, by what was observed."""
     kept = torch.ones(len(known.y), dtype=torch.bool)
     for j, one in enumerate(settings.constraints, len(settings.objectives)):
         kept = kept & one.is_kept(known.y[:, j])

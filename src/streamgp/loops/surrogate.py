@@ -41,11 +41,11 @@ class AbstractSurrogate(ABC):
         return self.noise_share(output)
 
     def is_noise_free(self, output: int) -> bool:
-        """Whether noise is next to nothing, less than a thousandth."""
+        """Tell whether noise is next to nothing, less than a thousandth."""
         return self.noise_share(output) < _NO_NOISE
 
     def is_deterministic(self, output: int) -> bool:
-        """Whether ripples, which may be noise as long as no point is evaluated again, are next to nothing, too."""
+        """Tell whether noise and ripples, which may be noise until a point is evaluated again, are next to nothing."""
         return self.rough_share(output) < _NO_NOISE
 
 
@@ -75,7 +75,7 @@ class SparseSurrogate(AbstractSurrogate):
 
     @property
     def knows_success(self) -> bool:  # type: ignore[override] # follows from the others
-        """Whether there is a GP of success, the last one."""
+        """Tell whether there is a GP of success, the last one."""
         return len(self.results) > len(self.units)
 
     def noise_share(self, output: int) -> float:

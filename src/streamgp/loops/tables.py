@@ -1,4 +1,4 @@
-"""What was told as a table, in memory and in files."""
+"""Tables of what was told, in memory and in files."""
 
 import csv
 import difflib

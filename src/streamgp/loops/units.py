@@ -114,12 +114,12 @@ class OutcomeUnits:
 
     @property
     def is_bent(self) -> bool:
-        """Whether there is a knee."""
+        """Tell whether there is a knee."""
         return self.lower_knee is not None or self.upper_knee is not None
 
     @property
     def is_linear(self) -> bool:
-        """Whether nothing but an offset and a scale is changed."""
+        """Tell whether nothing but an offset and a scale is changed."""
         return not self.is_bent and self.ranks is None
 
     def inside(self, y: Float[Tensor, "..."]) -> Float[Tensor, "..."]:

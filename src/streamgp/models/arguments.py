@@ -127,7 +127,7 @@ def read_indices(indices: Sequence[int] | None, num_outputs: int) -> list[int]:
 
 
 def observation_by(likelihood: AbstractLikelihood | None, j: int, *, like: Tensor) -> dict[str, Any]:
-    """How output `j` is observed by its likelihood, as keyword arguments of `condition`."""
+    """Return the observation of output `j` by its likelihood, as keyword arguments of `condition`."""
     if likelihood is None:
         raise OptionError(
             f"Output {j} has no likelihood, so how far its observations can be trusted is not known. "

@@ -26,7 +26,7 @@ __all__ = ["Fantasies", "check_fantasy_noise"]
 @final
 @dataclass(frozen=True, eq=False)
 class Fantasies:
-    """What is needed to draw outcomes of independent outputs and to condition on them.
+    """Ingredients for drawing outcomes of independent outputs and conditioning on them.
 
     Attributes:
         gps: One for each output.

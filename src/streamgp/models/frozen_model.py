@@ -124,7 +124,7 @@ class AbstractFrozenModel(GPyTorchModel, FantasizeMixin, ABC):  # type: ignore[m
         return subset
 
     def on_scale(self: Own, scale: str) -> Own:
-        """The same model with posteriors on the `"latent"` or the `"response"` scale."""
+        """Return the model with posteriors on the `"latent"` or the `"response"` scale."""
         other = self._with(self.gps)
         other.scale = check_choice(scale, SCALES, "scale")
         return other

@@ -109,7 +109,7 @@ class OnlineMultiOutputGP(ModelList):
 
     @property
     def is_gaussian(self) -> bool:
-        """Whether all outputs have Gaussian noise."""
+        """Tell whether all outputs have Gaussian noise."""
         return all(each.is_gaussian for each in self.likelihoods)
 
     def posterior(
@@ -218,7 +218,7 @@ class OnlineMultiOutputGP(ModelList):
         save(self, path)
 
     def _with(self, gp: MultiOutputGP | ConditionedMultiOutputGP) -> "OnlineMultiOutputGP":
-        """The same model of another belief."""
+        """Return the model with another belief."""
         return _rebuild(gp, self.likelihoods, self.outputs)
 
     def _spread(self, columns: Tensor, rest: float) -> Tensor:
@@ -235,7 +235,7 @@ class OnlineMultiOutputGP(ModelList):
         return whole
 
     def _seen(self) -> dict[str, Any]:
-        """How outcomes are seen, as the GP takes it."""
+        """Return the likelihoods or the noise of outcomes, as the GP takes them."""
         if self.is_gaussian:
             return {"noise_variance": self._gaussian_noise()}
         return {"likelihood": list(self.likelihoods)}

@@ -344,7 +344,7 @@ class OnlineGP(AbstractFrozenModel):
         return load(path, kernel=kernel, mean=mean, device=device, kind=cls)
 
     def _observation(self, j: int, noise: ArrayLike | None, *, y: Tensor, inputs: Tensor) -> dict[str, Any]:
-        """How output `j` was observed, as keyword arguments of `condition`."""
+        """Return the observation of output `j`, as keyword arguments of `condition`."""
         if noise is not None:
             noise = to_tensor(noise, "noise", like=self._reference)
             return {"noise_variance": known_noise(noise, j, self.num_outputs, y=y, inputs=inputs)}

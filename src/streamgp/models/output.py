@@ -58,7 +58,7 @@ class Term:
         return variance if self.scale is None else self.scale.square() * variance
 
     def times(self, weight: Float[Tensor, "..."]) -> "Term":
-        """The same values times a number, or one for each input."""
+        """Multiply the values by a number, or by one for each input."""
         weight = weight.unsqueeze(-1) if weight.dim() == 0 else weight
         return replace(self, scale=weight if self.scale is None else weight * self.scale)
 

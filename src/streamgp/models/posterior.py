@@ -77,7 +77,7 @@ class _Links:
 def describe_model(
     name: str, processes: Sequence[Any], likelihoods: Sequence[AbstractLikelihood | None], *, num_dims: int
 ) -> str:
-    """What a model is, in a line: `OnlineGP(2 outputs, 30 inducing points, 6 inputs, Gaussian, Poisson)`.
+    """Describe a model in a line: `OnlineGP(2 outputs, 30 inducing points, 6 inputs, Gaussian, Poisson)`.
 
     Args:
         name: Of the class.
@@ -94,7 +94,7 @@ def describe_model(
 def model_table(
     name: str, processes: Sequence[Any], likelihoods: Sequence[AbstractLikelihood | None], *, num_dims: int
 ) -> str:
-    """The same as a table of HTML, escaped and without scripts."""
+    """Describe a model as a table of HTML, escaped and without scripts."""
     return html_table(name, _facts(processes, likelihoods, num_dims))
 
 

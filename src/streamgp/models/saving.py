@@ -30,7 +30,7 @@ _OUTPUTS = {"outputs": lambda transform: transform._outputs}
 
 
 def model_fields(model: "AbstractFrozenModel") -> dict[str, Any]:
-    """What makes up a model."""
+    """Return the fields that make up a model."""
     return {
         "gps": model.gps,
         "likelihoods": model.likelihoods,

@@ -50,7 +50,7 @@ class WarpedKernel(Kernel):  # type: ignore[misc] # GPyTorch's kernels have no t
         self.register_buffer("width", torch.where(bounds[1] > bounds[0], bounds[1] - bounds[0], 1.0))
 
     def warp(self, inputs: Float[Tensor, "*b n d"]) -> Float[Tensor, "*b n e"]:
-        """What the kernel within sees of inputs between 0 and 1."""
+        """Map inputs between 0 and 1 to what the kernel within sees."""
         warped: Tensor = self.transform(self.lower + self.width * inputs)
         return warped
 

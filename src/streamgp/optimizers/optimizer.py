@@ -342,7 +342,7 @@ class Optimizer(AbstractLoop):
         return draw_effect(effect, axes, label="on average, and 80 % of curves", ylabel=name)
 
     def importance(self, *, output: int | str = 0, num_points: int = 1024) -> Importance:
-        """How much each parameter matters: Sobol indices of the expected outcome, over equally likely values.
+        """Rank the parameters: Sobol indices of the expected outcome, over equally likely values.
 
         Args:
             output: Name or number of the outcome, objectives first and then constraints.

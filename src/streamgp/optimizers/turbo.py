@@ -118,7 +118,7 @@ class TurboOptimizer(BatchRuns, AbstractLoop):
 
     @property
     def num_runs(self) -> int:
-        """How often the search has begun."""
+        """Number of times that the search has begun."""
         return self._memory.num_runs
 
     def plot_trust_region(self, axes: "Axes | None" = None) -> "Axes":

@@ -140,7 +140,7 @@ class NoisyHypervolumeImprovement(AbstractFunctionRule):
     knows_objectives: ClassVar[bool] = True
 
     def function(self, context: Context, *, seed: int) -> Any:
-        """What BoTorch's `qLogNoisyExpectedHypervolumeImprovement` samples."""
+        """Make the function that BoTorch's `qLogNoisyExpectedHypervolumeImprovement` samples."""
         with torch.no_grad():
             posterior: Any = context.model.posterior(context.baseline)
             scores = context.objective.scores(posterior.mean)

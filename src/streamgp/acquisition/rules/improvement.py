@@ -40,7 +40,7 @@ class NoisyExpectedImprovement(AbstractFunctionRule):
     knows_constraints = True
 
     def function(self, context: Context, *, seed: int) -> Any:
-        """What BoTorch's `qLogNoisyExpectedImprovement` samples."""
+        """Make the function that BoTorch's `qLogNoisyExpectedImprovement` samples."""
         return NoisyImprovement(context, num_samples=self.num_samples, seed=seed)
 
 
@@ -90,7 +90,7 @@ class UpperConfidenceBound(AbstractFunctionRule):
 @final
 @dataclass(frozen=True)
 class Gibbon(AbstractFunctionRule):
-    """What is learned of the maximum, a lower bound of the information.
+    """Information about the maximum, by a lower bound.
 
     Attributes:
         num_max_values: Samples of the maximum.
@@ -148,7 +148,7 @@ class ExpectedUtilityOfBest(AbstractFunctionRule):
 
 
 def _sampled(context: Context, rule: Any, seed: int) -> dict[str, Any]:
-    """What functions that sample have in common."""
+    """Return arguments that all sampling functions have in common."""
     return {
         "sampler": SobolQMCNormalSampler(torch.Size([rule.num_samples]), seed=derived_seed(seed, 0)),
         "objective": GenericMCObjective(context.objective.score),

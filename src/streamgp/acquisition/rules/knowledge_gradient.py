@@ -201,7 +201,7 @@ def knowledge_gradient_on(
 def _knowledge_gradient_in_parts(
     context: Context, X: Float[Tensor, "b q d"], W: Float[Tensor, "w d"], *, num_fantasies: int, seed: int
 ) -> tuple[Float[Tensor, " b"], Float[Tensor, "f b d"]]:
-    """The same for many sets of points, a part of them at a time: three times faster than all at once."""
+    """Evaluate many sets of points, a part of them at a time: three times faster than all at once."""
     parts = X.split(max(1, _NUM_VALUES // (num_fantasies * len(W))))
     found = [knowledge_gradient_on(context, part, W, num_fantasies=num_fantasies, seed=seed) for part in parts]
     return torch.cat([value for value, _ in found]), torch.cat([points for _, points in found], dim=1)

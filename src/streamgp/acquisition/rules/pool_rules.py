@@ -37,11 +37,11 @@ class AbstractPoolRule(AbstractRule):
 
     @abstractmethod
     def score(self, pool: Pool, candidates: Int[Tensor, " c"]) -> Float[Tensor, " c"]:
-        """How much each candidate is wanted."""
+        """Score candidates; the largest is best."""
 
     @property
     def bound(self) -> Bound | None:
-        """What scores are at most when one more member is observed; None where nothing is known of it."""
+        """Bound on scores when one more member is observed; None where nothing is known of it."""
         return None
 
     def check(self, likelihood: AbstractLikelihood) -> None:

@@ -27,7 +27,7 @@ _NUM_CANDIDATES, _LEAST_CANDIDATES, _MOST_CANDIDATES = 200, 2000, 5000
 @final
 @dataclass(frozen=True, eq=False)
 class RegionMemory:
-    """What is remembered of a search in trust regions.
+    """Memory of a search in trust regions.
 
     Attributes:
         region: That of the current run.
@@ -101,7 +101,7 @@ class TrustRegion(AbstractRule):
         return replace(after, region=self.region.start(), num_runs=memory.num_runs + 1) if is_exhausted else after
 
     def run(self, memory: RegionMemory) -> int:
-        """How often the search began anew."""
+        """Number of times that the search began anew."""
         return memory.num_runs - 1
 
     def in_run(self, memory: RegionMemory, num_told: int) -> Bool[Tensor, " n"]:

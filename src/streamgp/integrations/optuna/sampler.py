@@ -19,12 +19,13 @@ from torch import Tensor
 
 from streamgp.acquisition import AbstractRule, NoisyHypervolumeImprovement, Search
 from streamgp.acquisition.rules.names import OPTIMIZER_RULES, read_rule
-from streamgp.checks import check_count
+from streamgp.checks import check_count, check_seed
 from streamgp.errors import ArgumentTypeError, NumericalError, OptionError, StreamGPWarning, ValueRangeError
 from streamgp.integrations.optuna.space import read_space
 from streamgp.integrations.optuna.trials import announce, read_state
 from streamgp.likelihoods import AbstractLikelihood, Gaussian
 from streamgp.loops import Constraint, LoopSettings, Objective, ParameterSpace, Real, SurrogateSettings
+from streamgp.loops.policies import with_policies
 from streamgp.loops.state import LoopState
 from streamgp.loops.suggest import suggest
 from streamgp.seeds import derived_seed
@@ -105,7 +106,7 @@ class StreamGPSampler(BaseSampler):
         self._search = _SEARCH if search is None else search
         # As many bits as torch's and NumPy's generators take.
         drawn = int(np.random.SeedSequence().generate_state(1)[0])
-        self._seed = drawn if seed is None else check_count(seed, "seed", minimum=0)
+        self._seed = drawn if seed is None else check_seed(seed)
         some = torch.zeros(2, 1, dtype=torch.float64)
         settings = self._settings(ParameterSpace({"x": Real(0.0, 1.0)}), [StudyDirection.MAXIMIZE], some)
         if settings.is_preference:
@@ -206,11 +207,14 @@ class StreamGPSampler(BaseSampler):
             space=space,
             objectives=objectives,
             constraints=(Constraint(upper=0.0),) * (outcomes.shape[-1] - len(objectives)),
-            rule=self._rule if len(objectives) == 1 else NoisyHypervolumeImprovement(),
+            rule=with_policies(
+                self._rule if len(objectives) == 1 else NoisyHypervolumeImprovement(), num_objectives=len(objectives)
+            ),
             surrogate=SurrogateSettings(
                 num_inducing=check_count(self._num_inducing, "num_inducing"),
                 refit="always",
                 has_learned_points=True,
+                is_bent=True,
                 is_smooth=True,
                 learns_success=True,
             ),
