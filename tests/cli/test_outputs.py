@@ -1,10 +1,14 @@
 import csv
+import os
+import stat
 from pathlib import Path
 
 import pytest
 
-from streamgp.cli.outputs import check_output_paths, write_table, write_together
-from streamgp.errors import OptionError
+from streamgp.cli.locks import locked
+from streamgp.cli.outputs import check_output_paths, write_together
+from streamgp.errors import OptionError, SaveError
+from streamgp.tables.records import write_table
 
 
 def test_distinct_files_in_directories_that_exist_are_accepted(tmp_path):
@@ -60,3 +64,27 @@ def test_texts_that_a_spreadsheet_would_run_are_escaped(tmp_path):
     with (tmp_path / "t.csv").open(encoding="utf-8", newline="") as file:
         read = list(csv.reader(file))
     assert read == [["'=rank", "name"], ["-1.5", "'=1+1"], ["+2e3", "'@SUM(A1)"], ["nan", "'-x"], ["", "a=b"]]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modes and links are those of POSIX")
+def test_modes_and_symbolic_links_of_files_stay(tmp_path):
+    real, link = tmp_path / "deep" / "state", tmp_path / "link"
+    real.parent.mkdir()
+    real.write_text("before")
+    real.chmod(0o600)
+    link.symlink_to(real)
+    write_together({link: lambda path: path.write_text("after"), tmp_path / "new": lambda path: path.write_text("x")})
+    assert link.is_symlink()
+    assert real.read_text() == "after"
+    assert stat.S_IMODE(real.stat().st_mode) == 0o600
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["deep", "link", "new"]
+    assert [path.name for path in real.parent.iterdir()] == ["state"]
+
+
+def test_a_lock_that_cannot_be_written_is_a_sentence(tmp_path):
+    (tmp_path / ".state.lock").mkdir()
+    with (
+        pytest.raises(SaveError, match=r"lock .*\.state\.lock cannot be written"),
+        locked(tmp_path / "state", patience=0.0),
+    ):
+        pass

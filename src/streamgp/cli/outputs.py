@@ -1,19 +1,17 @@
-"""Files that commands write: where they may go, all together or not at all, and tables among them."""
+"""Files that commands write: where they may go, all together or not at all."""
 
-import csv
 import glob
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
-from streamgp.display import escape_formula
 from streamgp.errors import OptionError
 from streamgp.storage.writing import mode_of, sync_directory
 
-__all__ = ["check_output_paths", "remove_unfinished", "write_table", "write_together"]
+__all__ = ["check_output_paths", "remove_unfinished", "write_together"]
 
 # End of the names of directories in which files are written before they are renamed.
 _UNFINISHED = ".part"
@@ -75,11 +73,3 @@ def remove_unfinished(path: Path) -> None:
     target = Path(os.path.realpath(path))
     for left in target.parent.glob(f".{glob.escape(target.name)}-*{_UNFINISHED}"):
         shutil.rmtree(left, ignore_errors=True)
-
-
-def write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Write CSV; texts that a spreadsheet would run as a formula get an apostrophe in front."""
-    with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
-        table = csv.writer(file, lineterminator="\n")
-        for row in (header, *rows):
-            table.writerow([escape_formula(cell) for cell in row])

@@ -11,7 +11,7 @@ import numpy as np
 
 from streamgp.checks import check_choice
 from streamgp.errors import OptionError, ShapeError
-from streamgp.streaming.fields import (
+from streamgp.tables.values import (
     check_decimal_points,
     date_format,
     is_missing,

@@ -12,11 +12,9 @@ from streamgp.checks import check_finite, check_targets
 from streamgp.errors import ShapeError, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.streaming.growing import GrowingArrays
+from streamgp.tables.values import LARGEST
 
-__all__ = ["LARGEST", "Rows", "likelihood_of", "read_inputs", "read_rows"]
-
-# Squares of larger numbers overflow, so that nothing could be learned from them.
-LARGEST = 1e150
+__all__ = ["Rows", "likelihood_of", "read_inputs", "read_rows"]
 
 
 @final

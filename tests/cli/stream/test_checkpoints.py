@@ -2,7 +2,6 @@ import random
 
 import pytest
 
-from streamgp.cli.reading.lines import Position
 from streamgp.cli.stream.checkpoints import (
     Progress,
     check_identity,
@@ -18,6 +17,7 @@ from streamgp.streaming import StreamLearner, StreamSettings
 from streamgp.streaming.columns import Column, Preprocessing
 from streamgp.streaming.metrics import VALUE_MEASURES, StreamMetrics
 from streamgp.streaming.scoring import ValueScore
+from streamgp.tables.lines import Position
 
 
 def test_only_the_latest_predictions_are_remembered():

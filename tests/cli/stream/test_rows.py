@@ -1,7 +1,5 @@
 import pytest
 
-from streamgp.cli.reading.lines import Position
-from streamgp.cli.reading.records import Record
 from streamgp.cli.stream.rows import (
     Columns,
     Row,
@@ -15,6 +13,8 @@ from streamgp.cli.stream.rows import (
 )
 from streamgp.errors import OptionError, ValueRangeError
 from streamgp.streaming.columns import Column
+from streamgp.tables.lines import Position
+from streamgp.tables.records import Record
 
 COLUMNS = Columns(("a", "b"), "y", None)
 TRIALS = Columns(("a",), "y", "n")

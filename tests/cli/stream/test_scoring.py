@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from streamgp.cli.reading.lines import Position
 from streamgp.cli.stream.rows import Row
 from streamgp.cli.stream.scoring import learn, num_inducing, score
 from streamgp.streaming import StreamLearner, StreamSettings
 from streamgp.streaming.baselines import ValueBaseline
 from streamgp.streaming.one_vs_rest import OneVsRest
 from streamgp.streaming.scoring import ClassScore, ValueScore
+from streamgp.tables.lines import Position
 
 
 def rows(targets, total=None):

@@ -1,10 +1,10 @@
 import pytest
 
-from streamgp.cli.reading.lines import Position
-from streamgp.cli.reading.records import Record
 from streamgp.cli.survey.columns import choose_survey_columns
 from streamgp.cli.survey.options import SurveyOptions
 from streamgp.errors import OptionError
+from streamgp.tables.lines import Position
+from streamgp.tables.records import Record
 
 NAMES = ("village", "lng", "lat", "rain", "region", "height", "cases", "empty", "")
 ROWS = (

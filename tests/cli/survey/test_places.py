@@ -1,12 +1,12 @@
 import pytest
 
-from streamgp.cli.reading.lines import Position
-from streamgp.cli.reading.records import Record
 from streamgp.cli.survey.columns import SurveyColumns
 from streamgp.cli.survey.options import SurveyOptions
 from streamgp.cli.survey.outcomes import Measurement
 from streamgp.cli.survey.places import SurveyPlace, read_places
 from streamgp.errors import FileFormatError
+from streamgp.tables.lines import Position
+from streamgp.tables.records import Record
 
 COLUMNS = SurveyColumns(("lng", "lat"), ("rain", "height"), ())
 NAMES = ("village", "lng", "lat", "rain", "height", "cases")

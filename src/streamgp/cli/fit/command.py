@@ -33,7 +33,7 @@ def fit(
     is_quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
 ) -> None:
     """Fit a model to all rows of files, more than memory holds if need be, and score it on a tenth held out."""
-    from streamgp.cli.fit.running import run_fit
+    from streamgp.cli.fit.fitting import run_fit
 
     with report_errors():
         run_fit(
@@ -57,7 +57,7 @@ def predict(
     output: Annotated[Path, typer.Option(help="Where to write the predictions, as CSV.")] = Path("predictions.csv"),
 ) -> None:
     """Predict each row of a file: mean and standard deviation, noise included, or the probabilities of labels."""
-    from streamgp.cli.fit.running import run_predict
+    from streamgp.cli.fit.predicting import run_predict
 
     with report_errors():
         run_predict(model, source, output=output)

@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 from streamgp.cli.error_handling import list_few
-from streamgp.cli.reading.lines import Lines
-from streamgp.cli.reading.records import Record, open_reader
-from streamgp.cli.reading.values import is_missing, read_number
 from streamgp.display import escape_formula, unescape_formula
 from streamgp.errors import FileFormatError, StreamGPError
 from streamgp.loops import LoopSettings, ParameterSpace
 from streamgp.loops.state import LoopState
+from streamgp.tables.lines import Lines
+from streamgp.tables.records import Record, open_reader
+from streamgp.tables.values import is_missing, read_number
 
 __all__ = ["FAILED", "Results", "read_results", "without_known"]
 

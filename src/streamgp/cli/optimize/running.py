@@ -12,13 +12,14 @@ from streamgp.cli.optimize.notebook import Notebook, open_notebook
 from streamgp.cli.optimize.printing import count_of, print_json, say, show_table
 from streamgp.cli.optimize.results import read_results, without_known
 from streamgp.cli.optimize.study_file import EXAMPLE
-from streamgp.cli.outputs import remove_unfinished, write_table, write_together
+from streamgp.cli.outputs import remove_unfinished, write_together
 from streamgp.cli.pictures import check_output, save_figure
 from streamgp.display import with_uncertainty
 from streamgp.errors import OptionError
 from streamgp.loops import Best, Categorical, Integer, Ordinal, ParetoSet, Real
 from streamgp.loops.abstract_parameter import AbstractParameter
 from streamgp.optimizers import Optimizer
+from streamgp.tables.records import write_table
 
 __all__ = ["run_ask", "run_best", "run_cancel", "run_init", "run_plot", "run_show", "run_tell"]
 

@@ -8,8 +8,6 @@ from typing import Any, final
 import numpy as np
 import torch
 
-from streamgp.cli.reading.lines import Position
-from streamgp.cli.reading.values import read_number
 from streamgp.cli.stream.drift import DriftLog
 from streamgp.cli.stream.scoring import Learner, Recent, Score
 from streamgp.errors import FileFormatError, OptionError, ValueRangeError
@@ -20,6 +18,8 @@ from streamgp.streaming.one_vs_rest import OneVsRest
 from streamgp.streaming.prediction import StreamPrediction
 from streamgp.streaming.preprocessing import to_records, warn_of_renamed
 from streamgp.streaming.report import ScoreReport
+from streamgp.tables.lines import Position
+from streamgp.tables.values import read_number
 
 __all__ = [
     "Progress",
@@ -40,7 +40,7 @@ _MOST_RECENT = 300
 _ARCHIVE = b"PK"
 
 
-register(Position)
+register(Position, name="cli.Position")
 register(Recent)
 register(DriftLog)
 

@@ -6,8 +6,6 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from streamgp.cli.error_handling import list_few
-from streamgp.cli.reading.lines import Lines
-from streamgp.cli.reading.records import AbstractReader, Record, open_reader
 from streamgp.cli.stream.checkpoints import (
     Progress,
     check_identity,
@@ -26,9 +24,11 @@ from streamgp.cli.stream.rows import (
 from streamgp.errors import OptionError
 from streamgp.streaming import StreamLearner
 from streamgp.streaming.columns import KINDS, MOST, Preprocessing
-from streamgp.streaming.fields import date_formats, is_missing
 from streamgp.streaming.one_vs_rest import OneVsRest
 from streamgp.streaming.scoring import ClassScore, ValueScore
+from streamgp.tables.lines import Lines
+from streamgp.tables.records import AbstractReader, Record, open_reader
+from streamgp.tables.values import date_formats, is_missing
 
 __all__ = ["StreamPlan", "make_plan"]
 

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
-from streamgp.cli.reading.lines import Position
-from streamgp.cli.reading.records import Record
-from streamgp.cli.reading.values import check_decimal_points, is_missing, read_number, to_number
 from streamgp.errors import OptionError
 from streamgp.streaming.columns import MOST, Column, is_free
+from streamgp.tables.lines import Position
+from streamgp.tables.records import Record
+from streamgp.tables.values import check_decimal_points, is_missing, read_number, to_number
 
 __all__ = [
     "LIKELIHOODS",

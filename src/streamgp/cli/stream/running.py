@@ -11,8 +11,6 @@ from rich.console import Console
 
 from streamgp.cli.locks import locked
 from streamgp.cli.pictures import check_output
-from streamgp.cli.reading.lines import Lines, Position
-from streamgp.cli.reading.records import Record
 from streamgp.cli.stream.checkpoints import (
     Progress,
     check_is_replaceable,
@@ -35,6 +33,8 @@ from streamgp.cli.stream.termination import Terminated, Termination
 from streamgp.errors import FileFormatError, NumericalError, OptionError
 from streamgp.streaming import LearnInfo
 from streamgp.streaming.refitting import RefitReport
+from streamgp.tables.lines import Lines, Position
+from streamgp.tables.records import Record
 
 __all__ = ["run_stream"]
 

@@ -4,10 +4,10 @@ import difflib
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from streamgp.cli.reading.records import Record
-from streamgp.cli.reading.values import is_missing, to_number
 from streamgp.cli.survey.options import SurveyOptions
 from streamgp.errors import OptionError
+from streamgp.tables.records import Record
+from streamgp.tables.values import is_missing, to_number
 
 __all__ = ["SurveyColumns", "choose_survey_columns"]
 

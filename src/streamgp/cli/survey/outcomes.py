@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from streamgp.cli.reading.values import is_missing, read_number
 from streamgp.cli.survey.options import SurveyOptions
+from streamgp.tables.values import is_missing, read_number
 
 __all__ = ["NOTHING", "Measurement", "read_outcome"]
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, final
 
 from streamgp.cli.error_handling import list_few
-from streamgp.cli.reading.records import Record
-from streamgp.cli.reading.values import is_missing, read_number
 from streamgp.cli.survey.columns import SurveyColumns
 from streamgp.cli.survey.options import SurveyOptions
 from streamgp.cli.survey.outcomes import NOTHING, Measurement, read_outcome
 from streamgp.errors import FileFormatError
+from streamgp.tables.records import Record
+from streamgp.tables.values import is_missing, read_number
 
 __all__ = ["Places", "SurveyPlace", "read_places"]
 

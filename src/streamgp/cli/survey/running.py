@@ -14,10 +14,8 @@ from rich.text import Text
 from torch import Tensor
 
 from streamgp.cli.error_handling import printable
-from streamgp.cli.outputs import write_table, write_together
+from streamgp.cli.outputs import write_together
 from streamgp.cli.pictures import save_figure
-from streamgp.cli.reading.lines import Lines
-from streamgp.cli.reading.records import open_reader
 from streamgp.cli.survey.columns import SurveyColumns, choose_survey_columns
 from streamgp.cli.survey.learner import choose_acquisition, expected_tests, is_predictable, make_learner
 from streamgp.cli.survey.map import draw_survey
@@ -28,6 +26,8 @@ from streamgp.cli.survey.tables import SurveyTable, all_table, next_table, print
 from streamgp.errors import StreamGPWarning
 from streamgp.loops import PoolSpace
 from streamgp.pools import PoolLearner
+from streamgp.tables.lines import Lines
+from streamgp.tables.records import open_reader, write_table
 
 __all__ = ["SurveyReport", "run_survey"]
 

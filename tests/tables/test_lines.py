@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from streamgp.cli.reading.lines import Lines, Position
 from streamgp.errors import FileFormatError, OptionError
+from streamgp.tables.lines import Lines, Position
 
 CONTENT = b"a,b\r\n1,2\n3,\xc3\xa4\nlast"
 

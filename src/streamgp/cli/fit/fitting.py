@@ -1,33 +1,92 @@
-"""The commands `streamgp fit` and `streamgp predict`."""
+"""`streamgp fit`: files of rows become a model."""
 
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from copy import copy
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 import torch
 import typer
 
-from streamgp.cli.fit.tables import TableShard, input_names, read_columns
-from streamgp.cli.outputs import check_output_paths, write_table, write_together
-from streamgp.cli.reading.values import to_number
+from streamgp.cli.fit.predicting import without_names
+from streamgp.cli.outputs import check_output_paths
 from streamgp.cli.stream.rows import written_differently
-from streamgp.errors import ClusterError, OptionError, ShapeError, UnsupportedError
+from streamgp.errors import ClusterError, DatasetError, OptionError, UnsupportedError, ValueRangeError
 from streamgp.likelihoods import from_name
 from streamgp.streaming.classifier import StreamingGPClassifier
 from streamgp.streaming.from_fit import classifier_from_fit, regressor_from_fit
 from streamgp.streaming.regressor import StreamingGPRegressor
-from streamgp.streaming.saving import load_estimator
+from streamgp.tables.files import TableFile
+from streamgp.tables.values import to_number
 from streamgp.training import fit
 from streamgp.training.sharded_fit import classes_of, fit_classes
 from streamgp.training.sharding import AbstractShards, MappedShards
 
-__all__ = ["run_fit", "run_predict"]
+__all__ = ["TableShard", "input_names", "run_fit"]
+
+# Beginnings of the names of columns in which pandas keeps the labels of rows.
+_INDEX = "__index_level_"
+# One row in so many is held out, to score the fit.
+_ROWS_OF_HELD_OUT = 10
+
+
+@final
+@dataclass(frozen=True)
+class TableShard:
+    """A function that loads the inputs and targets of one file.
+
+    Attributes:
+        path: The file.
+        features: Columns of the inputs.
+        target: Column of the targets.
+        is_label: Whether targets are labels, read as texts, or numbers.
+        is_held_out: Whether to load the rows that are held out, or all others.
+    """
+
+    path: Path
+    features: tuple[str, ...]
+    target: str
+    is_label: bool = False
+    is_held_out: bool = False
+
+    def __call__(self) -> tuple[np.ndarray, np.ndarray]:
+        """Load it."""
+        table = TableFile(self.path)
+        X = table.numbers(self.features)
+        if not len(X):
+            raise DatasetError(f"{self.path} has no rows. Leave the file out.")
+        y = table.labels(self.target) if self.is_label else table.numbers((self.target,))[:, 0]
+        is_bad = ~np.isfinite(X).all(axis=1) | ((y == "") if self.is_label else ~np.isfinite(y))
+        if is_bad.any():
+            raise ValueRangeError(
+                f"{self.path}: {int(is_bad.sum())} of {len(X)} rows have missing or infinite values, the first "
+                f"after {int(is_bad.argmax())} good ones. Drop those rows, or impute them."
+            )
+        chosen = (np.arange(len(X)) % _ROWS_OF_HELD_OUT == _ROWS_OF_HELD_OUT - 1) == self.is_held_out
+        return np.ascontiguousarray(X[chosen]), np.ascontiguousarray(y[chosen])
+
+
+def input_names(path: Path, target: str, features: Sequence[str] | None) -> tuple[str, ...]:
+    """Columns to predict from: those that were asked for, or all of a file but the target."""
+    if not features:
+        names = tuple(name for name in TableFile(path).names if name != target)
+        unnamed = [name for name in names if not name or name.startswith(_INDEX)]
+        if unnamed:
+            raise OptionError(
+                f"{path} has a column named {unnamed[0]!r}, as pandas writes the numbers of rows. Write the table "
+                "without it, with index=False, or name the columns to predict from with --features."
+            )
+        if not names:
+            raise OptionError(f"{path} has no column but the target {target!r}. Add columns to predict it from.")
+        return names
+    repeated = sorted({name for name in features if list(features).count(name) > 1})
+    if repeated or target in features:
+        what = f"the target {target!r}" if target in features else f"{', '.join(map(repr, repeated))} more than once"
+        raise OptionError(f"--features names {what}. Name each column to predict from once, without the target.")
+    return tuple(features)
 
 
 def run_fit(
@@ -95,7 +154,7 @@ def run_fit(
             f"{info.num_evaluations} evaluations, {time.perf_counter() - began:.1f} s: {info.reason}."
         )
         held_out = [replace(table, is_held_out=True)() for table in tables]
-        typer.echo(_score(_without_names(estimator), *(np.concatenate(each) for each in zip(*held_out, strict=True))))
+        typer.echo(_score(without_names(estimator), *(np.concatenate(each) for each in zip(*held_out, strict=True))))
 
 
 def _check_writing(labels: Sequence[str]) -> None:
@@ -138,50 +197,3 @@ def _score(estimator: StreamingGPRegressor | StreamingGPClassifier, X: np.ndarra
     residual, total = (float(np.square(y - mean).mean()) for mean in (estimator.predict(X), y.mean()))
     share_of_variance = f"R² {1.0 - residual / total:.4f}, " if total > 0 else ""
     return f"Held out, {len(y)} rows: {share_of_variance}RMSE {np.sqrt(residual):.4g}, NLPD {-density:.4f}."
-
-
-def run_predict(model_path: Path, source: Path, *, output: Path) -> None:
-    """Predict the target of each row of a file, and write predictions as CSV.
-
-    Means and standard deviations; of labels, the most probable and the probabilities of all.
-
-    Args:
-        model_path: What `streamgp fit` wrote, or any saved estimator that knows the names of its columns.
-        source: CSV or Parquet file with the columns of the inputs.
-        output: Where predictions go.
-    """
-    check_output_paths({"--output": output}, str(source))
-    model = load_estimator(model_path)
-    names: Any = vars(model).get("feature_names_in_")
-    if names is None:
-        raise UnsupportedError(f"{model_path} does not know the names of its columns. Fit it to a table that has them.")
-    X = read_columns(source, names.tolist())
-    if not len(X):
-        raise ShapeError(f"{source} has no rows. Name a table with at least one.")
-    is_bad = ~np.isfinite(X).all(axis=1)
-    if is_bad.any():
-        raise OptionError(
-            f"{source}: {int(is_bad.sum())} of {len(X)} rows have missing or infinite inputs, the first after "
-            f"{int(is_bad.argmax())} good ones. Drop those rows, or impute them."
-        )
-    header, rows = _predictions(_without_names(model), X, str(vars(model).get("target_name_", "target")))
-
-    write_together({output: partial(write_table, header=header, rows=rows)})
-
-
-def _without_names(estimator: Any) -> Any:
-    """A copy for arrays whose columns were read by their names; scikit-learn warns where they have none."""
-    other = copy(estimator)
-    del other.feature_names_in_
-    return other
-
-
-def _predictions(model: Any, X: np.ndarray, target: str) -> tuple[list[str], list[list[str]]]:
-    """A header and rows of predictions."""
-    if isinstance(model, StreamingGPClassifier):
-        probabilities = model.predict_proba(X)
-        labels = [str(label) for label in model.classes_[probabilities.argmax(-1)]]
-        header = [target, *(f"{target}_probability_{label}" for label in model.classes_)]
-        return header, [[label, *map(repr, row)] for label, row in zip(labels, probabilities.tolist(), strict=True)]
-    columns = [each.tolist() for each in model.predict(X, return_std=True)]
-    return [f"{target}_mean", f"{target}_std"], [list(map(repr, row)) for row in zip(*columns, strict=True)]

@@ -1,17 +1,19 @@
-"""Records of a CSV file or of JSON lines: named fields, one record after the other."""
+"""Records of a CSV file or of JSON lines: named fields, one record after the other; and tables that are written."""
 
 import csv
 import json
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, final
 
 from streamgp.checks import check_choice
-from streamgp.cli.reading.lines import Lines, Position
+from streamgp.display import escape_formula
 from streamgp.errors import FileFormatError
+from streamgp.tables.lines import Lines, Position
 
-__all__ = ["FORMATS", "AbstractReader", "Record", "open_reader", "read_header"]
+__all__ = ["FORMATS", "AbstractReader", "Record", "open_reader", "read_header", "write_table"]
 
 FORMATS = ("auto", "csv", "jsonl")
 _DELIMITERS = ",;\t"
@@ -255,3 +257,11 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Write CSV; texts that a spreadsheet would run as a formula get an apostrophe in front."""
+    with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+        table = csv.writer(file, lineterminator="\n")
+        for row in (header, *rows):
+            table.writerow([escape_formula(cell) for cell in row])

@@ -1,8 +1,8 @@
 import pytest
 
-from streamgp.cli.reading.lines import Lines, Position
-from streamgp.cli.reading.records import open_reader
 from streamgp.errors import FileFormatError, OptionError
+from streamgp.tables.lines import Lines, Position
+from streamgp.tables.records import open_reader
 
 
 def read(path, content, format="auto"):

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from streamgp.errors import ValueRangeError
-from streamgp.streaming.rows import LARGEST
 
 __all__ = [
+    "LARGEST",
     "check_decimal_points",
     "date_format",
     "date_formats",
@@ -24,6 +24,8 @@ __all__ = [
     "zones_of",
 ]
 
+# Squares of larger numbers overflow, so that nothing could be learned from them.
+LARGEST = 1e150
 _COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 _THOUSANDS = re.compile(r"[+-]?\d{1,3},\d{3}")
 _MISSING = ("", "na", "n/a", "nan", "nat", "null", "none", "?")

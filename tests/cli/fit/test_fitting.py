@@ -7,6 +7,9 @@ from typer.testing import CliRunner
 
 import streamgp as sg
 from streamgp.cli.app import app
+from streamgp.cli.fit.fitting import TableShard, input_names
+from streamgp.errors import DatasetError, OptionError, ValueRangeError
+from streamgp.tables.files import TableFile
 
 OPTIONS = ["--num-inducing", "6", "--max-iterations", "5"]
 
@@ -125,3 +128,74 @@ def test_a_scheduler_that_does_not_answer_is_an_error(files, tmp_path, monkeypat
     done = run("fit", files[0], "--target", "y", "--output", tmp_path / "model", "--dask", "tcp://nowhere:1")
     assert done.exit_code == 1
     assert "No Dask scheduler answers at 'tcp://nowhere:1'" in done.output
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "rows.csv"
+    rows = "\n".join(f"{i},{i * i},{'odd' if i % 2 else 'even'}" for i in range(25))
+    path.write_text(f"x,y,kind\n{rows}\n")
+    return path
+
+
+def test_rows_are_trained_on_or_held_out(table):
+    parts = [TableShard(table, ("x",), "y", is_held_out=is_held_out)() for is_held_out in (False, True)]
+    (X, y), (X_out, y_out) = parts
+    assert X_out[:, 0].tolist() == [9.0, 19.0]
+    assert sorted(np.concatenate([X, X_out])[:, 0].tolist()) == list(range(25))
+    assert np.array_equal(np.concatenate([X, X_out])[:, 0] ** 2, np.concatenate([y, y_out]))
+
+
+def test_columns_are_numbers_or_labels(table):
+    assert TableFile(table).names == ("x", "y", "kind")
+    assert TableFile(table).numbers(("y", "x"))[3].tolist() == [9.0, 3.0]
+    assert TableFile(table).labels("kind")[:2].tolist() == ["even", "odd"]
+    assert set(TableShard(table, ("x",), "kind", is_label=True)()[1]) == {"even", "odd"}
+
+
+def test_missing_values_are_counted(tmp_path):
+    path = tmp_path / "gaps.csv"
+    path.write_text("x,y\n1,2\n,3\n2,inf\n")
+    with pytest.raises(ValueRangeError, match="2 of 3 rows have missing or infinite values, the first after 1 good"):
+        TableShard(path, ("x",), "y")()
+    with pytest.raises(DatasetError, match="is not a file"):
+        _ = TableFile(tmp_path / "nothing.csv").names
+
+
+def test_inputs_are_all_columns_but_the_target_or_those_that_are_named(table, tmp_path):
+    assert input_names(table, "y", None) == ("x", "kind")
+    assert input_names(table, "y", ("kind", "x")) == ("kind", "x")
+    with pytest.raises(OptionError, match="--features names the target 'y'"):
+        input_names(table, "y", ("x", "y"))
+    with pytest.raises(OptionError, match="--features names 'x' more than once"):
+        input_names(table, "y", ("x", "x"))
+    numbered = tmp_path / "numbered.csv"
+    numbered.write_text(",x,y\n0,1,2\n")
+    with pytest.raises(OptionError, match="a column named '', as pandas writes the numbers of rows"):
+        input_names(numbered, "y", None)
+    assert input_names(numbered, "y", ("x",)) == ("x",)
+    numbered.write_text("y\n1\n")
+    with pytest.raises(OptionError, match="no column but the target"):
+        input_names(numbered, "y", None)
+
+
+def test_a_file_without_rows_is_named(tmp_path):
+    path = tmp_path / "header.csv"
+    path.write_text("x,y\n")
+    with pytest.raises(DatasetError, match=r"has no rows\. Leave the file out"):
+        TableShard(path, ("x",), "y")()
+
+
+def test_labels_that_a_spreadsheet_would_run_are_escaped_in_predictions(tmp_path):
+    rng = np.random.default_rng(0)
+    lines = [f"{x},{'=HYPERLINK(1)' if x > 0 else 'plain'}" for x in rng.normal(size=40)]
+    (tmp_path / "data.csv").write_text("x,kind\n" + "\n".join(lines) + "\n")
+    model, output = tmp_path / "model.sgp", tmp_path / "predictions.csv"
+    options = ["--target", "kind", "--classes", "--output", str(model), "--quiet", *OPTIONS]
+    assert CliRunner().invoke(app, ["fit", str(tmp_path / "data.csv"), *options]).exit_code == 0
+    done = CliRunner().invoke(app, ["predict", str(model), str(tmp_path / "data.csv"), "--output", str(output)])
+    assert done.exit_code == 0, done.output
+    with output.open(newline="") as file:
+        cells = [row[0] for row in csv.reader(file)]
+    assert "'=HYPERLINK(1)" in cells
+    assert not any(cell.startswith("=") for cell in cells)

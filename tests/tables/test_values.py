@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from streamgp.errors import ValueRangeError
-from streamgp.streaming.fields import (
+from streamgp.tables.values import (
     check_decimal_points,
     date_format,
     date_formats,
     is_missing,
+    read_number,
     to_date,
     to_number,
     zones_of,
@@ -95,3 +96,25 @@ def test_commas_that_may_stand_for_thousands_are_not_called_decimal():
         check_decimal_points(["1,000", "999"], "price")
     with pytest.raises(ValueRangeError, match=r"decimal commas, such as '1,000'"):
         check_decimal_points(["1,000", "2,5"], "price")
+
+
+def test_the_number_of_a_field_is_read():
+    assert read_number({"x": "1.5"}, "x", "target") == 1.5
+
+
+@pytest.mark.parametrize(
+    ("cell", "complaint"),
+    [
+        ("", "the target 'x' is missing"),
+        ("NA", "the target 'x' is missing"),
+        ("high", "the target 'x' is 'high' and not a number"),
+        ("inf", "the target 'x' is not finite"),
+        ("1e200", "the target 'x' is 1e+200, and numbers beyond 1e+150 cannot be learned from"),
+    ],
+)
+def test_what_is_wrong_with_others_is_said(cell, complaint):
+    assert read_number({"x": cell}, "x", "target") == complaint
+
+
+def test_a_column_that_is_not_there_is_missing():
+    assert read_number({}, "x", "noise") == "the noise 'x' is missing"

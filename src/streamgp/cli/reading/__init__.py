@@ -1,1 +1,0 @@
-"""Reading tables row by row: lines, records and values."""

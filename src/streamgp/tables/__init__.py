@@ -1,0 +1,1 @@
+"""Tables: cells, rows one after the other, and whole files."""
