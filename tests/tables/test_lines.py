@@ -1,6 +1,8 @@
 import gzip
 import io
 import random
+import threading
+import time
 
 import pytest
 
@@ -93,3 +95,37 @@ def test_a_missing_file_is_named(tmp_path):
 
 def test_the_start_is_before_all_lines():
     assert Position() == (0, 0)
+
+
+def test_a_file_that_grows_is_followed_line_by_line(tmp_path):
+    path = tmp_path / "growing.csv"
+    path.write_bytes(b"x\n1\n")
+
+    def grow():
+        for piece in (b"2", b"2\n3", b"\n", b"\n"):
+            time.sleep(0.15)
+            with path.open("ab") as file:
+                file.write(piece)
+
+    writer = threading.Thread(target=grow)
+    with Lines(str(path), is_followed=True) as lines:
+        writer.start()
+        assert [next(lines) for _ in range(5)] == ["x\n", "1\n", "22\n", "3\n", "\n"]
+        followed = lines.position
+    writer.join()
+    with Lines(str(path)) as lines:
+        assert len(list(lines)) == 5
+        assert lines.position == followed
+
+
+def test_a_file_that_shrinks_and_compressed_ones_cannot_be_followed(tmp_path):
+    path, packed = tmp_path / "rotated.csv", tmp_path / "packed.csv.gz"
+    path.write_bytes(b"x\n12345\n")
+    packed.write_bytes(gzip.compress(b"x\n1\n"))
+    with Lines(str(path), is_followed=True) as lines:
+        assert [next(lines), next(lines)] == ["x\n", "12345\n"]
+        path.write_bytes(b"x\n")
+        with pytest.raises(FileFormatError, match="has become shorter"):
+            next(lines)
+    with pytest.raises(OptionError, match="cannot be followed"):
+        Lines(str(packed), is_followed=True)

@@ -2,7 +2,9 @@
 
 import gzip
 import io
+import os
 import sys
+import time
 import zlib
 from pathlib import Path
 from types import TracebackType
@@ -14,6 +16,8 @@ __all__ = ["Lines", "Position"]
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# Seconds between two looks at a file that is followed; if larger, its rows are predicted later.
+_PAUSE = 0.1
 
 
 class Position(NamedTuple):
@@ -38,10 +42,14 @@ class Lines:
         is_ended: Whether the last line that was read has an end; the last one of a file that grows may have none yet.
     """
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, *, is_followed: bool = False) -> None:
         """Open a file, or standard input for `-`; what is compressed by gzip is noticed by its first bytes.
 
         Lines end with line feeds, or all with carriage returns, as some spreadsheets write them.
+
+        Args:
+            source: The file.
+            is_followed: At the end of the file, wait for further lines and for the rest of the last one.
         """
         self.name = "standard input" if source == "-" else source
         self.position = Position()
@@ -52,6 +60,11 @@ class Lines:
         self._file = _buffered(gzip.GzipFile(fileobj=buffered)) if is_compressed else buffered
         if _ends_lines_with_returns(self._file):
             self._file = io.BufferedReader(_LineFeeds(self._file))
+        self._is_followed = is_followed
+        if is_followed and self._file is not self._raw:
+            raise OptionError(
+                f"{self.name} cannot be followed: only a plain text file can, with lines that end with line feeds."
+            )
 
     def __enter__(self) -> "Lines":
         return self
@@ -97,6 +110,9 @@ class Lines:
     def _read(self) -> bytes:
         try:
             content = self._file.readline()
+            while self._is_followed and not content.endswith(b"\n"):
+                self._wait()
+                content += self._file.readline()
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise FileFormatError(
                 f"{self.name} is damaged after line {self.position.num_lines}: {error}. Get it again; rows until there "
@@ -107,6 +123,14 @@ class Lines:
             self.position = Position(count + 1, zlib.crc32(content, checksum))
             self.is_ended = content.endswith(b"\n")
         return content
+
+    def _wait(self) -> None:
+        """Let a file grow; one that has become shorter is another one."""
+        time.sleep(_PAUSE)
+        if os.fstat(self._raw.fileno()).st_size < self._raw.tell():
+            raise FileFormatError(
+                f"{self.name} has become shorter than what was read of it. Start again with the file that goes on."
+            )
 
 
 @final

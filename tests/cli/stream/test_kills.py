@@ -136,6 +136,31 @@ def test_a_stream_that_waits_for_rows_writes_its_checkpoint_when_it_is_asked_to_
 
 
 @pytest.mark.slow
+def test_a_file_that_grows_is_followed_and_ends_as_one_that_was_whole(tmp_path):
+    lines = write_lines(tmp_path / "whole.jsonl", 40).read_bytes().splitlines(keepends=True)
+    growing, output, checkpoint = tmp_path / "growing.jsonl", tmp_path / "followed", tmp_path / "keep"
+    options = ["--target", "y", "--warmup", "8", "--refit", "never", "--first-rows", "10", "--quiet"]
+    files = ["--output", str(output), "--checkpoint", str(checkpoint), "--resume"]
+    growing.write_bytes(b"".join(lines[:12]))
+    with subprocess.Popen([*COMMAND, str(growing), *options, *files, "--follow"]) as process:
+        for number, start in enumerate(range(12, 36, 6)):
+            with growing.open("ab") as file:
+                file.write(b"".join(lines[start : start + 6])[: -5 if number == 3 else None])
+            whole = start + 5 if number == 3 else start + 6
+            while not output.exists() or output.read_bytes().count(b"\n") < whole:
+                time.sleep(0.01)
+        time.sleep(0.3)  # while half a line is there
+        assert output.read_bytes().count(b"\n") == 35
+        process.terminate()
+        assert process.wait(timeout=60) == 143
+    growing.write_bytes(b"".join(lines))
+    for source, written in ((growing, files), (tmp_path / "whole.jsonl", ["--output", str(tmp_path / "once")])):
+        done = CliRunner().invoke(app, ["stream", str(source), *options, *written])
+        assert done.exit_code == 0, done.output
+    assert output.read_bytes() == (tmp_path / "once").read_bytes()
+
+
+@pytest.mark.slow
 def test_a_second_stream_on_one_checkpoint_is_refused_and_the_first_loses_nothing(tmp_path):
     source = write_lines(tmp_path / "data.jsonl", 30)
     checkpoint = tmp_path / "keep"

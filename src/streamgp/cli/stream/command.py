@@ -72,6 +72,9 @@ def stream(
     ] = None,
     is_bad_skipped: Annotated[bool, typer.Option("--skip-bad", help="Leave bad rows out instead of stopping.")] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many rows of the stream.")] = None,
+    is_followed: Annotated[
+        bool, typer.Option("--follow", help="At the end of the file, wait for further rows until Ctrl-C or SIGTERM.")
+    ] = False,
     format: Annotated[str, typer.Option(help="csv, jsonl, or auto.")] = "auto",
     is_quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
 ) -> None:
@@ -106,6 +109,7 @@ def stream(
                 picture=picture,
                 is_bad_skipped=is_bad_skipped,
                 limit=limit,
+                is_followed=is_followed,
                 is_quiet=is_quiet,
             )
         )

@@ -45,6 +45,7 @@ class StreamOptions:
         picture: Where a picture of the metrics goes, or None.
         is_bad_skipped: Whether bad rows are left out.
         limit: Number of rows after which to stop, or None.
+        is_followed: Whether to wait for further rows at the end of the file.
         is_quiet: Whether only errors are printed.
     """
 
@@ -72,6 +73,7 @@ class StreamOptions:
     picture: Path | None = None
     is_bad_skipped: bool = False
     limit: int | None = None
+    is_followed: bool = False
     is_quiet: bool = False
 
     def __post_init__(self) -> None:
@@ -92,6 +94,8 @@ class StreamOptions:
                 f"--total-count names numbers of trials, but the likelihood is {self.likelihood!r}. Leave it out, or "
                 "pass --likelihood binomial."
             )
+        if self.source == "-" and self.is_followed:
+            raise OptionError("--follow is for files: standard input is read until it is closed. Leave it out.")
         if self.source != "-" and Path(self.source).is_dir():
             raise OptionError(f"{self.source} is a directory. Name a file in it, or pass - for standard input.")
         written = {"--output": self.output_path, "--checkpoint": self.checkpoint, "--picture": self.picture}

@@ -80,7 +80,7 @@ def run_stream(options: StreamOptions, *, console: Console | None = None) -> Pro
 
 
 def _run_locked(options: StreamOptions, termination: Termination, *, console: Console | None) -> Progress:
-    with Lines(options.source) as lines:
+    with Lines(options.source, is_followed=options.is_followed) as lines:
         plan = make_plan(options, lines)
         plan = plan._replace(records=termination.waiting_for(plan.records))
         if options.checkpoint is not None and options.is_resumed is False:
