@@ -54,6 +54,13 @@ def write_table(path, num_rows):
     return path
 
 
+def wait_for_lines(process, path, num_lines):
+    """Wait until a process that runs has written lines."""
+    while not path.exists() or path.read_bytes().count(b"\n") < num_lines:
+        assert process.poll() is None
+        time.sleep(0.01)
+
+
 NUMBERS = {
     "target": "y",
     "features": ["x", "z"],
@@ -127,8 +134,7 @@ def test_a_stream_that_waits_for_rows_writes_its_checkpoint_when_it_is_asked_to_
     with subprocess.Popen([*COMMAND, *options, *files], stdin=subprocess.PIPE) as process:
         process.stdin.writelines(lines)
         process.stdin.flush()
-        while not output.exists() or output.read_bytes().count(b"\n") < 30:
-            time.sleep(0.01)
+        wait_for_lines(process, output, 30)
         time.sleep(0.1)  # for the stream to learn the last row and wait for another one
         process.terminate()
         assert process.wait(timeout=60) == 143
@@ -147,8 +153,7 @@ def test_a_file_that_grows_is_followed_and_ends_as_one_that_was_whole(tmp_path):
             with growing.open("ab") as file:
                 file.write(b"".join(lines[start : start + 6])[: -5 if number == 3 else None])
             whole = start + 5 if number == 3 else start + 6
-            while not output.exists() or output.read_bytes().count(b"\n") < whole:
-                time.sleep(0.01)
+            wait_for_lines(process, output, whole)
         time.sleep(0.3)  # while half a line is there
         assert output.read_bytes().count(b"\n") == 35
         process.terminate()
