@@ -19,7 +19,7 @@ os.environ["CUDA_VISIBLE_DEVICES"] = ""  # with a device, autograd has threads, 
 import torch
 
 from streamgp.cli.stream.options import StreamOptions
-from streamgp.cli.stream.running import run_stream
+from streamgp.cli.stream.streaming import run_stream
 
 
 def start(options, standard_input):

@@ -16,7 +16,7 @@ import streamgp as sg
 from streamgp.cli.app import app
 from streamgp.cli.locks import locked
 from streamgp.cli.stream.options import StreamOptions
-from streamgp.cli.stream.running import run_stream
+from streamgp.cli.stream.streaming import run_stream
 from streamgp.errors import SaveError
 
 COMMAND = (sys.executable, "-m", "streamgp", "stream")

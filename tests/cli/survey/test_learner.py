@@ -3,8 +3,7 @@ import torch
 
 from streamgp.cli.survey.learner import choose_acquisition, expected_tests, is_predictable, make_learner
 from streamgp.cli.survey.options import SurveyOptions
-from streamgp.cli.survey.outcomes import Measurement
-from streamgp.cli.survey.places import SurveyPlace
+from streamgp.cli.survey.places import Measurement, SurveyPlace
 from streamgp.cli.survey.pool import make_pool
 from streamgp.errors import OptionError, ValueRangeError
 from streamgp.likelihoods import Binomial, Gaussian, Poisson

@@ -6,8 +6,7 @@ import torch
 from streamgp.cli.pictures import save_figure
 from streamgp.cli.survey.map import draw_survey
 from streamgp.cli.survey.options import SurveyOptions
-from streamgp.cli.survey.outcomes import Measurement
-from streamgp.cli.survey.places import SurveyPlace
+from streamgp.cli.survey.places import Measurement, SurveyPlace
 from streamgp.cli.survey.pool import make_pool
 from streamgp.pools import ResponsePrediction
 

@@ -1,7 +1,7 @@
 import pytest
 
 from streamgp.cli.survey.options import SurveyOptions
-from streamgp.cli.survey.outcomes import NOTHING, Measurement, read_outcome
+from streamgp.cli.survey.places import NOTHING, Measurement, read_outcome
 
 TESTS = {"positives": "k", "tested": "n"}
 NOISY = {"target": "y", "noise": "s"}

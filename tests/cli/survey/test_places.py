@@ -2,8 +2,7 @@ import pytest
 
 from streamgp.cli.survey.columns import SurveyColumns
 from streamgp.cli.survey.options import SurveyOptions
-from streamgp.cli.survey.outcomes import Measurement
-from streamgp.cli.survey.places import SurveyPlace, read_places
+from streamgp.cli.survey.places import Measurement, SurveyPlace, read_places
 from streamgp.errors import FileFormatError
 from streamgp.tables.lines import Position
 from streamgp.tables.records import Record

@@ -3,8 +3,7 @@ import math
 import pytest
 import torch
 
-from streamgp.cli.survey.outcomes import Measurement
-from streamgp.cli.survey.places import SurveyPlace
+from streamgp.cli.survey.places import Measurement, SurveyPlace
 from streamgp.cli.survey.pool import make_pool
 from streamgp.testing.tolerances import tolerance
 

@@ -2,8 +2,7 @@ import pytest
 import torch
 
 from streamgp.cli.survey.options import SurveyOptions
-from streamgp.cli.survey.outcomes import Measurement
-from streamgp.cli.survey.places import SurveyPlace
+from streamgp.cli.survey.places import Measurement, SurveyPlace
 from streamgp.cli.survey.pool import make_pool
 from streamgp.cli.survey.tables import all_table, next_table, printed_table
 from streamgp.pools import ResponsePrediction

@@ -1,3 +1,3 @@
-from streamgp.cli.demo.running import run_demo
+from streamgp.cli.demo.demonstrating import run_demo
 
 __all__ = ["run_demo"]

@@ -25,7 +25,7 @@ _IsJSON = Annotated[bool, typer.Option("--json", help="Print JSON instead of sen
 @optimize.command()
 def init(study: _Study) -> None:
     """Write an example of a study, to be changed to yours."""
-    from streamgp.cli.optimize.running import run_init
+    from streamgp.cli.optimize.optimizing import run_init
 
     with report_errors():
         run_init(study)
@@ -46,7 +46,7 @@ def ask(
     is_json: _IsJSON = False,
 ) -> None:
     """Suggest what to try next, and write a table to be filled in."""
-    from streamgp.cli.optimize.running import run_ask
+    from streamgp.cli.optimize.optimizing import run_ask
 
     with report_errors(), report_warnings():
         run_ask(study, state, number=number, fixed=fix or (), output=output, is_json=is_json)
@@ -63,7 +63,7 @@ def tell(
     is_json: _IsJSON = False,
 ) -> None:
     """Learn what came of experiments, those that were suggested or any others."""
-    from streamgp.cli.optimize.running import run_tell
+    from streamgp.cli.optimize.optimizing import run_tell
 
     with report_errors(), report_warnings():
         run_tell(study, state, results, is_again=is_again, is_json=is_json)
@@ -72,7 +72,7 @@ def tell(
 @optimize.command()
 def best(study: _Study, state: _State = None, is_json: _IsJSON = False) -> None:
     """Print the best experiment so far, and what the model recommends; of several objectives, the best trade-offs."""
-    from streamgp.cli.optimize.running import run_best
+    from streamgp.cli.optimize.optimizing import run_best
 
     with report_errors(), report_warnings():
         run_best(study, state, is_json=is_json)
@@ -81,7 +81,7 @@ def best(study: _Study, state: _State = None, is_json: _IsJSON = False) -> None:
 @optimize.command()
 def show(study: _Study, state: _State = None, is_json: _IsJSON = False) -> None:
     """Print parameters, all results so far, and what is pending."""
-    from streamgp.cli.optimize.running import run_show
+    from streamgp.cli.optimize.optimizing import run_show
 
     with report_errors(), report_warnings():
         run_show(study, state, is_json=is_json)
@@ -96,7 +96,7 @@ def plot(
     state: _State = None,
 ) -> None:
     """Draw the results so far, or the trade-offs of several objectives, and what to expect along each parameter."""
-    from streamgp.cli.optimize.running import run_plot
+    from streamgp.cli.optimize.optimizing import run_plot
 
     with report_errors(), report_warnings():
         run_plot(study, state, output=output)
@@ -105,7 +105,7 @@ def plot(
 @optimize.command()
 def cancel(study: _Study, state: _State = None) -> None:
     """Forget experiments that were suggested and will not be done."""
-    from streamgp.cli.optimize.running import run_cancel
+    from streamgp.cli.optimize.optimizing import run_cancel
 
     with report_errors(), report_warnings():
         run_cancel(study, state)

@@ -80,7 +80,7 @@ def stream(
 ) -> None:
     """Predict each row of a stream before learning it."""
     from streamgp.cli.stream.options import StreamOptions
-    from streamgp.cli.stream.running import run_stream
+    from streamgp.cli.stream.streaming import run_stream
 
     with report_errors():
         run_stream(

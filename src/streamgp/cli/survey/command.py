@@ -52,7 +52,7 @@ def survey(
 ) -> None:
     """Choose which places to survey next, and draw a map."""
     from streamgp.cli.survey.options import SurveyOptions
-    from streamgp.cli.survey.running import run_survey
+    from streamgp.cli.survey.surveying import run_survey
 
     with report_errors():
         run_survey(

@@ -9,8 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from streamgp.cli.error_handling import list_few
-from streamgp.cli.survey.outcomes import Measurement
-from streamgp.cli.survey.places import SurveyPlace
+from streamgp.cli.survey.places import Measurement, SurveyPlace
 
 __all__ = ["SurveyPool", "make_pool"]
 

@@ -154,7 +154,7 @@ def test_nothing_is_written_if_a_file_cannot_be(tmp_path, monkeypatch):
     def fail(figure, path):
         raise OSError("no space is left")
 
-    monkeypatch.setattr("streamgp.cli.survey.running.save_figure", fail)
+    monkeypatch.setattr("streamgp.cli.survey.surveying.save_figure", fail)
     source = write(tmp_path / "v.csv", make_villages(0))
     result = run(source, *TESTS, "--number", 4, "--map", tmp_path / "m.png")
     assert result.exit_code == 1

@@ -2,20 +2,17 @@
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, final
+from typing import Any
 
 import torch
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 from torch import Tensor
 
-from streamgp.cli.error_handling import printable
 from streamgp.cli.outputs import write_together
 from streamgp.cli.pictures import save_figure
+from streamgp.cli.printing import say, show_table
 from streamgp.cli.survey.columns import SurveyColumns, choose_survey_columns
 from streamgp.cli.survey.learner import choose_acquisition, expected_tests, is_predictable, make_learner
 from streamgp.cli.survey.map import draw_survey
@@ -29,43 +26,10 @@ from streamgp.pools import PoolLearner
 from streamgp.tables.lines import Lines
 from streamgp.tables.records import open_reader, write_table
 
-__all__ = ["SurveyReport", "run_survey"]
+__all__ = ["run_survey"]
 
 # Rows of the table of chosen places that are printed.
 _MOST_SHOWN = 20
-
-
-@final
-@dataclass(frozen=True)
-class SurveyReport:
-    """Sentences and a table.
-
-    Attributes:
-        console: Where they go.
-        is_quiet: Whether nothing is printed.
-    """
-
-    console: Console
-    is_quiet: bool
-
-    def say(self, *sentences: str) -> None:
-        """Print sentences, one a line."""
-        if not self.is_quiet:
-            for sentence in sentences:
-                self.console.print(printable(sentence), soft_wrap=True, highlight=False, markup=False)
-
-    def show(self, chosen: SurveyTable) -> None:
-        """Print the first rows of the table of chosen places."""
-        if self.is_quiet:
-            return
-        table = Table(title="Where to go next")
-        for name in chosen.header:
-            table.add_column(Text(printable(name)), justify="right")
-        for row in chosen.rows[:_MOST_SHOWN]:
-            table.add_row(*(Text(printable(cell)) for cell in row))
-        self.console.print(table)
-        if len(chosen.rows) > _MOST_SHOWN:
-            self.say(f"And {len(chosen.rows) - _MOST_SHOWN} more.")
 
 
 def run_survey(options: SurveyOptions, *, console: Console | None = None) -> PoolLearner:
@@ -82,16 +46,18 @@ def run_survey(options: SurveyOptions, *, console: Console | None = None) -> Poo
     """
     # Sums of several threads are not the same to the last bit, and the same seed should give the same places.
     torch.set_num_threads(1)
-    report = SurveyReport(console or Console(), is_quiet=options.is_quiet)
+    console = console or Console()
+    console.quiet = options.is_quiet
     columns, places = _read(options)
     pool = make_pool(places.places, options.response)
-    report.say(*columns.notes, *places.notes, *pool.notes, *_describe(columns, pool, options))
+    say(*columns.notes, *places.notes, *pool.notes, *_describe(columns, pool, options), console=console)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", StreamGPWarning)
         learner = make_learner(pool, options)
         chosen = _members(learner, learner.ask(options.number))
         prediction = learner.predict() if is_predictable(pool, options) else None
-    report.say(*sorted({f"Warning: {each.message}" for each in caught if issubclass(each.category, StreamGPWarning)}))
+    warned = sorted({f"Warning: {each.message}" for each in caught if issubclass(each.category, StreamGPWarning)})
+    say(*warned, console=console)
     table = next_table(places.places, pool, prediction, chosen=chosen, options=options)
     writers = {options.output_path: _table_writer(table)}
     if options.predictions is not None and prediction is not None:
@@ -102,8 +68,8 @@ def run_survey(options: SurveyOptions, *, console: Console | None = None) -> Poo
     if options.save is not None:
         writers[options.save] = learner.save
     write_together(writers)
-    report.show(printed_table(table, options))
-    report.say(f"Written: {', '.join(map(str, writers))}.")
+    show_table("Where to go next", *printed_table(table, options), console=console, most_rows=_MOST_SHOWN)
+    say(f"Written: {', '.join(map(str, writers))}.", console=console)
     return learner
 
 

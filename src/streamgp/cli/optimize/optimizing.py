@@ -9,11 +9,11 @@ from typing import Any
 import torch
 
 from streamgp.cli.optimize.notebook import Notebook, open_notebook
-from streamgp.cli.optimize.printing import count_of, print_json, say, show_table
 from streamgp.cli.optimize.results import read_results, without_known
 from streamgp.cli.optimize.study_file import EXAMPLE
 from streamgp.cli.outputs import remove_unfinished, write_together
 from streamgp.cli.pictures import check_output, save_figure
+from streamgp.cli.printing import count_of, print_json, say, show_table
 from streamgp.display import with_uncertainty
 from streamgp.errors import OptionError
 from streamgp.loops import Best, Categorical, Integer, Ordinal, ParetoSet, Real
@@ -58,7 +58,7 @@ def run_ask(
         print_json({"points": rounded, "file": str(path)})
         return
     say(*notebook.notes)
-    show_table("What to try next", rounded)
+    _show("What to try next", rounded)
     filled = "the outcome" if len(outcomes) == 1 else "the outcomes"
     say(
         f"Written: {path}. Fill in {filled}, {', '.join(outcomes)}, or the word failed, and go on with "
@@ -107,7 +107,7 @@ def run_best(study: Path, state: Path | None, *, is_json: bool) -> None:
             print_json({"pareto": rows})
             return
         say(*notebook.notes)
-        show_table("The best trade-offs: no other experiment is better in all outcomes", [_flat(row) for row in rows])
+        _show("The best trade-offs: no other experiment is better in all outcomes", [_flat(row) for row in rows])
         return
     found = {"best": _best_row(best, names[0])}
     if best.recommended is not None:
@@ -116,9 +116,9 @@ def run_best(study: Path, state: Path | None, *, is_json: bool) -> None:
         print_json(found)
         return
     say(*notebook.notes)
-    show_table("The best experiment so far", [_flat(found["best"])])
+    _show("The best experiment so far", [_flat(found["best"])])
     if "recommended" in found:
-        show_table("What the model recommends, tried or not", [_flat(found["recommended"])])
+        _show("What the model recommends, tried or not", [_flat(found["recommended"])])
 
 
 def run_show(study: Path, state: Path | None, *, is_json: bool) -> None:
@@ -137,14 +137,14 @@ def run_show(study: Path, state: Path | None, *, is_json: bool) -> None:
         print_json(shown)
         return
     say(*notebook.notes)
-    show_table("Parameters", [{"parameter": name, "values": text} for name, text in parameters.items()])
+    _show("Parameters", [{"parameter": name, "values": text} for name, text in parameters.items()])
     directions = [f"{one.name} ({'high' if one.maximize else 'low'} is good)" for one in settings.objectives]
     limits = [f"{one.name} ({_bounds(one.lower, one.upper)})" for one in settings.constraints]
     say(f"Outcomes: {', '.join([*directions, *limits])}.")
     if known:
-        show_table("Experiments", known)
+        _show("Experiments", known)
     if pending:
-        show_table("Pending: asked for and not told yet", pending)
+        _show("Pending: asked for and not told yet", pending)
     say(f"{count_of(len(known), 'experiment')} known, {len(pending)} pending.")
 
 
@@ -169,6 +169,10 @@ def run_plot(study: Path, state: Path | None, *, output: Path) -> None:
             raise OptionError(f"{study} has no results yet, so there is nothing to draw. Ask for experiments first.")
         save_figure(_draw(notebook), output)
     say(*notebook.notes, f"Written: {output}.")
+
+
+def _show(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    show_table(title, list(rows[0]), [list(row.values()) for row in rows])
 
 
 def _draw(notebook: Notebook) -> Any:

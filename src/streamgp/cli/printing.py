@@ -1,4 +1,4 @@
-"""What the commands of `streamgp optimize` print."""
+"""Text for terminals: sentences, tables and JSON."""
 
 import json
 import math
@@ -28,19 +28,36 @@ def _printed(value: Any) -> str:
     return printable(str(value))
 
 
-def show_table(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print rows by name as a table."""
-    table = Table(title=title)
-    for name in rows[0]:
+def show_table(
+    title: str,
+    header: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    *,
+    console: Console | None = None,
+    most_rows: int | None = None,
+) -> None:
+    """Print a table, or its first rows and how many more there are.
+
+    Args:
+        title: Its title.
+        header: Names of the columns.
+        rows: Cells of each row.
+        console: Where it goes; standard output by default.
+        most_rows: Rows that are printed.
+    """
+    table, console = Table(title=title), console or Console()
+    for name in header:
         table.add_column(Text(printable(name)))
-    for row in rows:
-        table.add_row(*(Text(_printed(value)) for value in row.values()))
-    Console().print(table)
+    for row in rows[:most_rows]:
+        table.add_row(*(Text(_printed(value)) for value in row))
+    console.print(table)
+    if most_rows is not None and len(rows) > most_rows:
+        say(f"And {len(rows) - most_rows} more.", console=console)
 
 
-def say(*sentences: str) -> None:
-    """Print sentences, one a line."""
-    console = Console()
+def say(*sentences: str, console: Console | None = None) -> None:
+    """Print sentences, one a line, on standard output by default."""
+    console = console or Console()
     for sentence in sentences:
         console.print(printable(sentence), soft_wrap=True, highlight=False, markup=False)
 
