@@ -276,7 +276,7 @@ def test_a_fresh_run_replaces_the_checkpoint(tmp_path, kept):
         (
             "x,y\n1,2\n",
             ("--target", "y", "--refit", "often"),
-            "refit must be 'auto', 'doubling', 'never' or a number of rows",
+            "refit must be 'auto'",
         ),
     ],
 )
