@@ -58,7 +58,7 @@ def test_what_was_exported_is_read_again(tmp_path):
     ("text", "message"),
     [
         ("x0,x1,objective\n1,a,3\n", "The table must have a number for a coordinate, but has 'a'"),
-        ("x0,x1,objective\n1,2\n1\n", "line 2: a row has 2 cells, but the header has 3"),
+        ("x0,x1,objective\n1,2\n1\n", "line 2: it has 2 fields, but the header has 3"),
         ("x0,x1,objective\n1,2,high\n", "must be numbers or empty, but one is 'high'"),
         ("x0,x1\n1,2\n", "must have a column 'objective', but has x0, x1"),
         ("x0,x1,objective\n1,99,3\n", "X must lie within the bounds"),
@@ -93,9 +93,9 @@ def told(tmp_path, text):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("heat,solvent,yield\n1,water,61,5\n", r"line 2: a row has 4 cells, but the header has 3.*decimal point"),
-        ("heat,solvent,yield\n1,water,6\n2,water\n", "line 3: a row has 2 cells, but the header has 3"),
-        ("heat,solvent,yield,yield\n1,water,61,5\n", "several columns 'yield'. Rename all but one"),
+        ("heat,solvent,yield\n1,water,61,5\n", r"line 2: it has 4 fields, but the header has 3.*decimal point"),
+        ("heat,solvent,yield\n1,water,6\n2,water\n", "line 3: it has 2 fields, but the header has 3"),
+        ("heat,solvent,yield,yield\n1,water,61,5\n", "several columns of the names \\['yield'\\]. Rename all but one"),
         ("heat,solvent,yield\n1,water,6\n\n11,water,6\n", "line 4: The parameter 'heat' must lie between 0 and 10"),
         ("heat,solvent,yield\n1,water,6\n2,acetone,6\n", "line 3: The parameter 'solvent' must be one of"),
         ("heat;solvent;yield\n1;water;61,5\n", r"line 2: outcomes in the column 'yield' must be .* decimal point"),

@@ -1,6 +1,5 @@
 """Tables of what was told, in memory and in files."""
 
-import csv
 import difflib
 import math
 import os
@@ -12,13 +11,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from streamgp.display import escape_formula, unescape_formula
-from streamgp.errors import ArgumentTypeError, FileFormatError, SaveError, ShapeError, StreamGPError, UnsupportedError
+from streamgp.display import unescape_formula
+from streamgp.errors import (
+    ArgumentTypeError,
+    FileFormatError,
+    OptionError,
+    SaveError,
+    ShapeError,
+    StreamGPError,
+    UnsupportedError,
+)
+from streamgp.tables.lines import Lines
+from streamgp.tables.records import Record, open_reader, write_table
 
 __all__ = ["named_rows", "observation_rows", "parse_number", "read_csv", "read_evaluations", "to_frame", "write_csv"]
-
-# What separates cells: where decimals have commas, spreadsheets write semicolons.
-_SEPARATORS = (",", ";", "\t")
 
 
 def to_frame(rows: Any) -> Any:
@@ -100,13 +106,9 @@ def write_csv(rows: Sequence[Mapping[str, Any]], names: Sequence[str], path: str
 
     Texts that a spreadsheet would run as a formula get an apostrophe in front, which `read_csv` takes away.
     """
+    cells = ([row[name] for name in names] for row in rows)
     try:
-        with Path(path).open("w", encoding="utf-8", newline="") as file:
-            table = csv.DictWriter(file, names)
-            table.writerow({name: escape_formula(name) for name in names})
-            table.writerows(
-                {name: "" if value != value else escape_formula(value) for name, value in row.items()} for row in rows
-            )
+        write_table(Path(path), names, (["" if value != value else value for value in row] for row in cells))
     except OSError as error:
         raise SaveError(f"{path} cannot be written ({error.strerror}). Choose another place.") from None
 
@@ -121,33 +123,30 @@ def read_csv(path: str | os.PathLike[str], names: Sequence[str]) -> tuple[list[d
         names: Columns that it must have.
 
     Returns:
-        The rows, and the line of the file in which each of them ends.
+        The rows, and the line of the file in which each of them begins.
     """
     try:
-        with Path(path).open(encoding="utf-8-sig", newline="") as file:  # spreadsheets write a mark in front
-            header = next((line for line in file if line.strip()), "")
-            separator = max(_SEPARATORS, key=lambda each: len(set(names) & set(_header(header, each))))
-            columns = _header(header, separator)
+        with Lines(os.fspath(path)) as lines:
+            reader = open_reader(lines, "csv", names=names)
             for name in names:
-                if columns.count(name) != 1:
-                    raise FileFormatError(_wrong_columns(path, name, columns))
-            file.seek(0)
-            table = csv.reader(file, delimiter=separator)
-            rows, lines = [], []
-            for cells in table:
-                if any(cell.strip() for cell in cells):
-                    if len(cells) != len(columns):
-                        raise FileFormatError(
-                            f"{path}, line {table.line_num}: a row has {len(cells)} cells, but the header has "
-                            f"{len(columns)}. Write numbers with a decimal point, put texts with a {separator!r} in "
-                            "quotes, and leave cells empty instead of out."
-                        )
-                    rows.append({name: unescape_formula(cells[columns.index(name)]) for name in names})
-                    lines.append(table.line_num)
-            return rows[1:], lines[1:]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        hint = " Save it in the encoding UTF-8." if isinstance(error, UnicodeDecodeError) else ""
-        raise FileFormatError(f"{path} cannot be read as a table ({error}).{hint}") from None
+                if name not in reader.names:
+                    raise FileFormatError(_missing_column(path, name, reader.names))
+            found = [record for record in reader.records() if not _is_blank(record)]
+    except OptionError as error:  # there is no such file
+        raise FileFormatError(str(error)) from None
+    rows = []
+    for record in found:
+        if record.fields is None:
+            raise FileFormatError(
+                f"{path}, line {record.line}: {record.issue}. Write numbers with a decimal point, put texts in quotes "
+                "that hold what separates cells, and leave cells empty instead of out."
+            )
+        rows.append({name: unescape_formula(record.fields[name]) for name in names})
+    return rows, [record.line for record in found]
+
+
+def _is_blank(record: Record) -> bool:
+    return record.fields is not None and not any(cell.strip() for cell in record.fields.values())
 
 
 def read_evaluations(
@@ -182,18 +181,11 @@ def read_evaluations(
     return points, torch.tensor(y, dtype=torch.float64).reshape(len(rows), len(outcomes))
 
 
-def _header(line: str, separator: str) -> list[str]:
-    """Names of columns, which spreadsheets and people pad."""
-    return [unescape_formula(name.strip()) for name in next(csv.reader([line], delimiter=separator), [])]
-
-
-def _wrong_columns(path: str | os.PathLike[str], name: str, columns: Sequence[str]) -> str:
-    if name in columns:
-        return f"{path} has several columns {name!r}. Rename all but one."
+def _missing_column(path: str | os.PathLike[str], name: str, columns: Sequence[str]) -> str:
     near = difflib.get_close_matches(name, columns, n=1, cutoff=0.7)
     near = near or [each for each in columns if each.lower() == name.lower()]
     hint = f" Rename {near[0]!r} if it is meant." if near else ""
-    return f"{path} must have a column {name!r}, but has {', '.join(columns) or 'nothing'}.{hint}"
+    return f"{path} must have a column {name!r}, but has {', '.join(columns)}.{hint}"
 
 
 def _read_outcome(text: str, name: str, where: str) -> float:

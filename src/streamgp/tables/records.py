@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, final
 
 from streamgp.checks import check_choice
-from streamgp.display import escape_formula
+from streamgp.display import escape_formula, unescape_formula
 from streamgp.errors import FileFormatError
 from streamgp.tables.lines import Lines, Position
 
@@ -84,12 +84,13 @@ def read_header(lines: Lines) -> tuple[tuple[str, ...], str]:
     return reader.names, reader.delimiter
 
 
-def open_reader(lines: Lines, format: str = "auto") -> AbstractReader:
+def open_reader(lines: Lines, format: str = "auto", *, names: Sequence[str] = ()) -> AbstractReader:
     """Read the beginning of a source.
 
     Args:
         lines: The source.
         format: `"csv"`, `"jsonl"` for JSON lines, or `"auto"`: JSON lines are those that begin with a brace.
+        names: Columns that are looked for: what gives most of them separates the cells of CSV.
 
     Raises:
         FileFormatError: If there is nothing to read, or no names.
@@ -106,16 +107,19 @@ def open_reader(lines: Lines, format: str = "auto") -> AbstractReader:
                 f"{lines.name} is not text in UTF-8. Pass {_WANTED[format]} in UTF-8, as it is or compressed by gzip."
             ) from None
     is_json = first.lstrip().startswith("{") if format == "auto" else format == "jsonl"
-    return _JSONReader(lines, first) if is_json else _CSVReader(lines, first)
+    return _JSONReader(lines, first) if is_json else _CSVReader(lines, first, names)
 
 
 @final
 class _CSVReader(AbstractReader):
-    def __init__(self, lines: Lines, header: str) -> None:
+    def __init__(self, lines: Lines, header: str, wanted: Sequence[str] = ()) -> None:
         self.lines = lines
-        self.delimiter = max(_DELIMITERS, key=header.count)
         try:
-            names = [name.strip() for name in next(csv.reader([header], delimiter=self.delimiter))]
+            found = {each: _header_names(header, each) for each in _DELIMITERS}
+            self.delimiter = max(
+                _DELIMITERS, key=lambda each: (len(set(wanted) & set(found[each])), header.count(each))
+            )
+            names = found[self.delimiter]
         except csv.Error as error:
             raise FileFormatError(
                 f"The first line of {lines.name} must name the columns, but cannot be read as CSV ({error}). Pass CSV "
@@ -201,6 +205,11 @@ class _CSVReader(AbstractReader):
                 if "unexpected end" in str(error):
                     raise _OpenQuoteError from None
         return next(csv.reader(texts, delimiter=self.delimiter))
+
+
+def _header_names(header: str, delimiter: str) -> list[str]:
+    """Names of columns, which spreadsheets and people pad, and commands escape where a spreadsheet would run them."""
+    return [unescape_formula(name.strip()) for name in next(csv.reader([header], delimiter=delimiter))]
 
 
 class _OpenQuoteError(Exception):

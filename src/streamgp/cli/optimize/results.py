@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from streamgp.cli.error_handling import list_few
-from streamgp.display import escape_formula, unescape_formula
+from streamgp.display import unescape_formula
 from streamgp.errors import FileFormatError, StreamGPError
 from streamgp.loops import LoopSettings, ParameterSpace
 from streamgp.loops.state import LoopState
@@ -59,9 +59,9 @@ def read_results(source: str, settings: LoopSettings) -> Results:
     space, outcomes = settings.space, settings.names
     assert isinstance(space, ParameterSpace)
     with Lines(source) as lines:
-        reader = open_reader(lines)
-        columns = {name: _column_of(name, reader.names) for name in (*space.column_names, *outcomes)}
-        missing = [name for name, column in columns.items() if column not in reader.names]
+        wanted = (*space.column_names, *outcomes)
+        reader = open_reader(lines, names=wanted)
+        missing = [name for name in wanted if name not in reader.names]
         if missing:
             raise FileFormatError(
                 f"{lines.name} has no column {missing[0]!r}; it has {', '.join(reader.names)}. It needs one for each "
@@ -70,7 +70,7 @@ def read_results(source: str, settings: LoopSettings) -> Results:
         records = tuple(reader.records())
     points, rows, bad, num_open = [], [], [], 0
     for number, record in enumerate(records, start=1):
-        found = _read_row(_named(record, columns), space, outcomes)
+        found = _read_row(record, space, outcomes)
         if isinstance(found, str):
             bad.append(f"row {number} (line {record.line}): {found}")
         elif found is None:
@@ -104,19 +104,6 @@ def without_known(results: Results, state: LoopState, space: ParameterSpace) -> 
 def _keys(points: Tensor, y: Tensor) -> list[tuple[Any, ...]]:
     rows = zip(points.tolist(), y.tolist(), strict=True)
     return [(*point, *(None if value != value else value for value in outcome)) for point, outcome in rows]
-
-
-def _column_of(name: str, header: Sequence[str]) -> str:
-    """Return the column of a parameter or an outcome, whose name `ask` escaped where a spreadsheet would run it."""
-    return name if name in header else escape_formula(name)
-
-
-def _named(record: Record, columns: Mapping[str, str]) -> Record:
-    """Return a record whose fields are called as the study calls them."""
-    fields = record.fields
-    if fields is None:
-        return record
-    return record._replace(fields={name: fields.get(column) for name, column in columns.items()})
 
 
 def _read_row(
