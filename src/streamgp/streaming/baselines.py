@@ -32,25 +32,31 @@ class ValueBaseline:
         return ValueBaseline(count, tuple(values[-1]), mean)
 
     def measures(self, values: Sequence[Sequence[float]]) -> dict[str, list[float]]:
-        """Absolute errors of both predictions, averaged over outputs."""
+        """Return absolute and squared errors of both predictions, averaged over outputs."""
         return {
             "last_value_error": [_mean_distance(row, self.last) for row in values],
             "running_mean_error": [_mean_distance(row, self.mean) for row in values],
+            "squared_last_value_error": [_mean_square(row, self.last) for row in values],
+            "squared_running_mean_error": [_mean_square(row, self.mean) for row in values],
         }
 
     def follow(self, values: Sequence[Sequence[float]]) -> tuple["ValueBaseline", dict[str, list[float]]]:
         """Predict and add rows one after the other; returns the baseline after them, and its absolute errors."""
         baseline = self
-        measures: dict[str, list[float]] = {"last_value_error": [], "running_mean_error": []}
+        measures: dict[str, list[float]] = {}
         for row in values:
             for name, errors in baseline.measures([row]).items():
-                measures[name] += errors
+                measures.setdefault(name, []).extend(errors)
             baseline = baseline.add([row])
         return baseline, measures
 
 
 def _mean_distance(row: Sequence[float], other: Sequence[float]) -> float:
     return sum([abs(a - b) for a, b in zip(row, other, strict=True)]) / len(row)
+
+
+def _mean_square(row: Sequence[float], other: Sequence[float]) -> float:
+    return sum([(a - b) ** 2 for a, b in zip(row, other, strict=True)]) / len(row)
 
 
 @final

@@ -17,6 +17,9 @@ VALUE_MEASURES = (
     "is_covered",
     "last_value_error",
     "running_mean_error",
+    "error",
+    "squared_last_value_error",
+    "squared_running_mean_error",
 )
 CLASS_MEASURES = ("is_correct", "brier", "negative_log_density", "is_most_frequent", "is_last")
 
@@ -93,6 +96,9 @@ class StreamMetrics:
             "coverage of 90 %": self.mean("is_covered"),
             "MAE of the last value": self.mean("last_value_error"),
             "MAE of the running mean": self.mean("running_mean_error"),
+            "RMSE of the last value": math.sqrt(self.mean("squared_last_value_error")),
+            "RMSE of the running mean": math.sqrt(self.mean("squared_running_mean_error")),
+            "bias": self.mean("error"),
         }
 
     def _add_row(self, row: tuple[float, ...]) -> "StreamMetrics":

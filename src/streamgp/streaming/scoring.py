@@ -83,6 +83,7 @@ class ValueScore:
             baseline, by_baseline = self.baseline.add(values), self.baseline.measures(values)
         measures = {
             "squared_error": [sum([each * each for each in row]) / len(row) for row in errors],
+            "error": [-sum(row) / len(row) for row in errors],
             "absolute_error": [sum(map(abs, row)) / len(row) for row in errors],
             "negative_log_density": negative_log_density.tolist(),
             "is_covered": [sum(row) / len(row) for row in is_covered.tolist()],

@@ -30,6 +30,8 @@ _SETTLED_NATS = 0.005
 _LEAST_OPEN, _MOST_OPEN = 2.0, 128.0
 # Rows from which on refits may run in the background; earlier ones take a few milliseconds.
 _FIRST_IN_BACKGROUND = 20
+# Rows that a call learns again when a refit in the background is there; larger makes that call longer.
+_MOST_BEHIND = 32
 # Rows that are learned in one call of the compiled functions.
 _CHUNK = 64
 
@@ -284,7 +286,7 @@ class StreamLearner:
     def finish(self) -> None:
         """Wait for a refit that runs in the background, and take what it finds."""
         if self._job is not None:
-            self._take_job()
+            self._take_job(waits=True)
 
     def _forget_rows(self) -> None:
         self.buffer = Buffer.empty(self.num_dims)
@@ -350,7 +352,7 @@ class StreamLearner:
             self._learn_part(X, y, noises, times, rows, ticket, on_predicted)
             start = stop
             if self._job is not None and self._job.is_done:
-                self._take_job()
+                self._take_job(waits=False)
             if self.next_refit is not None and self.num_since_start >= self.next_refit:
                 self._refit()
             self._fold()
@@ -439,13 +441,20 @@ class StreamLearner:
         if self.options.refit != "background" or n < _FIRST_IN_BACKGROUND:
             self._take(refit(self.buffer, self.fitted, most_points=most, start=self.anchor))
         elif self._job is None:
-            self._job = BackgroundRefit(self.buffer.copy(), self.fitted, most_points=most, start=self.anchor)
+            self._job = BackgroundRefit.start(self.buffer.copy(), self.fitted, most_points=most, start=self.anchor)
             self.next_refit = None
 
-    def _take_job(self) -> None:
-        """Take what a refit in the background has found, and learn the rows that came meanwhile."""
+    def _take_job(self, *, waits: bool) -> None:
+        """Take what a refit in the background has found, and learn the rows that came meanwhile.
+
+        Where many came and nobody waits, those are learned in the background, too.
+        """
         assert self._job is not None
         found, start, self._job = self._job.result(), self._job.num_rows, None
+        if not waits and self.buffer.num_rows - start > _MOST_BEHIND:
+            most = self.options.most_points
+            self._job = BackgroundRefit.catch_up(found, self.buffer.copy(), start, most_points=most)
+            return
         self._take(found, num_rows=self.num_since_start - (self.buffer.num_rows - start))
         assert self.belief is not None
         assert self.dynamics is not None

@@ -5,6 +5,7 @@ import math
 import os
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple, final
 
@@ -111,16 +112,36 @@ def refit(
 class BackgroundRefit:
     """A refit in a thread of its own; after a fork, which takes no threads along, it runs where it is waited for."""
 
-    def __init__(
-        self, buffer: Buffer, before: Fitted | None, *, most_points: int, start: Snapshot | None = None
-    ) -> None:
-        self.num_rows = buffer.num_rows
-        self._run = functools.partial(refit, buffer, before, most_points=most_points, start=start)
+    def __init__(self, run: Callable[[], Refit], num_rows: int) -> None:
+        self.num_rows = num_rows
+        self._run = run
         self._process = os.getpid()
         self._found: Refit | None = None
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._keep, name="streamgp-refit", daemon=True)
         self._thread.start()
+
+    @classmethod
+    def start(
+        cls, buffer: Buffer, before: Fitted | None, *, most_points: int, start: Snapshot | None = None
+    ) -> "BackgroundRefit":
+        """Begin a refit to a buffer of its own."""
+        return cls(functools.partial(refit, buffer, before, most_points=most_points, start=start), buffer.num_rows)
+
+    @classmethod
+    def catch_up(cls, found: Refit, buffer: Buffer, start: int, *, most_points: int) -> "BackgroundRefit":
+        """Begin to learn the rows of a buffer of its own that came while a refit ran."""
+
+        def run() -> Refit:
+            n, p = buffer.num_rows, int(found.belief.num_points[0])
+            buffer.rescale(found.fitted.units)
+            belief = found.belief.copy().with_room(min(max(most_points, p), p + n - start))
+            said = empty_said(n - start, len(EXPERTS))
+            dynamics = found.fitted.prior.dynamics()
+            learn_rows(buffer, start, n, belief, dynamics, most_points=max(most_points, p), said=said)
+            return found._replace(belief=belief)
+
+        return cls(run, buffer.num_rows)
 
     @property
     def is_done(self) -> bool:
