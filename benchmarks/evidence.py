@@ -73,16 +73,23 @@ def exactness() -> None:
             evidence, rows = kinds(rng, dtype)
             tests, test_rows = kinds(rng, dtype)
             test = sg.evidence.combine(*(tests[kind] for kind in KINDS))
+            every = [row for kind in KINDS for row in rows[kind]]
             wanted = [row for kind in KINDS for row in test_rows[kind]]
+            mean, joint = dense.moments(every + wanted)
+            n = len(every)
             if dtype == torch.float32:
-                before = errors(gp.predict(test), dense.moments(wanted))
+                before = errors(gp.predict(test), (mean[n:], joint[n:, n:]))
+            sizes = [len(rows[kind]) for kind in KINDS]
+            starts = dict(zip(KINDS, np.cumsum([0, *sizes[:-1]]), strict=True))
             found = []
             for pair in combinations_with_replacement(KINDS, 2):
-                held = [row for kind in pair for row in rows[kind]]
-                y = torch.randn(len(held), generator=rng, dtype=torch.float64).to(dtype)
+                index = np.concatenate([starts[kind] + np.arange(len(rows[kind])) for kind in pair])
+                y = torch.randn(len(index), generator=rng, dtype=torch.float64).to(dtype)
                 after = gp.condition(sg.evidence.combine(*(evidence[kind] for kind in pair)), y, noise_variance=0.05)
-                noise = np.full(len(held), float(torch.tensor(0.05, dtype=dtype)))
-                found.append(errors(after.predict(test), dense.condition(held, y.double().numpy(), noise, wanted)))
+                A = joint[np.ix_(index, index)] + float(torch.tensor(0.05, dtype=dtype)) * np.eye(len(index))
+                gain = joint[n:, index] @ np.linalg.inv(A)
+                moved = mean[n:] + gain @ (y.double().numpy() - mean[index])
+                found.append(errors(after.predict(test), (moved, joint[n:, n:] - gain @ joint[index, n:])))
             worst[dtype] = max(found)
         double, single = worst[torch.float64], worst[torch.float32]
         table.add_row(name, f"{double:.1e}", f"{single:.1e}", f"{before:.1e}", f"{single / before:.1f}")
@@ -159,15 +166,14 @@ def rates_of_pixels(num_seeds: int) -> None:
             result = sg.fit(shares, y, likelihood=counts, num_inducing=60)
             center = sg.fit(centroids(X, districts), y, likelihood=counts, num_inducing=40)
             prior = sg.SparseGP.from_prior(result.gp.kernel, result.gp.inducing_points, mean=result.gp.mean)
-            gp = prior
-            mean = result.predict(X).mean
-            for _ in range(8):  # log sum w exp f, linear around the mean of the belief
-                rate = people * mean.exp()
-                direction = rate / areas.sums(rate[order])[districts]
-                rows = sg.evidence.total(X, districts, direction)
-                offset = areas.sums(rate[order]).log() - rows.sums(mean[order])
-                gp, _ = prior.absorb(rows, y, likelihood=sg.likelihoods.Poisson(offset.exp()), inducing="keep")
-                mean = gp.predict(X).mean
+            gp, latent = prior, result.predict(X)
+            for _ in range(8):  # log sum w E exp f, linear around the belief
+                mean, height = latent.mean, (latent.mean + 0.5 * latent.variance).exp()
+                sums = areas.sums(height[order])
+                rows = sg.evidence.total(X, districts, people * height / sums[districts])
+                exposure = sums / rows.sums(mean[order]).exp()
+                gp, _ = prior.absorb(rows, y, likelihood=sg.likelihoods.Poisson(exposure), inducing="keep")
+                latent = gp.predict(X)
             for name, one in (("sums of rates", gp), ("averages", result), ("centroids", center)):
                 prediction = one.predict(X)
                 scores[name].append(log_density(f - 1.0, prediction.mean, prediction.variance + 1e-6))
