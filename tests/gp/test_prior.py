@@ -1,13 +1,14 @@
 import gpytorch
 import pytest
 import torch
-from gpytorch.kernels import RBFKernel
+from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
+from gpytorch.means import ZeroMean
 from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.errors import ValueRangeError
 from streamgp.gp import Prior
-from streamgp.testing.tolerances import rounding
+from streamgp.testing.tolerances import rounding, tolerance
 
 X = torch.linspace(0, 1, 4, dtype=torch.float64).unsqueeze(-1)
 
@@ -50,3 +51,16 @@ def test_a_kernel_with_an_infinite_parameter_is_refused_by_its_name():
     kernel = RBFKernel().double().initialize(lengthscale=1e39)
     with pytest.raises(ValueRangeError, match="kernel's parameter raw_lengthscale"):
         sg.SparseGP.from_prior(kernel, torch.zeros(1, 1, dtype=torch.float64))
+
+
+@pytest.mark.parametrize(("first", "second"), [((), (3,)), ((3,), ()), ((3,), (3,)), ((2, 1), (3,)), ((), ())])
+def test_covariances_of_sets_with_leading_axes_are_those_of_each_pair(rng, first, second):
+    X = torch.rand(*first, 4, 2, generator=rng, dtype=torch.float64)
+    Z = torch.rand(*second, 5, 2, generator=rng, dtype=torch.float64)
+    prior = Prior.snapshot(ScaleKernel(MaternKernel(2.5)), ZeroMean(), like=X)
+    K = prior.covariance(X, Z)
+    shape = torch.broadcast_shapes(first, second)
+    assert K.shape == (*shape, 4, 5)
+    pairs = zip(X.expand(*shape, 4, 2).reshape(-1, 4, 2), Z.expand(*shape, 5, 2).reshape(-1, 5, 2), strict=True)
+    expected = torch.stack([prior.kernel(x, z).to_dense() for x, z in pairs]).reshape(K.shape)
+    assert_close(K, expected, **tolerance(X.dtype))

@@ -92,6 +92,9 @@ def test_points_of_weight_zero_are_not_chosen(rng):
         assert sorted(run(X, num_pivots, weights=weights).pivots.tolist()) == [1, 3, 5, 7, 9]
     for num_pivots in (10, 4):
         assert run(X, num_pivots, weights=0.0 * weights).pivots.shape == (0,)
+        # Nor are those of weights that are rounding beside the largest.
+        only = 1e-14 + (weights.cumsum(0) == 2) * weights
+        assert run(X, num_pivots, weights=only).pivots.tolist() == [3]
 
 
 def test_rows_of_the_kernel_are_evaluated_one_at_a_time(rng):

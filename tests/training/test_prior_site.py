@@ -259,6 +259,13 @@ def test_the_scale_of_targets_is_that_of_the_belief_where_new_ones_vary_less(rng
     prior = sg.SparseGP.from_prior(ScaleKernel(MaternKernel(2.5)), X[::2])
     gp, _ = prior.absorb(X, y, noise_variance=1e-4, inducing="keep")
     unknowing, knowing = (Observed(X[:3], y[:3], carried=read_prior_site(each, like=X)) for each in (prior, gp))
+    # Points where nothing was learned do not count.
+    more = sg.SparseGP.from_prior(prior.kernel, torch.cat([X[::2], X[::5] + 100.0]))
+    more, _ = more.absorb(X, y, noise_variance=1e-4, inducing="keep")
+    wider = Observed(X[:3], y[:3], carried=read_prior_site(more, like=X))
+    assert target_variance(wider, is_gaussian=True) == pytest.approx(
+        target_variance(knowing, is_gaussian=True), **within(judgement(relative=1e-6))
+    )
     assert target_variance(knowing, is_gaussian=True) == pytest.approx(
         y[::2].var(correction=0).item(), **within(judgement(relative=0.05))
     )

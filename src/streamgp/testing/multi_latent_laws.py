@@ -111,8 +111,10 @@ class MultiLatentLaws(ABC):
     def test_single_precision_agrees_with_double(self, rng: torch.Generator) -> None:
         mean, variance, y = self.problem(rng, torch.float64)
         likelihood = self.likelihood()
-        single = likelihood.expected_derivatives(mean.float(), variance.float(), y.float())
-        double = likelihood.expected_derivatives(mean, variance, y)
+        single, double = (
+            (*likelihood.expected_derivatives(*each), likelihood.expected_log_density(*each))
+            for each in ((mean.float(), variance.float(), y.float()), (mean, variance, y))
+        )
         for one, other in zip(single, double, strict=True):
             assert one.dtype == torch.float32
             assert_close(one.double(), other, **tolerance(torch.float32, scale=other.abs().max().item()))

@@ -273,8 +273,8 @@ def test_points_given_to_the_prior_are_those_it_could_have_started_from(rng, is_
 def test_absorb_takes_what_a_sparse_gp_takes(rng):
     Z, X, W, new = uniform(rng, 7, 2), uniform(rng, 5, 2), uniform(rng, 4, 2), uniform(rng, 6, 2)
     y = torch.randn(5, generator=rng, dtype=torch.float64)
-    changed = kernels()[0]
-    changed.base_kernel.lengthscale = 0.5
+    changed = ScaleKernel(MaternKernel(1.5, ard_num_dims=2)).double()
+    changed.base_kernel.lengthscale = torch.tensor([[0.5, 0.8]])
     one = sg.MultiOutputGP.from_prior(kernels()[0], Z, mixing=[[1.0]])
     plain = sg.SparseGP.from_prior(kernels()[0], Z)
     one, _ = one.absorb(X, y.unsqueeze(-1), noise_variance=0.1)
