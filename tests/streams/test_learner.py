@@ -1,6 +1,8 @@
 """Laws of a stream's learner."""
 
 import pickle
+import subprocess
+import sys
 from copy import deepcopy
 from multiprocessing.reduction import ForkingPickler
 
@@ -151,6 +153,16 @@ def test_a_refit_in_the_background_finds_what_one_in_front_finds():
     behind.finish()
     assert [each.row for each in behind.history.refits] == [each.row for each in front.history.refits]
     same(front.predict(X), behind.predict(X))
+
+
+@pytest.mark.slow
+def test_a_process_that_ends_during_a_refit_ends_well():
+    program = (
+        "import numpy as np, streamgp as sg; X = np.random.default_rng(0).random((321, 4));"
+        "sg.StreamingGPRegressor(refit='background', warmup=20, max_inducing=40).partial_fit(X, np.sin(9 * X[:, 0]))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_what_was_forgotten_is_not_known_any_more():

@@ -118,7 +118,8 @@ class BackgroundRefit:
         self._process = os.getpid()
         self._found: Refit | None = None
         self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._keep, name="streamgp-refit", daemon=True)
+        # Python waits for it when it ends: torch aborts the process where a thread of its own is cut off.
+        self._thread = threading.Thread(target=self._keep, name="streamgp-refit", daemon=False)
         self._thread.start()
 
     @classmethod
