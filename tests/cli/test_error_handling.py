@@ -1,5 +1,7 @@
 import warnings
 
+import pytest
+
 from streamgp.cli.error_handling import list_few, printable, report_warnings
 from streamgp.errors import StreamGPWarning
 
@@ -13,6 +15,7 @@ def test_any_terminal_can_show_what_is_printed():
     assert printable("a\ud800") == "a\\ud800"
 
 
+@pytest.mark.filterwarnings("ignore:not ours")
 def test_warnings_of_the_library_are_sentences(capsys):
     with report_warnings():
         warnings.warn("Too few.", StreamGPWarning, stacklevel=1)

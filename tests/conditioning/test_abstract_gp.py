@@ -50,7 +50,7 @@ def line(request):
 def test_a_picture_has_the_mean_and_two_standard_deviations(line):
     after = line.condition([[0.5]], [2.0], noise_variance=0.1)
     axes = after.plot(lower=0.0, upper=2.0, num_points=5)
-    mean = torch.tensor(axes.lines[0].get_ydata()).to(line.inducing_points)
+    mean = torch.as_tensor(axes.lines[0].get_ydata()).to(line.inducing_points)
     expected = after.predict(torch.linspace(0.0, 2.0, 5).unsqueeze(-1).to(line.inducing_points))
     assert_close(mean, expected.mean)
     band = axes.collections[0].get_paths()[0].vertices[:, 1]

@@ -15,6 +15,7 @@ from tests.support.reference import (
 )
 from torch.testing import assert_close
 
+import streamgp as sg
 from streamgp.conditioning.gaussian import predict_jointly
 from streamgp.testing.tolerances import approximation, tolerance
 
@@ -54,11 +55,11 @@ def test_a_chain_below_jitter_weighs_its_observations_equally(rng, noise, dtype)
     assert (elsewhere.jitter >= chained.jitter).all()
 
 
-def test_the_scale_of_projected_values_is_their_variance_where_inputs_are_independent(rng):
+def test_the_scale_of_sums_is_their_variance_where_inputs_are_the_same(rng):
     gp = random_sparse_gp(rng).gp
-    X = 50.0 * torch.arange(1.0, 5.0, dtype=torch.float64).unsqueeze(-1).expand(4, 2)
-    H = torch.randn(3, 4, generator=rng, dtype=torch.float64)
-    predictive = predict_jointly(gp.process, X, H)
+    X = torch.full((12, 2), 50.0, dtype=torch.float64)
+    weights = torch.rand(12, generator=rng, dtype=torch.float64)
+    predictive = predict_jointly(gp.process, sg.evidence.total(X, [0] * 4 + [1] * 4 + [2] * 4, weights))
     assert_close(predictive.scale, predictive.covariance.diagonal(), **tolerance(X.dtype, scale=10.0))
 
 

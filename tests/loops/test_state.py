@@ -3,7 +3,7 @@ import torch
 from torch.testing import assert_close
 
 import streamgp as sg
-from streamgp.errors import ShapeError, SupportError, UnsupportedError, ValueRangeError
+from streamgp.errors import ShapeError, StreamGPWarning, SupportError, UnsupportedError, ValueRangeError
 from streamgp.testing.tolerances import tolerance
 
 BOX = [(-5.0, 10.0), (0.0, 15.0)]
@@ -52,7 +52,8 @@ def test_a_point_that_is_pending_twice_is_told_once():
 
 def test_one_missing_outcome_is_a_failure():
     optimizer = sg.Optimizer(BOX, constraints=[sg.Constraint(upper=1.0)])
-    optimizer.tell([[0.0, 0.0], [1.0, 1.0]], [[1.0, NAN], [1.0, 2.0]])
+    with pytest.warns(StreamGPWarning, match="failed"):
+        optimizer.tell([[0.0, 0.0], [1.0, 1.0]], [[1.0, NAN], [1.0, 2.0]])
     assert optimizer.y.isnan().all(-1).tolist() == [True, False]
 
 

@@ -200,6 +200,7 @@ def test_a_very_wide_belief_still_converges():
     assert float(sites.targets) == pytest.approx(math.log(50.0), **within(judgement(absolute=0.1)))
 
 
+@pytest.mark.filterwarnings("ignore:The variational sites")
 @pytest.mark.parametrize("amplitude", [1e133, 1e200, 1e300])
 @pytest.mark.parametrize("name", ["gamma", "poisson", "negative_binomial", "student_t", "bernoulli"])
 @pytest.mark.parametrize("rule", ["variational", "laplace"])

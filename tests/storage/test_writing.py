@@ -95,10 +95,9 @@ def test_what_a_killed_process_left_is_removed(tmp_path):
         "    file.write(b'half'); file.flush(); print('now', flush=True); time.sleep(60)\n"
         "write_atomically(sys.argv[1], write)\n"
     )
-    writer = subprocess.Popen([sys.executable, "-c", code, path, writing.__file__], stdout=subprocess.PIPE)
-    assert writer.stdout.readline()
-    writer.send_signal(signal.SIGTERM)
-    writer.wait()
+    with subprocess.Popen([sys.executable, "-c", code, path, writing.__file__], stdout=subprocess.PIPE) as writer:
+        assert writer.stdout.readline()
+        writer.send_signal(signal.SIGTERM)
     (left,) = tmp_path.iterdir()
     write_atomically(path, put(b"young"))
     assert left.exists()  # so young that its writer may be on another machine

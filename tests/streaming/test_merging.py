@@ -86,6 +86,7 @@ def test_a_bank_of_experts_is_merged_and_learns_on():
     assert merged.partial_fit(*rows(8, 3)).num_seen_ == 36
 
 
+@pytest.mark.filterwarnings("ignore:.* far outside the range of the warm-up")
 def test_different_points_are_carried_with_a_warning(base):
     moved = deepcopy(base).partial_fit(GRID + 0.9, np.zeros(6)).partial_fit(GRID + 1.9, np.zeros(6))
     assert not np.array_equal(moved.inducing_points_, base.inducing_points_)

@@ -67,6 +67,7 @@ def stream(model, X, y, *, block, **rows):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.* far outside the range of the warm-up")
 @parametrize_with_checks([sg.StreamingGPRegressor(num_inducing=5, warmup=8, refit="never", buffer_size=10)])
 def test_it_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
@@ -389,6 +390,7 @@ def test_options_may_be_numbers_of_numpy():
     assert model.state_.learner.settings.num_inducing == 5
 
 
+@pytest.mark.filterwarnings("ignore:.* far outside the range of the warm-up")
 def test_two_threads_lose_no_row(numbers):
     X, _, y = waves(numbers, 24)
     model = small(num_inducing=5, warmup=6, half_life=None)

@@ -195,6 +195,7 @@ def test_labels_that_stay_are_predicted_as_well_as_by_the_last_one(num_classes):
     assert far.max() < model.predict_proba(X[:1]).max()
 
 
+@pytest.mark.filterwarnings("ignore:.* far outside the range of the warm-up")
 def test_frequencies_count_labels_that_nothing_was_predicted_of():
     X = np.linspace(0, 1, 40)[:, None]
     model = sg.StreamingGPClassifier(num_inducing=10, warmup=10)

@@ -70,6 +70,7 @@ def params_of(study):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning:optuna")
+@pytest.mark.filterwarnings("ignore:All points that are possible here")
 class TestOptunasOwnLaws(BasicSamplerTestCase, RelativeSamplerTestCase):
     """What Optuna asks of every sampler."""
 
