@@ -5,7 +5,7 @@ from matplotlib.figure import Figure as Picture
 from numpy.typing import NDArray
 
 from paper.analysis.claims import Check, is_larger, weigh
-from paper.analysis.drawing import PALETTE, new_picture
+from paper.analysis.drawing import PALETTE, legend_below, new_picture
 from paper.analysis.statistics import format_mean, paired_difference
 from paper.schema.figure import Figure, Judgement, NumberTable
 from paper.schema.record import Records
@@ -27,14 +27,22 @@ def draw(records: Records) -> Picture:
         outcome = records.outcome(_PROBLEM, method)
         first, second = outcome["first"], outcome["second"]
         image = axes.pcolormesh(first, second, gain, vmin=0.0, vmax=largest, cmap="viridis", shading="nearest")
-        axes.plot(*np.transpose(outcome["inputs"]), ".", color="white", markersize=3, label="data")
+        axes.plot(
+            *np.transpose(outcome["inputs"]),
+            "o",
+            color="white",
+            markersize=3,
+            markeredgecolor="0.3",
+            markeredgewidth=0.4,
+            label="data",
+        )
         row, column = np.unravel_index(gain.argmax(), gain.shape)
         axes.plot(first[column], second[row], "*", color=PALETTE[1], markersize=11, label="best")
         axes.set_title(STUDY.methods[method], fontsize=9)
         axes.set_xlabel("$x_1$")
         axes.grid(False)
     picture.axes[0].set_ylabel("$x_2$")
-    picture.axes[0].legend(fontsize=7, loc="upper right", facecolor="#555555", labelcolor="white")
+    legend_below(picture)
     picture.colorbar(image, ax=picture.axes, label="knowledge gradient", shrink=0.9)
     return picture
 

@@ -5,7 +5,7 @@ from matplotlib.figure import Figure as Picture
 from numpy.typing import NDArray
 
 from paper.analysis.claims import Check, is_larger, weigh
-from paper.analysis.drawing import draw_trials, new_picture
+from paper.analysis.drawing import draw_trials, legend_below, new_picture
 from paper.analysis.statistics import Difference, format_mean, paired_difference
 from paper.schema.figure import Figure, Judgement, NumberTable
 from paper.schema.record import Records
@@ -36,7 +36,7 @@ def _draw(records: Records) -> Picture:
         draw_trials(axes, range(curves.shape[1]), list(curves), label=STUDY.methods[method], index=index)
     axes.set_xlabel("depth")
     axes.set_ylabel("condition number, power of ten")
-    axes.legend(fontsize="small")
+    legend_below(picture)
     return picture
 
 
@@ -115,6 +115,9 @@ FIGURE = Figure(
         "the jitters of the paper's code, and without.",
         "The conditioned process factorizes only the covariance of the path's points given the data, plus noise, and "
         "before that the covariance of the inducing points, once: the last row of the table.",
+        "There are 250 inducing points for 500 evaluations, and the SVGP is fitted by the paper's predictive "
+        "likelihood: with a point at each evaluation and the evidence bound, as this page had it first, it is an exact "
+        "GP.",
         "Each model has its own hyperparameters, as in the paper; an exact GP with those of the SVGP shows how much of "
         "the difference is theirs.",
         "The second table says what part of the better conditioning comes from where. Nearly all of it comes from "

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure as Picture
 
 from paper.analysis.claims import is_larger, weigh
-from paper.analysis.drawing import draw_trials, ink, new_picture
+from paper.analysis.drawing import draw_trials, ink, legend_below, new_picture
 from paper.analysis.statistics import Difference, format_mean, paired_difference
 from paper.plots.best_values import line_verdicts
 from paper.schema.figure import Figure, Judgement, NumberTable
@@ -35,7 +35,7 @@ def draw(records: Records) -> Picture:
     gaps.set_ylabel("difference of test RMSE, by trial")
     for axes in picture.axes:
         axes.set_xlabel("rows of the stream")
-        axes.legend(fontsize=8)
+    legend_below(picture)
     return picture
 
 

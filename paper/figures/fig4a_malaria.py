@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
 from paper.analysis.claims import is_larger, weigh
-from paper.analysis.drawing import PALETTE, draw_trials, new_picture
+from paper.analysis.drawing import PALETTE, draw_trials, legend_below, new_picture
 from paper.analysis.statistics import Difference, format_mean, paired_difference
 from paper.plots.maps import draw_places, mark_places
 from paper.schema.figure import Figure, Judgement, NumberTable
@@ -39,8 +39,8 @@ def draw(records: Records) -> Picture:
     gains.set_ylabel("RMSE, random less integrated variance")
     for axes in (errors, gains):
         axes.set_xlabel("measured pixels")
-        axes.legend(fontsize=7)
     _draw_maps(mean, deviation, records)
+    legend_below(picture)
     return picture
 
 
@@ -61,7 +61,6 @@ def _draw_maps(mean: Axes, deviation: Axes, records: Records) -> None:
     for chosen, color, label in ((first, "white", "first, random"), (later, PALETTE[4], "chosen")):
         longitude, latitude = zip(*chosen, strict=True)
         mark_places(deviation, (longitude, latitude), color=color, label=label)
-    deviation.legend(fontsize=7, loc="upper left")
 
 
 def _last(records: Records, method: str) -> list[float]:

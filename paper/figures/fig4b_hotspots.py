@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
-from paper.analysis.drawing import PALETTE, new_picture
+from paper.analysis.drawing import PALETTE, legend_below, new_picture
 from paper.plots.maps import draw_places, mark_places
 from paper.plots.village_survey import (
     PROBLEM,
@@ -27,6 +27,7 @@ def draw(records: Records) -> Picture:
     draw_curves(accuracy, records, "accuracy", label="accuracy on other villages")
     draw_gains(gains, records, "accuracy", label="accuracy, choosing less random", sign=1.0)
     _draw_maps(prevalence, exceedance, records)
+    legend_below(picture)
     return picture
 
 
@@ -47,7 +48,6 @@ def _draw_maps(prevalence: Axes, exceedance: Axes, records: Records) -> None:
     for visited, color, label in ((first, "white", "first, random"), (later, PALETTE[4], "chosen")):
         longitude, latitude = coordinates[:, visited].tolist()
         mark_places(exceedance, (longitude, latitude), color=color, label=label)
-    exceedance.legend(fontsize=7, loc="upper left")
 
 
 def describe(records: Records) -> str:

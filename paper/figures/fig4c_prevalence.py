@@ -2,7 +2,7 @@
 
 from matplotlib.figure import Figure as Picture
 
-from paper.analysis.drawing import new_picture
+from paper.analysis.drawing import legend_below, new_picture
 from paper.plots.village_survey import (
     draw_curves,
     draw_gains,
@@ -22,6 +22,7 @@ def draw(records: Records) -> Picture:
     error, gains = picture.axes
     draw_curves(error, records, "error", label="mean squared error of the prevalence")
     draw_gains(gains, records, "error", label="error, random less choosing", sign=-1.0)
+    legend_below(picture)
     return picture
 
 

@@ -1,13 +1,15 @@
 """Fig. 6: O-SGPR under-fits a sine, with our remedy as a third row."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
 from paper.analysis.claims import is_larger, is_no_worse, weigh
-from paper.analysis.drawing import draw_band, draw_trials, ink, new_picture
+from paper.analysis.drawing import draw_band, draw_trials, ink, legend_below, new_picture
 from paper.analysis.statistics import format_mean, paired_difference
 from paper.schema.figure import Figure, Judgement, NumberTable
 from paper.schema.record import Records
@@ -42,13 +44,12 @@ def draw(records: Records) -> Picture:
             _draw_errors(axes, records)
         else:
             _draw_traces(axes, records, method)
-    handles, labels = picture.axes[0].get_legend_handles_labels()
-    picture.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=8)
+    legend_below(picture, ncols=5)
     return picture
 
 
 def _draw_prediction(axes: Axes, records: Records, method: str, *, column: int) -> None:
-    outcome = records.outcome(_PROBLEM, method)
+    outcome = _median_outcome(records, method)
     mean, deviation = np.array(outcome["mean"][column]), np.array(outcome["deviation"][column])
     axes.plot(outcome["inputs"], outcome["targets"], ".", color=ink(), markersize=1.0, alpha=0.35)
     draw_band(axes, outcome["grid"], mean, 2.0 * deviation, label="mean, 2 sd", index=list(_ROWS).index(method))
@@ -58,13 +59,18 @@ def _draw_prediction(axes: Axes, records: Records, method: str, *, column: int) 
     axes.set_xlim(-1.05, 1.05)
 
 
+def _median_outcome(records: Records, method: str) -> Mapping[str, Any]:
+    """The outcome of the seed whose error at the end is the median one."""
+    ordered = sorted(records.of(_PROBLEM, method), key=lambda record: record.outcome["rmse"][-1])
+    return ordered[(len(ordered) - 1) // 2].outcome
+
+
 def _draw_traces(axes: Axes, records: Records, method: str) -> None:
     rows = records.outcome(_PROBLEM, method)["trace_rows"]
     for index, (name, label) in enumerate((("residual_trace", "trace 1"), ("lost_trace", "trace 2"))):
         draw_trials(axes, rows, records.outcomes(_PROBLEM, method, name), label=label, index=index + 3)
     axes.set_title("traces of the bound", fontsize=8)
     axes.set_ylim(bottom=0.0)
-    axes.legend(fontsize=6)
 
 
 def _draw_errors(axes: Axes, records: Records) -> None:
@@ -76,10 +82,8 @@ def _draw_errors(axes: Axes, records: Records) -> None:
         if values:
             draw_trials(axes, marks, values, label=label, index=index)
     axes.set_yscale("log")
-    axes.set_ylim(top=20.0)  # room for the legend
     axes.set_title("RMSE to the truth", fontsize=8)
     axes.set_xlabel("rows", fontsize=8)
-    axes.legend(fontsize=6, loc="upper right")
 
 
 def errors(records: Records, method: str, mark: int) -> list[float]:
@@ -157,6 +161,10 @@ FIGURE = Figure(
     notes=(
         "The paper's code counts the statistics of the last batch twice and leaves out how new data and old points are "
         "coupled; here the bound is the right one.",
+        "Lengthscale and noise start at softplus(0) = 0.693, where GPyTorch starts; from one, as this page had it "
+        "first, O-SGPR did not under-fit. Pictures are of the seed with the median error. With b = 16 one of 20 runs "
+        "learns nothing from its first rows (RMSE 0.66) and stays there, which keeps the last part undecided; the "
+        "median is 0.044.",
         "Its jitter of 1e-3 is kept for the first two methods. With each block it takes some of what was known: with "
         "1e-8 and nothing else changed the same method is in the table.",
         "The first fit is on the collapsed bound, not on the uncollapsed one.",

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
 from paper.analysis.claims import is_larger, is_met, weigh
-from paper.analysis.drawing import draw_band, draw_trials, ink, new_picture
+from paper.analysis.drawing import draw_band, draw_trials, ink, legend_below, new_picture
 from paper.analysis.statistics import format_mean, mean_and_error, paired_difference
 from paper.schema.figure import Figure, Judgement, NumberTable
 from paper.schema.record import Records
@@ -39,8 +39,7 @@ def draw(records: Records) -> Picture:
             _draw_errors(axes, records, name)
             axes.set_title(title, fontsize=9)
             axes.set_xlabel("days seen" if row else "", fontsize=8)
-    picture.axes[columns - 1].legend(fontsize=6.5)
-    picture.axes[0].legend(fontsize=6.5, loc="lower right")
+    legend_below(picture)
     return picture
 
 

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
 from paper.analysis.claims import Check, is_met, weigh
-from paper.analysis.drawing import PALETTE, new_picture
+from paper.analysis.drawing import PALETTE, legend_below, new_picture
 from paper.schema.figure import Figure, Judgement, NumberTable
 from paper.schema.record import Records
 from paper.studies.bananas import STUDY
@@ -44,9 +44,9 @@ def draw(records: Records) -> Picture:
         axes[row, 0].set_ylabel("$x_2$", fontsize=8)
     for column in range(len(num_rows)):
         axes[2, column].set_xlabel("$x_1$", fontsize=8)
-    axes[0, 0].legend(fontsize=6.5, loc="upper right")
     picture.colorbar(chance, ax=list(axes[1]), label="P(class 1)")
     picture.colorbar(spread, ax=list(axes[2]), label="latent variance")
+    legend_below(picture)
     return picture
 
 

@@ -16,7 +16,7 @@ from paper.analysis.claims import (
     is_similar,
     weigh,
 )
-from paper.analysis.drawing import draw_trials, new_picture
+from paper.analysis.drawing import draw_medians, legend_below, new_picture
 from paper.analysis.statistics import Difference, format_mean, paired_difference
 from paper.schema.figure import VERDICT_WORDS, Judgement, NumberTable
 from paper.schema.record import Records
@@ -109,23 +109,24 @@ class BestValues:
         return replace(judgement, remark=f"{judgement.remark} By the recommended point ({words}): {other.evidence}")
 
     def draw(self, records: Records, problem: str, methods: Sequence[str]) -> Picture:
-        """Draw mean and interval of the best evaluated and of the recommended value."""
+        """Draw medians of the best evaluated and of the recommended value, with intervals where lines are few."""
         entries = [BEST, RECOMMENDED] if has_recommended(records) else [BEST]
         picture = new_picture(1, len(entries), height=4.0)
         for axes, entry in zip(picture.axes, entries, strict=True):
+            num_lines = sum(bool(records.of(problem, method)) for method in methods)
             for index, method in enumerate(methods):
                 values = records.outcomes(problem, method, entry)
                 if values:
                     counts = records.outcome(problem, method)["num_evaluations"]
                     x = range(len(values[0])) if self.axis == "batches" else counts
                     label = f"{self.study.methods[method]} ({len(values)})"
-                    draw_trials(axes, x, values, label=label, index=index)
+                    draw_medians(axes, x, values, label=label, index=index, num_lines=num_lines)
             if self.optimum is not None:
                 axes.axhline(self.optimum, color="0.5", linewidth=1.0, linestyle=":", label="optimum")
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
             axes.set_xlabel(self.axis)
             axes.set_ylabel(self._label(entry))
-        picture.axes[0].legend(ncols=2 if len(entries) == 1 else 1, fontsize="small")
+        legend_below(picture)
         return picture
 
     def describe(self, records: Records, problem: str, methods: Sequence[str]) -> str:

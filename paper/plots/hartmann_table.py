@@ -8,7 +8,7 @@ from matplotlib.figure import Figure as Picture
 from numpy.typing import NDArray
 
 from paper.analysis.claims import Check, is_larger, is_missing, weigh
-from paper.analysis.drawing import PALETTE, new_picture
+from paper.analysis.drawing import PALETTE, legend_below, new_picture
 from paper.analysis.statistics import (
     format_mean,
     jackknife,
@@ -138,7 +138,7 @@ def _draw_table(records: Records, batch: str) -> Picture:
     axes.set_yticks(range(len(METHODS)), [STUDY.methods[method] for method in METHODS])
     axes.invert_yaxis()
     axes.set_xlabel(f"best noise-free value after {_num_evaluations(records)} evaluations")
-    axes.legend(ncols=2)
+    legend_below(picture)
     return picture
 
 

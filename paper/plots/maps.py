@@ -27,7 +27,9 @@ def draw_places(
         label: Name and unit of the value.
         colors: Name of a color map of matplotlib.
     """
-    drawn = axes.scatter(*places, c=values, s=7, marker="s", cmap=colors, linewidths=0)
+    drawn = axes.scatter(
+        *places, c=values, s=min(30.0, max(4.0, 24_000.0 / len(values))), marker="s", cmap=colors, linewidths=0
+    )
     bar = axes.figure.colorbar(drawn, ax=axes, label=label, shrink=0.85)
     bar.outline.set_visible(False)
     axes.set_title(title, fontsize=9)

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
 from paper.analysis.claims import Check, is_missing, is_no_worse, is_similar, weigh
-from paper.analysis.drawing import LINES, PALETTE, new_picture
+from paper.analysis.drawing import PALETTE, draw_medians, legend_below, new_picture
 from paper.analysis.statistics import Difference, median_and_interval, paired_difference
 from paper.plots.best_values import BestValues
 from paper.schema.figure import Figure, Judgement, NumberTable
@@ -23,15 +23,14 @@ NOTES = (
     "A call is the mean of three episodes, and the best of them so far is drawn, as in the published figures. The "
     "largest of noisy means is too large; the table also has what the best policy earns when it is played again.",
     "Published curves are those of the corrected figure of LA-MCTS, read off; its authors ran Gymnasium's predecessor, "
-    "here it is version 5 of the environments. ARS is run again, as its old policies fall in the new simulator.",
+    "here robots are made from version 5 of the environments. ARS is run again.",
     "Every line has all of its seeds. Each policy on the way of ARS is played three times, which counts as a call, and "
     "it scales observations by what it has seen, whatever the problem.",
     "LA-MCTS is written from its description: 2-means and a cubic support vector machine cut the box, and a trust "
     "region starts from 30 points of the leaf and may leave it. Ours also knows the samples of that leaf, and its "
     "borders are hardened until they part samples: with the published width and penalty, the first tree of the hopper "
-    "is not cut at all. On the hopper our models see ranks of rewards, as those of a robot that stands are a plateau; "
-    "this was chosen on seed 100. Two quick trials of the swimmer with an SVGP and TS, seeds 0 and 1, ran before both "
-    "changes.",
+    "is not cut at all; on the hopper it forgets the samples. Two quick trials of the swimmer with an SVGP and TS, "
+    "seeds 0 and 1, ran before the change of borders.",
     "The look-ahead chooses from the conditioned model. In the paper's code it chooses from the model before, so that "
     "its lines with and without look-ahead differ by chance alone.",
     "At the quick scale SVGPs are fitted to the evidence bound with an inducing point at every input, so that their "
@@ -111,19 +110,17 @@ class RobotRewards:
         picture = new_picture(1, len(problems), height=4.0)
         for axes, problem in zip(picture.axes, problems, strict=True):
             for method in self._shown(records, problem):
-                index = METHODS.index(method)
-                color, style = PALETTE[index % len(PALETTE)], LINES[index % len(LINES)]
                 runs = records.outcomes(problem, method, "best")
                 x = records.outcome(problem, method)["num_evaluations"]
-                median, low, high = median_and_interval(runs)
-                axes.plot(x, median, color=color, linestyle=style, label=f"{STUDY.methods[method]} ({len(runs)})")
-                axes.fill_between(x, low, high, color=color, alpha=0.18, linewidth=0)
+                num_lines = len(self._shown(records, problem))
+                label = f"{STUDY.methods[method]} ({len(runs)})"
+                draw_medians(axes, x, runs, label=label, index=METHODS.index(method), num_lines=num_lines)
             if problem == self.problem:
                 self._mark_published(axes, x[-1])
             axes.set_title(STUDY.problems[problem].split(", ")[-1], fontsize="small")
             axes.set_xlabel("calls")
         picture.axes[0].set_ylabel("best reward")
-        picture.axes[0].legend(fontsize="x-small")
+        legend_below(picture)
         return picture
 
     def describe(self, records: Records) -> str:

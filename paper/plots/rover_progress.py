@@ -3,11 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 from numpy.typing import NDArray
 
-from paper.analysis.drawing import LINES, PALETTE, new_picture
+from paper.analysis.drawing import draw_medians, legend_below, new_picture
 from paper.analysis.statistics import (
     MIN_TRIALS_OF_MEDIANS,
     Difference,
@@ -134,13 +133,13 @@ def draw_columns(records: Records, columns: Sequence[tuple[str, Mapping[str, str
             if not records.of(PROBLEM, method):
                 continue
             x = records.outcome(PROBLEM, method)["num_evaluations"]
-            _draw(upper, x, _rewards(records, method), label=label, index=index)
-            _draw(lower, x, _times(records, method), label=label, index=index)
+            for axes, runs in ((upper, _rewards(records, method)), (lower, _times(records, method))):
+                draw_medians(axes, x, list(runs), label=label, index=index, num_lines=len(labels))
         upper.set_title(title)
-        upper.legend(fontsize="small")
         lower.set_xlabel("evaluations")
     picture.axes[0].set_ylabel("best reward")
     picture.axes[len(columns)].set_ylabel("seconds of all steps")
+    legend_below(picture)
     return picture
 
 
@@ -200,10 +199,3 @@ def _times(records: Records, method: str) -> NDArray[np.float64]:
 
 def _averaged(values: Sequence[NDArray[np.float64]]) -> list[float]:
     return [float(value) for value in np.mean(values, axis=0)]
-
-
-def _draw(axes: Axes, x: Sequence[int], values: NDArray[np.float64], *, label: str, index: int) -> None:
-    median, low, high = median_and_interval(values)
-    color = PALETTE[index % len(PALETTE)]
-    axes.plot(x, median, color=color, linestyle=LINES[index % len(LINES)], linewidth=1.8, label=label)
-    axes.fill_between(x, low, high, color=color, alpha=0.18, linewidth=0)

@@ -109,7 +109,6 @@ def draw_curves(axes: Axes, records: Records, name: str, *, label: str) -> None:
         draw_trials(axes, x, records.outcomes(PROBLEM, method, name), label=STUDY.methods[method], index=index)
     axes.set_xlabel("visited villages")
     axes.set_ylabel(label)
-    axes.legend(fontsize=7)
 
 
 def draw_gains(axes: Axes, records: Records, name: str, *, label: str, sign: float) -> None:
@@ -133,7 +132,6 @@ def draw_gains(axes: Axes, records: Records, name: str, *, label: str, sign: flo
     axes.axhline(0.0, color="0.5", linewidth=1.0)
     axes.set_xlabel("visited villages")
     axes.set_ylabel(label)
-    axes.legend(fontsize=7)
 
 
 def judge_differences(records: Records, name: str, claims: Mapping[str, tuple[str, str, int]]) -> Judgement:

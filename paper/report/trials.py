@@ -10,9 +10,8 @@ from paper.schema.record import Records
 
 __all__ = ["Trials", "select_trials"]
 
-# The fewest that have a standard error, and that a claim is judged by where there are others: two trials that happen to
-# be alike have hardly any.
-FEWEST_TRIALS, FEWEST_JUDGED = 2, 3
+# The fewest that a claim is judged by: one has no standard error, and two that happen to be alike have hardly any.
+FEWEST_JUDGED = 3
 
 
 @final
@@ -64,9 +63,8 @@ def select_trials(figure: Figure, records: Records) -> Trials:
         shared = set.intersection(*seeds.values())
         return Trials(records.shared(pairs), len(shared), len(everything - shared), missing)
     most = max(len(each) for each in seeds.values())
-    # Lines with a single trial have no error, and nothing can be said of them yet.
-    num_needed = min(most, FEWEST_TRIALS) if figure.is_statistical else 1
-    used = [pair for pair in pairs if seeds[pair] and len(seeds[pair]) >= num_needed]
+    # A line with a single trial is shown, and nothing is said of it yet: it has no error.
+    used = [pair for pair in pairs if seeds[pair]]
     if not set(figure.needed_methods) <= {method for _, method in used}:
         return Trials(Records(()), 0, len(everything), missing)
     chosen = tuple(record for pair in used for record in records.of(*pair))

@@ -46,8 +46,8 @@ def test_a_figure_that_compares_what_there_is_keeps_lines_of_different_length(fi
     assert trials.shorter == (("warm, bag", 1), ("cold, bag", 2))
     assert len(trials.records.of("warm", "pot")) == trials.num_trials == 3
     assert len(trials.records.of("cold", "bag")) == 2
-    # One trial has no error to be judged by.
-    assert trials.records.of("warm", "bag") == ()
+    # One trial has no error to be judged by, and is shown all the same.
+    assert len(trials.records.of("warm", "bag")) == 1
     # Two trials may be alike by chance; a claim is judged by three.
     assert not trials.is_enough(loose)
     assert select_trials(loose, without(records, *gone[1:])).is_enough(loose)
