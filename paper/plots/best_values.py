@@ -1,5 +1,6 @@
 """Values that optimizers reached against evaluations, for the figures that compare them."""
 
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
@@ -125,7 +126,7 @@ class BestValues:
                 axes.axhline(self.optimum, color="0.5", linewidth=1.0, linestyle=":", label="optimum")
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
             axes.set_xlabel(self.axis)
-            axes.set_ylabel(self._label(entry))
+            axes.set_ylabel(textwrap.fill(self._label(entry), 34))
         legend_below(picture)
         return picture
 
