@@ -1,5 +1,7 @@
 """Inducing points and losses on rover: Fig. 11."""
 
+from dataclasses import replace
+
 from paper.analysis.claims import is_larger, is_similar, weigh
 from paper.plots.rover_progress import (
     MARGIN,
@@ -27,7 +29,7 @@ def _with(*words: str) -> list[str]:
 
 
 def _judge(records: Records) -> Judgement:
-    return weigh(
+    judgement = weigh(
         [
             is_similar(
                 "TS, large against small", compare_rewards(records, _with("large", "ts"), _with("small", "ts")), MARGIN
@@ -41,9 +43,11 @@ def _judge(records: Records) -> Judgement:
                 "TS, PLL against ELBO", compare_rewards(records, _with("pll", "ts"), _with("elbo", "ts")), MARGIN
             ),
             is_larger("LTS, PLL above ELBO", compare_rewards(records, _with("pll", "lts"), _with("elbo", "lts"))),
-            is_larger("logarithm of the time of ELBO over PLL", compare_times(records, _with("elbo"), _with("pll"))),
         ]
     )
+    times = compare_times(records, _with("elbo"), _with("pll"))
+    said = "not run" if times is None else str(times)
+    return replace(judgement, remark=f"{judgement.remark} Logarithm of the time of ELBO over PLL, not weighed: {said}.")
 
 
 def _columns(records: Records) -> list[tuple[str, dict[str, str]]]:
@@ -60,7 +64,8 @@ FIGURE = rover_figure(
     "without.",
     notes=(
         "The evidence bound is maximized in its collapsed form, with the belief in closed form, and the predictive log "
-        "likelihood from there on with the belief learned too; so that the latter takes longer here.",
+        "likelihood from there on with the belief learned too; so that the latter takes longer here. The paper's "
+        "comparison of times is of another bound, and the verdict does not rest on it.",
         "At the quick scale the numbers of inducing points are scaled with the evaluations.",
     ),
     judge=_judge,

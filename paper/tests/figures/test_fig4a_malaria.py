@@ -47,10 +47,10 @@ def test_the_picture_has_curves_and_maps_and_is_described():
     records = survey(CLEAR)
     picture = FIGURE.draw(records)
     errors, gains, mean, deviation = picture.axes[:4]
-    assert len(errors.get_legend().get_texts()) == 6
-    assert len(gains.get_legend().get_texts()) == 3
+    assert len(errors.get_legend_handles_labels()[1]) == 6
+    assert len(gains.get_legend_handles_labels()[1]) == 3
     assert mean.get_title() == "SVGP: predicted rate"
-    assert len(deviation.get_legend().get_texts()) == 2
+    assert len(deviation.get_legend_handles_labels()[1]) == 2
     assert "after 28 pixels: SVGP, integrated variance 0.06" in FIGURE.describe(records)
 
 

@@ -51,10 +51,10 @@ class TestFigure(FigureLaws):
 def test_the_picture_has_curves_gains_and_maps():
     records = survey(curves())
     accuracy, gains, prevalence, exceedance = FIGURE.draw(records).axes[:4]
-    assert len(accuracy.get_legend().get_texts()) == 5
-    assert len(gains.get_legend().get_texts()) == 3
+    assert len(accuracy.get_legend_handles_labels()[1]) == 5
+    assert len(gains.get_legend_handles_labels()[1]) == 3
     assert prevalence.get_title() == "SVGP: predicted prevalence"
-    assert len(exceedance.get_legend().get_texts()) == 2
+    assert len(exceedance.get_legend_handles_labels()[1]) == 2
     assert "after 103 villages: SVGP, hotspot entropy 0.881" in FIGURE.describe(records)
 
 
