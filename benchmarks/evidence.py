@@ -7,7 +7,7 @@
 3. Districts to pixels: maps of three lengthscales, 40 districts of 50 pixels; log density of pixels, beside district
    means and a GP on centroids; counts with populations likewise, sums of rates by repeated linearization.
 4. Monotone regression on 15 noisy rows: signs of slopes, beside isotonic regression and a plain GP.
-5. Grades: an ordinal GP, beside statsmodels' ordered probit and a Gaussian GP on grades.
+5. Grades (needs statsmodels): an ordinal GP, beside statsmodels' ordered probit and a Gaussian GP on grades.
 6. Detection limits: half of the values below the limit, beside dropping them and half of the limit.
 
 Intervals are 95 % of the t distribution over seeds.

@@ -1,4 +1,4 @@
-"""What every GP of the public interface can do: predict, be sampled and be saved."""
+"""The interface of all public GPs: predict, sample and save."""
 
 import os
 from abc import ABC, abstractmethod
@@ -133,7 +133,7 @@ class AbstractGP(ABC):
         return html_table(type(self).__name__, facts, line=line if len(line) == _NUM_SKETCHED else ())
 
     def _describe(self) -> str:
-        """What a reader of a notebook wants to know, instead of all tensors."""
+        """Summary for a reader of a notebook, instead of all tensors."""
         num_points, d = self.process.reference.shape[-2:]
         dtype = str(self.process.reference.dtype).removeprefix("torch.")
         held = f"num_inducing={num_points}" if num_points else f"num_features={self.process.num_inducing}"

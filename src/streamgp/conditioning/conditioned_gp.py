@@ -51,7 +51,7 @@ class ConditionedGP(AbstractGP):
 
     @property
     def num_observations(self) -> int:
-        """How many observations the sparse GP was conditioned on."""
+        """Number of observations that the sparse GP was conditioned on."""
         return self.process.factor.shape[-1]
 
     @property

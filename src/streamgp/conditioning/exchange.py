@@ -21,7 +21,7 @@ _COPY = {torch.float64: 1e-7, torch.float32: 1e-4}
 
 
 def is_single(process: SparseProcess, observation: Observation) -> bool:
-    """Whether there is one new input for each GP, the case that `exchange` is for."""
+    """Tell if there is one new input for each GP, the case that `exchange` is for."""
     X, Z = observation.inputs, process.inducing_points
     return isinstance(X, Tensor) and X.shape[-2] == 1 and X.shape[:-2] == Z.shape[:-2] == process.batch_shape
 

@@ -1,4 +1,4 @@
-"""Where a belief is held while it absorbs observations: the inducing points that a user asked for."""
+"""Placement of a belief while it absorbs observations: the inducing points that a user asked for."""
 
 from torch import Tensor
 

@@ -36,7 +36,7 @@ class UnlearnInfo:
 @final
 @dataclass(frozen=True, eq=False)
 class LeaveOneOut:
-    """What is believed of each observed value without its own observation.
+    """Beliefs about each observed value without its own observation.
 
     Attributes:
         mean: Means of the latent values.

@@ -67,7 +67,7 @@ class Evidence:
 
     @property
     def requires_grad(self) -> bool:
-        """Whether inputs or weights carry a gradient."""
+        """True if inputs or weights carry a gradient."""
         return self.atoms.requires_grad or (self.weights is not None and self.weights.requires_grad)
 
     @property
@@ -81,12 +81,12 @@ class Evidence:
 
     @property
     def has_slopes(self) -> bool:
-        """Whether atoms have directions."""
+        """True if atoms have directions."""
         return self.atoms.shape[-1] > self.num_dims
 
     @property
     def points(self) -> Float[Tensor, "*b n d"]:
-        """Where atoms are, $x$."""
+        """Inputs $x$ of the atoms."""
         return self.atoms[..., : self.num_dims]
 
     @property
@@ -128,12 +128,12 @@ class Evidence:
         )
 
     def detach(self) -> "Evidence":
-        """The same without gradients."""
+        """Return the rows without gradients."""
         weights = None if self.weights is None else self.weights.detach()
         return replace(self, atoms=self.atoms.detach(), weights=weights)
 
     def expand(self, batch_shape: Sequence[int]) -> "Evidence":
-        """The same with leading axes."""
+        """Return the rows with leading axes."""
         return replace(self, atoms=self.atoms.expand(*batch_shape, *self.atoms.shape[-2:]))
 
     def matched(self, like: Tensor, batch_shape: Sequence[int] = ()) -> "Evidence":
@@ -151,7 +151,7 @@ class Evidence:
         return replace(self, atoms=self.atoms.to(like), row_of=row_of, weights=weights)
 
     def rescaled(self, shift: Float[Tensor, " d"], scale: Float[Tensor, " d"]) -> "Evidence":
-        """The same rows of a function of $(x - s) / a$."""
+        """Return the rows as those of a function of $(x - s) / a$."""
         shift, scale = shift.to(self.atoms), scale.to(self.atoms)
         parts = [(self.points - shift) / scale]
         if self.directions is not None:
@@ -175,7 +175,7 @@ class Evidence:
 
     @property
     def of_constant(self) -> Float[Tensor, "*b k"]:
-        """What the rows are of the function that is one everywhere."""
+        """Values of the rows for the function that is one everywhere."""
         c = self.value_weights
         return self.sums(self.atoms.new_ones(self.atoms.shape[:-1]) if c is None else c)
 

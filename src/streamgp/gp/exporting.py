@@ -49,7 +49,7 @@ class OutputsVariationalStrategy(_VariationalStrategy):  # type: ignore[misc] # 
 
     @property
     def variational_params_initialized(self) -> Tensor:
-        """Whether that has been set."""
+        """True once that has been set."""
         return self.base_variational_strategy.variational_params_initialized
 
     def __call__(

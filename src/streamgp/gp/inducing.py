@@ -1,4 +1,4 @@
-r"""What a sparse belief is about: inducing variables $u$, jointly Gaussian with the function $f$.
+r"""Inducing variables $u$, which a sparse belief is about, jointly Gaussian with the function $f$.
 
 The seam between sparse posteriors and what they are sparse in. A `SparseProcess`, and all that is built on it, needs
 of its inducing variables their covariance $K_{uu}$, that with function values, and, to move, that with other inducing
@@ -40,12 +40,12 @@ class AbstractInducing(ABC):
     @property
     @abstractmethod
     def num_variables(self) -> int:
-        """How many there are."""
+        """Number of variables."""
 
     @property
     @abstractmethod
     def is_movable(self) -> bool:
-        """Whether others may take their places, as new inputs may those of points."""
+        """True if others may take their places, as new inputs may those of points."""
 
     @abstractmethod
     def covariance(self) -> Float[Tensor, "*b m m"]:
@@ -53,7 +53,7 @@ class AbstractInducing(ABC):
 
     @abstractmethod
     def jitter(self, relative: float) -> Float[Tensor, ""]:
-        """What their covariance needs on its diagonal to be factorized, given a share of it that rounding can see."""
+        """Jitter that their covariance needs to be factorized, given a share of it that rounding can see."""
 
     @abstractmethod
     def cross(self, X: Float[Tensor, "*b n d"] | Evidence) -> Float[Tensor, "*c m n"]:
@@ -67,11 +67,11 @@ class AbstractInducing(ABC):
 
     @abstractmethod
     def apply(self, functions: Callable[[Tensor], Tensor]) -> Float[Tensor, "*c k m"]:
-        """What they are of given functions: from values `(*c, k, n)` at inputs `(*b, n, d)` to values `(*c, k, m)`."""
+        """Evaluate them for given functions: from values `(*c, k, n)` at inputs `(*b, n, d)` to values `(*c, k, m)`."""
 
     @abstractmethod
     def matches(self, other: "AbstractInducing") -> Bool[Tensor, "*b m k"]:
-        """Which of them is which of others under the same kernel."""
+        """Matrix of which variables equal which of others under the same kernel."""
 
     def between(self, other: "AbstractInducing") -> Float[Tensor, "*c m k"]:
         """Their covariance with other inducing variables, which may have come from another kernel."""

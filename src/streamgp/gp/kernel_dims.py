@@ -1,4 +1,4 @@
-"""Whether a kernel is made for inputs of a given dimension."""
+"""A check that a kernel is made for inputs of a given dimension."""
 
 from gpytorch.kernels import AdditiveKernel, Kernel, ProductKernel, ScaleKernel
 

@@ -181,7 +181,7 @@ class ModuleKernel(AbstractKernelFunction):
         return torch.where(far_first | far_second.mT, limit, self.module(near_first, near_second).to_dense())
 
     def _is_far(self, inputs: Tensor) -> Tensor:
-        """Which rows make NaN of covariances with zero, each on its own: GPyTorch moves all of a set by their mean."""
+        """Rows that make NaN of covariances with zero, each on its own: GPyTorch moves all of a set by their mean."""
         zero = torch.zeros_like(inputs[..., :1, :])
         with torch.no_grad():
             pairs = (torch.cat([row, zero], dim=-2) for row in inputs.split(1, dim=-2))

@@ -31,7 +31,7 @@ class InducingFactor:
     Attributes:
         factor: $L$, in the dtype of the process.
         double_factor: $L$ as it was computed.
-        total_jitter: What stands on the diagonal of $K$ in all: the stated jitter, and what the factorization added.
+        total_jitter: Jitter on the diagonal of $K$ in all: the stated one, and what the factorization added.
         is_as_stated: Whether the factorization added nothing.
     """
 

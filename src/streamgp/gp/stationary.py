@@ -94,16 +94,16 @@ class StationaryKernel(AbstractSpectralKernel):
 
     @cached_property
     def factor(self) -> float:
-        """What multiplies distances before the profile sees them."""
+        """Factor of distances before the profile sees them."""
         return math.sqrt(2.0 * self.smoothness) if math.isfinite(self.smoothness) else 1.0
 
     @cached_property
     def _is_smooth(self) -> bool:
-        """Whether the kernel is a smooth function of squared distances, so that it keeps their digits near zero."""
+        """True if the kernel is a smooth function of squared distances, so that it keeps their digits near zero."""
         return self.smoothness > 0.5
 
     def _is_near(self, first: Tensor, second: Tensor) -> bool:
-        """Whether all inputs are within so few lengthscales of zero that nothing overflows and no digits are lost."""
+        """Tell if all inputs are within so few lengthscales of zero that nothing overflows and no digits are lost."""
         if not (first.numel() and second.numel()):
             return True
         return sum(float(_norm(inputs.detach(), math.inf)) for inputs in (first, second)) <= self._near
@@ -249,7 +249,7 @@ def _distance(x: Tensor, z: Tensor, factor: float, *, is_near: bool, is_smooth: 
 
 
 def _are_central(*inputs: Tensor) -> bool:
-    """Whether scaled inputs are so close to zero that no digits are lost in their products."""
+    """Tell if scaled inputs are so close to zero that no digits are lost in their products."""
     if not all(each.numel() for each in inputs):
         return False
     return sum(float(_norm(each, dim=-1).max()) ** 2 for each in inputs) <= _MOST_CENTRAL

@@ -1,4 +1,4 @@
-"""What every likelihood can do: a log density, a support and a response, and all that follows from them."""
+"""The interface of likelihoods: a log density, a support and a response, and all that follows from them."""
 
 import math
 from abc import ABC, abstractmethod
@@ -122,7 +122,7 @@ class AbstractLikelihood(Expectations, Learnable, ABC):
 
     @property
     def is_gaussian(self) -> bool:
-        """Whether observations are latent values with Gaussian noise."""
+        """True if observations are latent values with Gaussian noise."""
         return self.gaussian_noise_variance is not None
 
     # Observations.
@@ -296,7 +296,7 @@ class AbstractLikelihood(Expectations, Learnable, ABC):
 
     @property
     def knows_cumulative(self) -> bool:
-        """Whether there is a `predictive_cumulative`."""
+        """True if there is a `predictive_cumulative`."""
         return type(self).predictive_cumulative is not AbstractLikelihood.predictive_cumulative
 
     @in_given_form
@@ -326,7 +326,7 @@ class AbstractLikelihood(Expectations, Learnable, ABC):
 
 
 def _describe_support(y: Tensor, kind: str, support: tuple[float, float]) -> tuple[str, Bool[Tensor, "..."]]:
-    """What targets must be, and which of them are."""
+    """Describe targets, and find those that are so."""
     low, high = support
     if kind != "real":
         what = f"whole numbers of at least {low:g}" if high == math.inf else f"whole numbers from {low:g} to {high:g}"

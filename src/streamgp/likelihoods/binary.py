@@ -1,4 +1,4 @@
-"""What likelihoods of two outcomes have in common."""
+"""The common part of likelihoods of two outcomes."""
 
 from typing import ClassVar
 

@@ -180,7 +180,7 @@ class Censored(AbstractIdentityLink):
         return replace(self, noise_variance=finite_exp(values["noise_variance"])) if self.is_learned else self
 
     def _known(self, y: Tensor, mean: Tensor, deviation: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Which targets are values, and the ends of where the others are, in standard deviations from the mean."""
+        """Find targets that are values, and the ends of where the others are, in standard deviations from the mean."""
         y, low, high, between = (each.to(mean) for each in (y, self.lower, self.upper, self.is_between))
         is_below, is_above = y <= low, y >= high
         is_within = (between != 0) & ~is_below & ~is_above

@@ -1,4 +1,4 @@
-"""What likelihoods of counts have in common."""
+"""The common part of likelihoods of counts."""
 
 import math
 from abc import abstractmethod

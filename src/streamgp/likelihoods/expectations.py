@@ -14,7 +14,7 @@ __all__ = ["Expectations"]
 
 
 class Expectations(RowConstants, ABC):
-    r"""What sites and bounds need to know of $p(y \mid f)$: by automatic differentiation and quadrature.
+    r"""Expectations of $p(y \mid f)$ that sites and bounds need: by automatic differentiation and quadrature.
 
     Attributes:
         num_nodes: Number of Gauss–Hermite nodes of expectations.

@@ -105,12 +105,12 @@ class _Intervals:
 
     @property
     def is_closed(self) -> Bool[Tensor, "p ..."]:
-        """Whether both ends of the interval are known."""
+        """Members for which both ends of the interval are known."""
         return (self.low > -torch.inf) & (self.high < torch.inf)
 
     @property
     def is_done(self) -> Bool[Tensor, "p ..."]:
-        """Whether the interval is as short as numbers allow."""
+        """Members whose interval is as short as numbers allow."""
         size = torch.maximum(self.low.abs(), self.high.abs())
         least = 4.0 * _EPS * (size if self.is_whole else size + self.step)
         return self.is_closed & (self.high - self.low <= (least.clamp_min(1.0) if self.is_whole else least))
@@ -125,7 +125,7 @@ class _Intervals:
 
     @property
     def _share(self) -> Tensor:
-        """How far the quantile is on the way between both ends, by interpolation."""
+        """Share of the way between both ends at which the quantile is, by interpolation."""
         return self.low_score / (self.low_score - self.high_score)
 
     def probes(self) -> tuple[Tensor, Tensor]:

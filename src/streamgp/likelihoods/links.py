@@ -1,4 +1,4 @@
-"""What likelihoods have in common whose response is the same function of the latent value."""
+"""The common part of likelihoods whose response is one function of the latent value."""
 
 import math
 from typing import ClassVar

@@ -176,7 +176,7 @@ def first_reaching(below: Float[Tensor, "k ..."], wanted: Float[Tensor, "p ..."]
 
 
 def are_few(likely: Float[Tensor, "..."]) -> bool:
-    """Whether the largest of likely counts is so small that the first counts are worth a look."""
+    """Tell if the largest of likely counts is so small that the first counts are worth a look."""
     return float(likely.amax()) < 2.0 * _NUM_COUNTS
 
 

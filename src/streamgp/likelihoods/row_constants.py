@@ -37,7 +37,7 @@ class RowConstants:
 
     @cached_property
     def has_row_constants(self) -> bool:
-        """Whether some constant has more than one value, so that observations differ in their likelihood."""
+        """True if some constant has more than one value, so that observations differ in their likelihood."""
         return any(value.numel() > 1 for value in self.constants().values())
 
     @final

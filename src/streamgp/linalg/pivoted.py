@@ -113,7 +113,7 @@ def pivoted_cholesky(
 
 
 def _factorize_whole(K: Tensor, num_pivots: int, floor: Tensor) -> PivotedCholesky:
-    """The same by LAPACK, one member of the batch after the other."""
+    """Choose pivots by LAPACK, one member of the batch after the other."""
     batch, n = K.shape[:-2], K.shape[-1]
     matrices = K.detach().double().reshape(-1, n, n).cpu().numpy()
     pivots = np.zeros((len(matrices), num_pivots), dtype=np.int64)

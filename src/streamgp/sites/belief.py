@@ -1,4 +1,4 @@
-"""What is believed about the observed latent values before the observations, and after given Gaussian sites."""
+"""Beliefs about the observed latent values, before the observations and after given Gaussian sites."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
@@ -55,7 +55,7 @@ class AbstractBelief(ABC):
 
     @abstractmethod
     def in_double(self) -> "AbstractBelief":
-        """The same belief in double precision, with a covariance that has no negative eigenvalues."""
+        """Return the belief in double precision, with a covariance that has no negative eigenvalues."""
 
     @final
     def with_slack(self, variance: Float[Tensor, "*s k"]) -> Float[Tensor, "*s k"]:
@@ -88,7 +88,7 @@ class DenseBelief(AbstractBelief):
         return Updated(shift, gradient, variance, self.with_slack(variance), log_determinant, quadratic)
 
     def _update_single(self, pull: Tensor, precision: Tensor) -> Updated:
-        """The same for a single latent value, where all matrices are numbers."""
+        """Update the belief about a single latent value, where all matrices are numbers."""
         C = self.covariance.squeeze(-1)
         excess = precision * C
         gradient = pull / (1.0 + excess)

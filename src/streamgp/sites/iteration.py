@@ -20,7 +20,7 @@ _PATIENCE = 40
 
 
 class SiteStep(NamedTuple):
-    """What one evaluation at a state (pull, precision) tells.
+    """Result of one evaluation at a state (pull, precision).
 
     Attributes:
         state: Where the fixed-point map leads.
@@ -40,7 +40,7 @@ class SiteStep(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Where an iteration ended, and in which precision.
+    """End of an iteration, in the precision that it had then.
 
     Attributes:
         state: Pull and precision.
@@ -200,7 +200,7 @@ def _is_better(
     new: SiteStep,
     before: Float[Tensor, "*s"] | None,
 ) -> tuple[Bool[Tensor, "*s"], Float[Tensor, "*s"] | None]:
-    """Which members of the batch are to take their step, and the objective where they are then, if it was needed.
+    """Tell which members of the batch are to take their step, and the objective where they are then, if it was needed.
 
     The objective may not fall, but by rounding. It need not be known close to the fixed point, where it is flat to
     rounding and the residual the better judge.

@@ -20,7 +20,7 @@ _NUM_NODES = 64
 
 
 class MomentStep(NamedTuple):
-    """Where matching moments leads from a state.
+    """State to which matching moments leads.
 
     Attributes:
         state: Pull and precision.

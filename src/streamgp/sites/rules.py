@@ -121,7 +121,7 @@ def find_sites(
 def _find_singles(
     belief: AbstractBelief, likelihood: AbstractLikelihood, y: Tensor, rule: SiteRule
 ) -> tuple[Sites, SiteInfo]:
-    """The same for a few single observations, each of whose fixed points is one of two numbers."""
+    """Find sites of a few single observations, each of whose fixed points is one of two numbers."""
     shape = broadcast_shapes(y.shape, belief.mean.shape)
     mean, variance, outcomes = (_numbers(each, shape) for each in (belief.mean, belief.variance(), y))
     slacks = [0.0] * len(mean) if belief.slack is None else _numbers(belief.slack, shape)

@@ -40,7 +40,7 @@ class SingleSite(NamedTuple):
 
 
 class _ScalarStep(NamedTuple):
-    """What one evaluation at (pull, precision) tells, as `SiteStep` does of tensors."""
+    """Result of one evaluation at (pull, precision), as `SiteStep` does of tensors."""
 
     pull: float
     precision: float
@@ -158,7 +158,7 @@ def _iterate(problem: _ScalarProblem, rule: SiteRule, dtype: torch.dtype) -> Sin
 
 
 def _is_better(problem: _ScalarProblem, step: _ScalarStep, new: _ScalarStep) -> bool:
-    """Whether to take a step, by the criteria of `rules`."""
+    """Tell if a step is to be taken, by the criteria of `rules`."""
     if new.residual < step.residual < 1.0:
         return True
     before, after = problem.objective(step), problem.objective(new)

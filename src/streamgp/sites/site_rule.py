@@ -1,4 +1,4 @@
-"""Which Gaussian sites stand for observations, and when the iteration that finds them ends."""
+"""The rule of Gaussian sites: what they stand for, and when the iteration that finds them ends."""
 
 import math
 import warnings
@@ -32,7 +32,7 @@ ROUNDING = {torch.float64: 1e-12, torch.float32: 1e-5}
 @final
 @dataclass(frozen=True)
 class SiteRule:
-    """How observations become Gaussian sites.
+    """Rule by which observations become Gaussian sites.
 
     Attributes:
         rule: `"variational"` (expectations under the belief, the fixed point of natural-gradient steps), `"laplace"`

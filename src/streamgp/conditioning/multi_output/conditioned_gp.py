@@ -32,7 +32,7 @@ Likelihoods = AbstractLikelihood | str | Sequence[Any] | None
 
 
 class AbstractMultiOutputGP(ABC):
-    """What GPs of several outputs can do: predict, be sampled, be conditioned and be saved."""
+    """Interface of GPs of several outputs: predict, sample, condition and save."""
 
     @property
     @abstractmethod

@@ -1,4 +1,4 @@
-"""What a GP of several outputs predicts."""
+"""Predictions of GPs of several outputs."""
 
 from dataclasses import dataclass
 from typing import Any, final

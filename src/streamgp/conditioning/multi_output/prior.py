@@ -89,6 +89,6 @@ def latent_rows(sets: Sequence[Tensor], num_latents: int) -> Tensor:
 
 
 def _is_rows(values: Sequence[Any]) -> bool:
-    """Whether a list holds rows of numbers, and not sets of points."""
+    """Tell if a list holds rows of numbers, and not sets of points."""
     first = values[0]
     return isinstance(first, list | tuple) and bool(len(first)) and not isinstance(first[0], list | tuple)
