@@ -1,4 +1,4 @@
-"""What regressor and classifier share: options, fits, weights of rows, and further observations."""
+"""Options, fits, weights of rows and further observations of regressor and classifier."""
 
 import os
 from abc import ABC

@@ -52,7 +52,7 @@ _USUAL_AUTO = 128
 @final
 @dataclass(frozen=True)
 class Minibatches:
-    """How to train on data that is visited in parts.
+    """Sizes and rates of training on data that is visited in parts.
 
     Attributes:
         batch_size: Rows of each step; an iterable of batches brings its own.
@@ -137,7 +137,7 @@ class Options:
 
     @property
     def is_automatic(self) -> bool:
-        """Whether the number of points, where they start and the kernel are to be found."""
+        """Tell whether the number of points, their start and the kernel are to be found."""
         return self.num_inducing == "auto" and not self.is_warm and self.inducing == "kmeans"
 
     @property
@@ -166,7 +166,7 @@ class Request:
 
     @property
     def is_gaussian(self) -> bool:
-        """Whether the observations are."""
+        """Tell whether the observations have Gaussian noise."""
         return self.likelihood is None or self.likelihood.is_gaussian
 
     def check(self, options: Options, *, is_in_parts: bool, is_sharded: bool) -> None:
@@ -322,12 +322,12 @@ def check_points(points: Tensor, *, like: Tensor) -> None:
 
 
 def has_constants(likelihood: AbstractLikelihood | None) -> bool:
-    """Whether a likelihood has numbers for each observation, so that observations cannot be taken apart."""
+    """Tell whether a likelihood has numbers for each observation, so that these cannot be taken apart."""
     return likelihood is not None and any(isinstance(v, Tensor) and v.dim() for v in vars(likelihood).values())
 
 
 class Reports(NamedTuple):
-    """What training calls on its way.
+    """Functions that training calls on its way.
 
     Attributes:
         on_iteration: With the objective, after each step.

@@ -76,7 +76,7 @@ class _Budget(NamedTuple):
         return min(self.num_data, max(self.fewest_rows(num_inducing), paid))
 
     def allows(self, num_inducing: int) -> bool:
-        """Whether so many points can be learned, and be given the belief of all rows."""
+        """Tell whether so many points can be learned, and be given the belief of all rows."""
         rest = self.multiplications - 3.0 * self.num_data * num_inducing**2
         return _NUM_EVALUATIONS * _multiplications(self.fewest_rows(num_inducing), num_inducing) <= rest
 
@@ -127,7 +127,7 @@ def train_automatically(setting: Hyperparameters, task: Task, *, num_starts: int
 
 
 def _is_of_values(data: Observed) -> bool:
-    """Whether there are values alone: the exact evidence is not that of sums of values or of a carried belief."""
+    """Tell whether there are values alone: exact evidence is not that of sums of values or of a carried belief."""
     return data.carried is None and isinstance(data.inputs, Tensor)
 
 
@@ -236,7 +236,7 @@ def _enough_points(setting: Hyperparameters, task: Task, budget: _Budget, *, mos
 
 
 def _slack_at(setting: Hyperparameters, data: Observed, num_inducing: int, generator: torch.Generator) -> float:
-    """What that many points leave unexplained of some rows, in units of their noise."""
+    """Variance of some rows that so many points leave unexplained, in units of their noise."""
     Z = kmeans_points(leading_kernel(setting.kernel), data.value_inputs, num_inducing, generator=generator)
     return trace_slack(replace(setting, inducing_points=Z), data)
 

@@ -116,7 +116,7 @@ class Sums(NamedTuple):
 
     @property
     def slack(self) -> Float[Tensor, ""]:
-        r"""What the inducing points leave unexplained, $\operatorname{tr} W (K_{xx} - Q_{xx})$."""
+        r"""Variance that the inducing points leave unexplained, $\operatorname{tr} W (K_{xx} - Q_{xx})$."""
         return self.variance - self.gram.diagonal().sum()
 
 

@@ -1,4 +1,4 @@
-"""What the inducing points explain of the observed values, as a function of all that is learned."""
+"""Features of observed values: what inducing points explain of them, as a function of all that is learned."""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple, final
@@ -162,11 +162,11 @@ class Features:
 
     @property
     def log_normalizer(self) -> Float[Tensor, ""]:
-        """What a carried belief adds to the bound of the observations."""
+        """Term that a carried belief adds to the bound of the observations."""
         return self.phi.new_zeros(()) if self.carried is None else self.carried.log_normalizer
 
     def detach(self) -> "Features":
-        """The same without gradient."""
+        """Features without gradient."""
         carried = None if self.carried is None else InformedPrior(*(value.detach() for value in self.carried))
         return Features(self.phi.detach(), self.slack.detach(), self.mean.detach(), carried)
 

@@ -242,7 +242,7 @@ def fit(  # type: ignore[misc] # the options of both are named here
 
 
 def _minibatches(X: Any, likelihood: AbstractLikelihood | None, asked: Minibatches | None) -> Minibatches | None:
-    """Whether to visit the data in parts, and how."""
+    """Decide whether to visit the data in parts, and with which sizes."""
     if asked is not None and not isinstance(asked, Minibatches):
         raise ArgumentTypeError(
             f"minibatches must be a streamgp.training.Minibatches, but is a {type(asked).__name__}."

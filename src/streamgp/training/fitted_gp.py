@@ -204,7 +204,7 @@ class AbstractFit(ABC):
     def _noise(
         self, X: ArrayLike, noise_variance: ArrayLike | None, likelihood: str | AbstractLikelihood | None
     ) -> dict[str, Any]:
-        """What is passed on of the noise; the fitted likelihood where nothing is given."""
+        """Noise or likelihood by name; the fitted likelihood where nothing is given."""
         if noise_variance is None and likelihood is None:
             if self.likelihood.has_row_constants:
                 raise OptionError(

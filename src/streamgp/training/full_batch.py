@@ -32,7 +32,7 @@ _ROWS_OF_PART = 4096
 @final
 @dataclass
 class Log:
-    """What training has spent so far; the one thing here that changes."""
+    """Account of what training has spent so far; the one thing here that changes."""
 
     history: list[float] = field(default_factory=list)
     num_evaluations: int = 0
@@ -271,7 +271,7 @@ def bound_of(setting: Hyperparameters, data: Observed, sites: FixedSites | None,
 
 
 def trace_slack(setting: Hyperparameters, data: Observed, sites: FixedSites | None = None) -> float:
-    """What the inducing points leave unexplained of an observation, in units of its noise, and of a carried belief."""
+    """Variance of an observation left unexplained, in units of its noise, and what is lost of a carried belief."""
     with torch.no_grad():
         features = observed_features(setting, data)
         slack, lost = features.slack, 0.0 if features.carried is None else float(features.carried.lost_trace)

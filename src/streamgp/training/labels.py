@@ -37,7 +37,7 @@ def read_labels(y: Any) -> np.ndarray:
 
 
 def is_missing(label: Any) -> bool:
-    """Whether a label is None, NaN, or what pandas has in place of one."""
+    """Tell whether a label is None, NaN, or what pandas has in place of one."""
     is_same = label == label
     return label is None or not (isinstance(is_same, bool | np.bool_) and is_same)
 

@@ -22,7 +22,7 @@ _NUM_CORRECTIONS = 20
 @final
 @dataclass(frozen=True, eq=False)
 class Ascent:
-    """What a maximization found.
+    """Maximum that was found.
 
     Attributes:
         x: The best point.

@@ -92,7 +92,7 @@ class OutputModel:
 
     @property
     def _sizes(self) -> list[int]:
-        """How many numbers are logarithms of lengthscales, weights, values of likelihoods and means."""
+        """Numbers of logarithms of lengthscales, of weights, of values of likelihoods and of means."""
         o = self.num_outputs
         num_weights = o * (1 + self.num_shared) if self.num_own else o * self.num_shared
         num_values = sum(value.numel() for each in self.likelihoods for value in each.learnable().values())
@@ -176,7 +176,7 @@ class OutputModel:
         return torch.cat([V[:, problem.row] * weights[:, j] for j, V in enumerate(shared)])
 
     def observed(self, x: Tensor) -> tuple[Features, MixedLikelihood]:
-        """What is known of the outcomes before they are seen, and their likelihood."""
+        """Features of the outcomes, and their likelihood."""
         lengthscale, mixing, likelihoods, mean = self.unpack(x)
         output = self.problem.output
         phi = self.features(lengthscale, mixing)
@@ -205,7 +205,7 @@ class OutputModel:
         return total
 
     def objective(self, x: Tensor, sites: FixedSites | None = None) -> Tensor:
-        """What is maximized: the bound with the priors."""
+        """Objective of training: the bound with the priors."""
         return self.bound(x, sites) + self.log_prior(x)
 
     def sites(self, x: Tensor, *, tolerance: float) -> FixedSites:

@@ -242,7 +242,7 @@ def _climb(model: OutputModel, x: Tensor, mean: Tensor, search: _ClimbOptions) -
 
 
 def _noise_variances(likelihoods: Sequence[AbstractLikelihood]) -> Float[Tensor, " o"]:
-    """Those of Gaussian likelihoods."""
+    """Noise variances of Gaussian likelihoods."""
     variances = [each.gaussian_noise_variance for each in likelihoods]
     return torch.stack([variance for variance in variances if variance is not None])
 

@@ -71,7 +71,7 @@ class FitInfo:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What notebooks show of it."""
+        """Facts that notebooks show."""
         return {
             "inducing points": self.num_inducing,
             "bound": self.bound,

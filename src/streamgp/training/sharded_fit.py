@@ -74,7 +74,7 @@ def _clustered(
     likelihood: AbstractLikelihood | None,
     scaling: Scaling | None,
 ) -> Hyperparameters:
-    """The same with centers of clusters of all inputs as inducing points, in the units of the kernel at hand."""
+    """Take centers of clusters of all inputs as inducing points, in the units of the kernel at hand."""
     Z, sample = setting.inducing_points, task.data.candidates
     start = kmeans_points(setting.kernel, sample, len(Z), generator=task.options.generator)
     units = kernel_units(setting.kernel, like=sample)

@@ -1,4 +1,4 @@
-"""Where training starts: defaults that follow the data, the user's modules, or an earlier result."""
+"""Start of training: defaults that follow the data, the user's modules, or an earlier result."""
 
 import math
 from copy import deepcopy

@@ -24,7 +24,7 @@ __all__ = ["DaskGPClassifier", "DaskGPRegressor"]
 
 
 class _AbstractDaskEstimator(BaseEstimator):
-    """What both share; scikit-learn asks that options are kept as they are given."""
+    """Options and predictions that both share; scikit-learn asks that options are kept as they are given."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class _AbstractDaskEstimator(BaseEstimator):
         self.progress = progress
 
     def _options(self) -> dict[str, Any]:
-        """Those of training."""
+        """Options of training."""
         return {
             "kernel": self.kernel,
             "num_inducing": self.num_inducing,
@@ -76,11 +76,11 @@ class _AbstractDaskEstimator(BaseEstimator):
         return self.local_
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is pickled: all but the connection to the cluster."""
+        """State that is pickled: all but the connection to the cluster."""
         return {**super().__getstate__(), "client": None}
 
     def __sklearn_clone__(self) -> Any:
-        """What scikit-learn's clone makes: the same options, and the same connection, which cannot be copied."""
+        """Clone as scikit-learn asks: with equal options, and with this connection, which cannot be copied."""
         options = {name: value for name, value in self.get_params(deep=False).items() if name != "client"}
         copied = {name: clone(value, safe=False) for name, value in options.items()}
         return type(self)(**copied, client=self.client)

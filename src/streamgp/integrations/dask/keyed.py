@@ -86,7 +86,7 @@ class DaskKeyedLearner:
         return sum(gather_within(self.client, counts, self.time_limit))
 
     def of(self, key: Hashable) -> Any:
-        """What is believed of one key, in the units of training, as `KeyedLearner.of`."""
+        """Belief about one key, in the units of training, as `KeyedLearner.of`."""
         future = self.client.submit(_belief, self._parts[_place(key, len(self._parts))], key, pure=False)
         return gather_within(self.client, [future], self.time_limit)[0]
 

@@ -22,7 +22,7 @@ _FAN_IN = 8
 @final
 @dataclass(frozen=True, eq=False)
 class DaskStream:
-    """What was learned of a stream whose parts lie on many workers; a frozen value.
+    """Knowledge of a stream whose parts lie on many workers; a frozen value.
 
     Each chunk of new rows is learned where it lies, from the prior, by hyperparameters and inducing points that all
     chunks share. The beliefs, p² numbers each, are then merged in a tree, exactly: `learn` gives what one process would

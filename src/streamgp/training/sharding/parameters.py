@@ -1,4 +1,4 @@
-"""Where in the space of hyperparameters a step over shards is taken, in a form that can be sent."""
+"""Points in the space of hyperparameters, in a form that can be sent to shards."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ __all__ = ["Layout", "ParameterPoint"]
 @final
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """What is learned, of what data, in a form that can be pickled: the space itself holds functions.
+    """Space of what is learned, in a form that can be pickled: the space itself holds functions.
 
     Attributes:
         base: Where it starts, and what does not change.
@@ -68,5 +68,5 @@ class ParameterPoint:
         return self.space.setting(self.x)
 
     def __getstate__(self) -> dict[str, object]:
-        """What is sent: not what can be made again."""
+        """State that is sent, without what can be made again."""
         return {"layout": self.layout, "x": self.x.detach()}

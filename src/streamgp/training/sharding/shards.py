@@ -61,7 +61,7 @@ class AbstractShards(ABC):
 
     @abstractmethod
     def mapped(self, function: Callable[[Any], Any]) -> "AbstractShards":
-        """The same shards as a function of each pair sees them, which is called anew in each step; nothing is kept."""
+        """Shards seen through a function of each pair, which is called anew in each step; nothing is kept."""
 
 
 @final

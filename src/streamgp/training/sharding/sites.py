@@ -65,7 +65,7 @@ class _KeptSites(NamedTuple):
 
 
 class _SiteReport(NamedTuple):
-    """What a shard tells of the sites that were tried."""
+    """Report of a shard on the sites that were tried."""
 
     fit: Tensor
     residual: float
@@ -124,7 +124,7 @@ def find_sites_over_shards(
 
 
 class _Move(NamedTuple):
-    """Whether the sites tried last are taken, and what share of the way to the goal is tried next."""
+    """Decision on the sites tried last, and the share of the way to the goal that is tried next."""
 
     is_taken: bool | None
     share: float
