@@ -1,5 +1,7 @@
 """Rows of evidence as values: joined, selected, matched to a model."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -74,3 +76,21 @@ def test_evidence_takes_the_type_of_numbers_of_a_model_and_its_dimension_must_fi
 
 def test_evidence_says_what_it_is():
     assert repr(sg.evidence.average(X, [0, 0, 1, 1])) == "Evidence(2 rows of 4 values, num_dims=2)"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"row_of": torch.tensor([0, 1, 1, 5])},
+        {"row_of": torch.tensor([1, 0, 1, 1])},
+        {"weights": torch.ones(3, dtype=torch.float64)},
+        {"num_dims": 3},
+        {"row_of": None},
+    ],
+)
+def test_rows_that_do_not_fit_together_are_not_written(tmp_path, change):
+
+    damaged = replace(sg.evidence.average(X, [0, 0, 1, 1]), **change)
+    with pytest.raises(sg.errors.SaveError, match="rows of evidence do not fit together"):
+        sg.storage.save(damaged, tmp_path / "rows")
+    assert not list(tmp_path.iterdir())
