@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 import torch
@@ -83,7 +83,7 @@ class SpaceTimePrediction:
         """Variances of the targets, noise included."""
         return self._joined([each.variance for each in self.forecasts])
 
-    def quantiles(self, probabilities: Sequence[float]) -> Float[Tensor, "n ... k"]:
+    def quantiles(self, probabilities: Any) -> Float[Tensor, "n ... k"]:
         """Return quantiles of the targets."""
         return self._joined([each.quantiles(probabilities) for each in self.forecasts])
 

@@ -1,14 +1,13 @@
 """Predictions of a stream: mixtures of Student's t, one for each row."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import gammaln, logsumexp, stdtr, stdtrit
 
-from streamgp.errors import ValueRangeError
+from streamgp.errors import ArgumentTypeError, ValueRangeError
 from streamgp.streams.state import Said
 
 __all__ = ["Forecast"]
@@ -86,10 +85,15 @@ class Forecast:
         """Return the probability of at most each target."""
         return (self.weight * stdtr(self.degrees, (np.asarray(y)[:, None] - self.location) / self.scale)).sum(1)
 
-    def quantiles(self, probabilities: Sequence[float]) -> Float[np.ndarray, "n k"]:
+    def quantiles(self, probabilities: Any) -> Float[np.ndarray, "n k"]:
         """Return quantiles, by bisection between the smallest and the largest of the parts."""
         levels = np.asarray(probabilities, dtype=float)
-        if levels.ndim != 1 or not ((levels > 0.0) & (levels < 1.0)).all():
+        if levels.ndim != 1:
+            raise ArgumentTypeError(
+                f"quantiles must be a list of probabilities, such as [0.05, 0.95], but is {probabilities!r}. Pass "
+                f"[{probabilities!r}] for one."
+            )
+        if not ((levels > 0.0) & (levels < 1.0)).all():
             raise ValueRangeError(f"quantiles must be probabilities between 0 and 1, but are {probabilities}.")
         parts = self.location[:, None] + self.scale[:, None] * stdtrit(self.degrees[:, None], levels[:, None])
         counts = self.weight[:, None] > 1e-12
