@@ -16,6 +16,9 @@ from streamgp.errors import OptionError
 
 __all__ = ["Plan", "RunRequest", "make_plans"]
 
+# The results of the repository, whose times tell how long a run into another directory takes.
+_RECORDED = Path(registry.__file__).parent / "results"
+
 
 @final
 @dataclass(frozen=True)
@@ -70,8 +73,10 @@ class Plan:
 
     @property
     def forecast(self) -> Forecast:
-        """Times of this study's units."""
-        return Forecast(self.configuration.seconds_per_unit).learn(self.records.all)
+        """Times of this study's units, here and of the recorded results."""
+        name, scale, settings = self.study.name, self.configuration.scale, self.configuration.values
+        recorded, _ = load_records(name, scale, _RECORDED, settings=settings)
+        return Forecast(self.configuration.seconds_per_unit).learn((*recorded.all, *self.records.all))
 
 
 def make_plans(request: RunRequest, directory: Path) -> tuple[Plan, ...]:
