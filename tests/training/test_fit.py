@@ -327,6 +327,7 @@ def test_all_rows_equal(rng):
     assert result.predict(X[:1]).mean.item() == pytest.approx(y.mean().item(), **within(tolerance(X.dtype)))
 
 
+@pytest.mark.filterwarnings("ignore:The fit found nothing but noise")
 def test_a_hundred_dimensions(rng):
     X = torch.rand(60, 100, generator=rng, dtype=torch.float64)
     y = torch.sin(3 * X[:, 0]) + 0.1 * torch.randn(60, generator=rng, dtype=torch.float64)

@@ -140,6 +140,14 @@ class Ordinal(AbstractLikelihood):
         """Evaluate the variance of the grade given the latent value."""
         return self.predictive_variance(f, torch.zeros_like(f))
 
+    def expected_curvature(self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """Average the curvature over all grades, with their predicted probabilities."""
+        m, v = torch.broadcast_tensors(mean, variance)
+        share = self.predictive_probabilities(m, v)
+        grades = torch.arange(share.shape[-1], dtype=m.dtype, device=m.device).expand_as(share)
+        m, v = m.unsqueeze(-1).expand_as(share), v.unsqueeze(-1).expand_as(share)
+        return -(share * self.expected_derivatives(m, v, grades)[1]).sum(-1)
+
     def predictive_probabilities(
         self, mean: Float[Tensor, "..."], variance: Float[Tensor, "..."]
     ) -> Float[Tensor, "... k"]:
