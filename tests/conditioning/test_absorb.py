@@ -286,7 +286,7 @@ def test_observations_of_almost_no_noise_are_believed(rng, dtype, inducing, nois
     X = gp.inducing_points[:3]
     y = torch.tensor([1.0, 2.0, -1.0], dtype=dtype)
     absorbed, info = gp.absorb(X, y, noise_variance=noise, inducing=inducing)
-    assert info.num_floored == 0
+    assert info.num_floored == 3
     # What rounding and the jitter of the inducing points leave open.
     jitter = 1e-6 if dtype == torch.float64 else 1e-4
     limits = approximation(jitter * float(torch.linalg.cond(gp.kernel(X).to_dense().detach())), "jitter")
@@ -302,7 +302,7 @@ def test_precise_observations_leave_others_their_weight(rng):
     at_once, info = gp.absorb(new.inputs, new.targets, noise_variance=noise, inducing="keep")
     one, _ = gp.absorb(new.inputs[:1], new.targets[:1], noise_variance=1e-30, inducing="keep")
     two, _ = one.absorb(new.inputs[1:], new.targets[1:], noise_variance=0.1, inducing="keep")
-    assert info.num_floored == 0
+    assert info.num_floored == 1
     limits = rounding(torch.float64, condition=float(torch.linalg.cond(gp.process.factor)) ** 2, scale=3.0)
     assert_close(at_once.predict(new.inputs).mean, two.predict(new.inputs).mean, **limits)
 
@@ -326,7 +326,7 @@ def test_precise_observations_of_one_value_are_weighed_by_their_precision(rng, s
     # The jitter of the inducing points is noise that both observations of the first value share.
     K = gp.kernel(X[1:]).to_dense().detach()
     limits = approximation(1e-6 * float(torch.linalg.cond(K)), "jitter")
-    assert info.num_floored == 0
+    assert info.num_floored == (3 if scale < 1e-16 else 0)
     assert_close(absorbed.predict(X).mean, expected, **limits)
 
 

@@ -23,6 +23,8 @@ __all__ = ["AbsorbInfo", "absorb"]
 # Noise below this share of the explained variance is lost to rounding where several observations are factorized
 # together: at 1e-10, six digits are left of how they are weighed. If larger, more of them go one by one.
 _LEAST_NOISE = 1e-10
+# Noise below this share is reported, as the rounding of what is explained exceeds it. If larger, more is reported.
+_ROUNDING_NOISE = 1e-16
 
 
 @register
@@ -38,9 +40,8 @@ class AbsorbInfo:
             new observations. Large values mean that there are too few of them.
         lost_trace: The same for the old belief, when inducing points moved.
         num_swapped: How many inducing points are new.
-        num_floored: Observations with correlated noise so small that it had to be raised to where numbers can hold the
-            result: 1e-10 of what the inducing points explain of the observed value. Precise observations whose noise is
-            not correlated are absorbed one by one instead.
+        num_floored: Observations so precise that rounding may decide how they are weighed: with noise below 1e-16 of what
+            the inducing points explain of the observed value. Correlated noise is raised to 1e-10 of that.
         site_info: Diagnostics of the sites; None for Gaussian observations.
     """
 
@@ -125,7 +126,7 @@ def _absorb_gaussian(
         row = _rows(process, seen, index)
         moved = apply(row.features.mT, process.whitened_mean - before)
         process = _update_by_one(process, row, residual[..., index] - moved, Noise(variances[..., index]))
-    return process, 0
+    return process, int((variances < _ROUNDING_NOISE * seen.spread.square().sum(-2)).sum())
 
 
 def _rows(process: SparseProcess, seen: NystromPredictive, index: Tensor) -> NystromPredictive:
