@@ -40,8 +40,8 @@ class AbsorbInfo:
             new observations. Large values mean that there are too few of them.
         lost_trace: The same for the old belief, when inducing points moved.
         num_swapped: How many inducing points are new.
-        num_floored: Observations so precise that rounding may decide how they are weighed: with noise below 1e-16 of what
-            the inducing points explain of the observed value. Correlated noise is raised to 1e-10 of that.
+        num_floored: Observations so precise that rounding may decide how they are weighed: with noise below 1e-16 of
+            what the inducing points explain of the observed value. Correlated noise is raised to 1e-10 of that.
         site_info: Diagnostics of the sites; None for Gaussian observations.
     """
 
