@@ -11,6 +11,9 @@ from streamgp.integrations.dask import DaskKeyedLearner  # noqa: E402
 from streamgp.streaming.keyed import KeyedLearner  # noqa: E402
 from streamgp.testing.tolerances import rounding  # noqa: E402
 
+# Of keys that have nothing in common with the inputs.
+pytestmark = pytest.mark.filterwarnings("ignore:The fit found nothing but noise")
+
 
 @pytest.fixture(scope="module")
 def table():
