@@ -45,7 +45,11 @@ def test_a_half_life_that_is_given_means_itself():
     [
         ({"likelihood": "gauss"}, OptionError, "likelihood must be one of 'gaussian'"),
         ({"likelihood": Preference()}, ArgumentTypeError, "for single inputs"),
-        ({"refit": "sometimes"}, OptionError, "refit must be 'auto', 'doubling', 'never' or a number of rows"),
+        (
+            {"refit": "sometimes"},
+            OptionError,
+            "refit must be 'auto', 'background', 'doubling', 'never' or a number of rows",
+        ),
         ({"refit": 0}, ValueRangeError, "refit must be a whole number"),
         ({"num_inducing": "many"}, OptionError, "num_inducing must be a whole number or 'auto'"),
         ({"num_inducing": 0}, ValueRangeError, "num_inducing"),
