@@ -20,7 +20,7 @@ from streamgp.training.uncollapsed import learn_belief
 __all__ = ["best_start", "make_result", "rounded_points"]
 
 # Of fewer rows the evidence may well not tell a weak dependence from none.
-_ROWS_THAT_TELL = 50
+_ROWS_THAT_TELL = 150
 
 
 def best_start(
