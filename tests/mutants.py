@@ -28,6 +28,7 @@ import tempfile
 import threading
 import time
 import tomllib
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
@@ -42,6 +43,8 @@ PACKAGES = ("linalg", "gp", "likelihoods", "sites", "conditioning")
 _TIMES, _SECONDS = 3.0, 30.0
 # What a mutant that sleeps may take on the clock.
 _LONGEST = 3600.0
+# Of pytest: no cache, and no complaint that its plugins were imported before it.
+_QUIETLY = ["-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
 # Memory that a mutant may take beyond what is there when it starts; a loop that never ends would take all there is.
 _MEMORY = 4 * 2**30
 
@@ -309,7 +312,11 @@ def run_apart(function: Callable[[], int], output: Path) -> int | None:
                 os.dup2(file.fileno(), 1)
                 os.dup2(file.fileno(), 2)
             code = function()
+        except BaseException:
+            traceback.print_exc()
         finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
             os._exit(code)
     until = time.monotonic() + _LONGEST
     while time.monotonic() < until:
@@ -347,7 +354,7 @@ class Laboratory:
 
             def run() -> int:
                 recorder = Recorder(self.sources)
-                code = pytest.main(["-q", "-p", "no:cacheprovider", f"tests/{package}"], plugins=[recorder])
+                code = pytest.main([*_QUIETLY, f"tests/{package}"], plugins=[recorder])
                 file.write_text(json.dumps(recorder.tests))
                 return code
 
@@ -370,7 +377,7 @@ class Laboratory:
             resource.setrlimit(resource.RLIMIT_AS, (used + _MEMORY, used + _MEMORY))
             resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 10))
             files = sorted({name.partition("::")[0] for name in tests})
-            return pytest.main(["-q", "-x", "-p", "no:cacheprovider", *files], plugins=[Selection(tests)])
+            return pytest.main([*_QUIETLY, "-x", *files], plugins=[Selection(tests)])
 
         try:
             path.write_text(mutant.source)
