@@ -18,6 +18,7 @@ import torch
 import streamgp as sg
 from streamgp.streaming import StreamLearner, StreamSettings
 from streamgp.streaming.keyed import KeyedLearner
+from streamgp.testing.tolerances import judgement, within
 
 METHODS = ["fork", "spawn"] if hasattr(os, "fork") else ["spawn"]
 Case = tuple[Any, Callable[[Any], Any]]
@@ -141,7 +142,7 @@ def test_an_object_that_is_sent_to_a_process_answers_there_and_here_as_before(na
     assert np.isfinite(before).all()
     there = numbers(pool.submit(ask, value).result(timeout=120))
     kept = churn()
-    assert there == pytest.approx(before, rel=1e-12)
+    assert there == pytest.approx(before, **within(judgement(relative=1e-12)))
     assert numbers(ask(value)) == before
     del kept
 

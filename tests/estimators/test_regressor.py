@@ -10,6 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import streamgp as sg
 from streamgp.errors import OptionError, StreamGPError, UnsupportedError, ValueRangeError
+from streamgp.testing.tolerances import judgement
 
 
 def waves(n=80, *, seed=0):
@@ -46,23 +47,23 @@ def test_it_is_the_exact_gp_of_its_kernel_and_noise(fitted):
         covariance = kernel(new).to_dense() - cross.T @ torch.linalg.solve(A, cross) + noise * torch.eye(9)
     scale, shift = float(scaling.target_scale), float(scaling.target_shift)
     predicted, found = fitted.predict(100 * W, return_cov=True)
-    np.testing.assert_allclose(predicted, shift + scale * expected.numpy(), rtol=1e-4)
+    np.testing.assert_allclose(predicted, shift + scale * expected.numpy(), **judgement(relative=1e-4))
     np.testing.assert_allclose(found, scale**2 * covariance.numpy(), atol=1e-4 * scale**2)
     deviation = fitted.predict(100 * W, return_std=True)[1]
-    np.testing.assert_allclose(deviation**2, found.diagonal(), rtol=1e-6)
+    np.testing.assert_allclose(deviation**2, found.diagonal(), **judgement(relative=1e-6))
 
 
 def test_quantiles_densities_and_samples_are_of_the_same_distribution(fitted):
     W, f, _ = waves(5, seed=2)
     mean, deviation, quantiles = fitted.predict(100 * W, return_std=True, quantiles=[0.1, 0.9])
-    np.testing.assert_allclose(quantiles, stats.norm(mean, deviation).ppf([[0.1], [0.9]]).T, rtol=1e-6)
+    np.testing.assert_allclose(quantiles, stats.norm(mean, deviation).ppf([[0.1], [0.9]]).T, **judgement(relative=1e-6))
     density = fitted.log_predictive_density(100 * W, 10 * f + 5)
-    np.testing.assert_allclose(density, stats.norm(mean, deviation).logpdf(10 * f + 5), rtol=1e-6)
+    np.testing.assert_allclose(density, stats.norm(mean, deviation).logpdf(10 * f + 5), **judgement(relative=1e-6))
     drawn = fitted.sample_y(100 * W, n_samples=4000, random_state=3)
     assert drawn.shape == (5, 4000)
     # Six standard errors.
     np.testing.assert_array_less(np.abs(drawn.mean(1) - mean), 6 * deviation / np.sqrt(4000))
-    np.testing.assert_allclose(drawn.std(1), deviation, rtol=0.1)
+    np.testing.assert_allclose(drawn.std(1), deviation, **judgement(relative=0.1))
 
 
 def test_conditioned_and_absorbed_rows_are_known_and_the_original_stays(fitted):
@@ -74,7 +75,9 @@ def test_conditioned_and_absorbed_rows_are_known_and_the_original_stays(fitted):
         assert other.n_features_in_ == 2
     np.testing.assert_array_equal(fitted.predict(100 * X), before)
     chained = fitted.condition(100 * X[:3], new[:3]).condition(100 * X[3:], new[3:])
-    np.testing.assert_allclose(chained.predict(100 * X), fitted.condition(100 * X, new).predict(100 * X), rtol=1e-6)
+    np.testing.assert_allclose(
+        chained.predict(100 * X), fitted.condition(100 * X, new).predict(100 * X), **judgement(relative=1e-6)
+    )
     with pytest.raises(UnsupportedError, match="Absorb first"):
         chained.absorb(100 * X, new)
 

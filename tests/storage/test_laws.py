@@ -17,6 +17,9 @@ from jaxtyping import AbstractArray
 from torch import Tensor
 
 from streamgp import likelihoods
+from streamgp.acquisition import Band, Hotspots, LevelSet, Map, Thompson
+from streamgp.acquisition.abstract_rule import AbstractRule
+from streamgp.acquisition.goals import AbstractGoal
 from streamgp.conditioning import SparseGP
 from streamgp.evidence import Evidence, average
 from streamgp.gp import Prior, SparseProcess
@@ -41,6 +44,13 @@ LIKELIHOODS = {
     "likelihoods.Softmax": lambda: likelihoods.Softmax(3),
     "likelihoods.Gaussian": lambda: likelihoods.Gaussian(0.3, is_learned=False),
     "likelihoods.WrappedLikelihood": lambda: likelihoods.from_gpytorch(LaplaceLikelihood()),
+}
+
+
+GOALS = {
+    "acquisition.LevelSet": lambda: LevelSet(0.75, of="latent"),
+    "acquisition.Band": lambda: Band(-1.5, 1e300),
+    "acquisition.Hotspots": lambda: Hotspots(0.6, is_clipped=False),
 }
 
 
@@ -110,6 +120,8 @@ class Contents:
             SparseGP: lambda: SparseGP(self.process()),
             SparseProcess: self.process,
             Prior: lambda: self.process().prior,
+            AbstractGoal: lambda: self.draw.choice((Map, *GOALS.values()))(),
+            AbstractRule: Thompson,
             Evidence: lambda: average(torch.randn(4, 2, generator=self.generator, dtype=torch.float64), list("abca")),
         }
         if hint in simple:
@@ -128,6 +140,8 @@ class Contents:
             return self.object(stored.cls)
         if stored.name in LIKELIHOODS:
             return LIKELIHOODS[stored.name]()
+        if stored.name in GOALS:
+            return GOALS[stored.name]()
         if stored.name.startswith("likelihoods."):
             return stored.cls()
         inner = Contents(self.draw.randrange(10**6), is_finite=stored.check is not None)

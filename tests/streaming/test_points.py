@@ -194,6 +194,7 @@ def test_what_points_leave_of_rows_is_an_average_of_as_many_as_there_are_points(
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.* far outside the range of the warm-up")
 def test_what_was_left_behind_is_still_known_where_nothing_is_forgotten():
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(3000, 4)) * [30.0, 3.0, 3.0, 3.0]

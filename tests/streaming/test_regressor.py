@@ -447,6 +447,7 @@ def test_the_first_rows_are_predicted_within_what_was_seen(seed, likelihood):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.* far outside the range of the warm-up")
 def test_inputs_with_long_tails_are_learned_as_on_a_logarithmic_scale():
     numbers = np.random.default_rng(4)
     Z = numbers.standard_normal((300, 2))

@@ -8,7 +8,7 @@ import torch
 
 import streamgp as sg
 from streamgp.errors import ShapeError, UnsupportedError, ValueRangeError
-from streamgp.testing.tolerances import rounding
+from streamgp.testing.tolerances import judgement, rounding, within
 
 
 def rows(n, seed=0):
@@ -30,7 +30,7 @@ def test_rows_of_a_block_are_learned_and_scored_one_after_the_other():
         parts.partial_fit(X[i : i + 1], y[i : i + 1])
     np.testing.assert_allclose(once.predict(X), parts.predict(X), **rounding(torch.float64, condition=1e4))
     for name, value in once.score_report().metrics.items():
-        assert value == pytest.approx(parts.score_report().metrics[name], rel=1e-6), name
+        assert value == pytest.approx(parts.score_report().metrics[name], **within(judgement(relative=1e-6))), name
 
 
 def test_late_targets_are_judged_by_what_was_said(learned):
@@ -106,7 +106,7 @@ def test_several_targets_have_learners_of_their_own(tmp_path):
     mean, deviation, quantiles = model.predict(X, return_std=True, quantiles=[0.1, 0.9])
     assert mean.shape == deviation.shape == (60, 2)
     assert quantiles.shape == (60, 2, 2)
-    np.testing.assert_allclose(mean[:, 1], 100.0 - mean[:, 0], atol=0.2)
+    np.testing.assert_allclose(mean[:, 1], 100.0 - mean[:, 0], **judgement(absolute=0.2))
     assert model.sample(X[:3], 4, random_state=0).shape == (4, 3, 2)
     model.save(tmp_path / "two.sgp")
     np.testing.assert_array_equal(sg.load(tmp_path / "two.sgp").predict(X), mean)

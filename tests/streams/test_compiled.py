@@ -9,7 +9,7 @@ from streamgp.streams import compiled, plain
 from streamgp.streams.points import matern
 from streamgp.streams.prior import EXPERTS
 from streamgp.streams.state import Belief, Said, empty_said
-from streamgp.testing.tolerances import approximation, rounding
+from streamgp.testing.tolerances import approximation, judgement, rounding, within
 
 MODULES = [pytest.param(compiled, marks=pytest.mark.skipif(not compiled.HAS_NUMBA, reason="needs numba")), plain]
 
@@ -43,7 +43,7 @@ def test_the_compiled_functions_do_what_numpy_does():
     (a1, a2, a, said_a, later_a), (b1, b2, b, said_b, later_b) = results
     assert a.num_points[0] == 24
     assert a1[0] == b1[0] == 130
-    assert a1[1] == pytest.approx(b1[1], rel=1e-9)
+    assert a1[1] == pytest.approx(b1[1], **within(judgement(relative=1e-9)))
     assert a1[1] > 0.0
     assert a2 == b2
     assert_same(a, b)
@@ -115,5 +115,5 @@ def test_a_row_of_little_weight_changes_little(module):
         X, y, np.ones(20), np.arange(20), 0, 19, without, dynamics, 10, np.inf, False, False, np.ones(20),
         empty_said(19, len(EXPERTS)),
     )  # fmt: skip
-    np.testing.assert_allclose(beliefs[1].mean[1, 4:], without.mean[1, 4:], atol=1e-6)
+    np.testing.assert_allclose(beliefs[1].mean[1, 4:], without.mean[1, 4:], **judgement(absolute=1e-6))
     assert np.abs(beliefs[0].mean[1] - beliefs[1].mean[1]).max() > 1e-2

@@ -14,7 +14,7 @@ from tests.streams.streams import moving_rows
 from streamgp.errors import UnsupportedError
 from streamgp.storage import load, save
 from streamgp.streams import Forecast, StreamLearner, StreamOptions
-from streamgp.testing.tolerances import rounding
+from streamgp.testing.tolerances import judgement, rounding, within
 
 
 def learned(X, y, *, block=None, **options):
@@ -75,7 +75,7 @@ def test_late_targets_are_nearly_the_same_evidence_in_any_order():
             learner.learn_ticket(tickets[i], y[40 + i : 41 + i])
     first, second = (learner.predict(X[44:50]).mean for learner in learners)
     # An order that is not that of time is learned by the transition backwards, which holds under the prior alone.
-    np.testing.assert_allclose(first, second, atol=0.1)
+    np.testing.assert_allclose(first, second, **judgement(absolute=0.1))
 
 
 def test_intervals_of_late_labels_hold_what_they_say():
@@ -100,7 +100,7 @@ def test_means_of_skewed_targets_are_kept():
     X, said = rng.random((500, 2)), []
     learner = learned(X[:1], y[:1])
     learner.learn(X[1:], y[1:], on_predicted=lambda _, forecast: said.append(forecast.mean))
-    assert np.concatenate(said)[50:].sum() == pytest.approx(y[51:].sum(), rel=0.15)
+    assert np.concatenate(said)[50:].sum() == pytest.approx(y[51:].sum(), **within(judgement(relative=0.15)))
 
 
 def test_missing_targets_pass_as_time():
@@ -123,7 +123,7 @@ def test_copies_go_on_exactly_and_apart(copied):
     learner.learn(X[70:], y[70:])
     learner.finish()
     copy.finish()
-    np.testing.assert_allclose(learner.predict(X).mean, copy.predict(X).mean, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(learner.predict(X).mean, copy.predict(X).mean, **judgement(absolute=1e-3, relative=1e-3))
 
 
 def test_a_file_goes_on_exactly(tmp_path):
@@ -173,7 +173,7 @@ def test_what_was_forgotten_is_not_known_any_more():
     learner.learn(X[:5], y[:5])
     learner.rewarm()
     learner.learn(X[:30], 1000.0 + y[:30])
-    assert learner.predict(X[:30]).mean == pytest.approx(1000.0 + y[:30], abs=1.0)
+    assert learner.predict(X[:30]).mean == pytest.approx(1000.0 + y[:30], **within(judgement(absolute=1.0)))
 
 
 def test_rows_without_order_are_not_forgotten():

@@ -12,7 +12,7 @@ from streamgp.streams.prior import EXPERTS
 from streamgp.streams.refit import Fitted, Snapshot, carry, replay
 from streamgp.streams.rows import predict_rows
 from streamgp.streams.state import empty_said
-from streamgp.testing.tolerances import approximation
+from streamgp.testing.tolerances import approximation, judgement
 
 
 def some_rows(n=30):
@@ -27,7 +27,7 @@ def test_the_gradient_of_the_marginal_likelihood_is_that_of_finite_differences()
     _, gradient = negative_log_marginal(theta, rows, squares)
     for j, unit in enumerate(np.eye(len(theta))):
         up, down = (negative_log_marginal(theta + sign * step * unit, rows, squares)[0] for sign in (1, -1))
-        np.testing.assert_allclose(gradient[j], (up - down) / (2 * step), rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(gradient[j], (up - down) / (2 * step), **judgement(absolute=1e-5, relative=1e-5))
 
 
 def test_hyperparameters_of_a_fast_level_are_found():

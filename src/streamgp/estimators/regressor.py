@@ -75,7 +75,7 @@ class GPRegressor(RegressorMixin, AbstractGPEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = self.likelihood in ("poisson", "negative_binomial", "gamma")
+        tags.target_tags.positive_only = read_likelihood(self.likelihood).support[0] >= 0.0
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "GPRegressor":
@@ -92,8 +92,9 @@ class GPRegressor(RegressorMixin, AbstractGPEstimator):
         counts, weights = read_weights(sample_weight, X)
         if counts is not None:
             X, y = np.repeat(X, counts, axis=0), np.repeat(y, counts)
-        is_gaussian = isinstance(self.likelihood, str) and self.likelihood == "gaussian"
-        likelihood = None if is_gaussian else read_likelihood(self.likelihood)
+        named = read_likelihood(self.likelihood)
+        is_gaussian = named.is_gaussian and named is not self.likelihood
+        likelihood = None if is_gaussian else named
         result = self._fit(X, y, likelihood, standardize=True if is_gaussian else "inputs")
         self._remember(result if weights is None else reweighted(result, X, y, weights))
         return self

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from streamgp.errors import OptionError, ShapeError, UnsupportedError, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood, Gaussian
+from streamgp.likelihoods.registry import read_likelihood
 from streamgp.streaming.refitting import RefitReport
 from streamgp.streaming.settings import StreamSettings
 from streamgp.streams import Forecast, StreamLearner, StreamOptions, Ticket
@@ -26,7 +27,8 @@ __all__ = ["ScoredRows", "SpaceTimeLearner", "SpaceTimePrediction", "StreamTicke
 
 def uses_space_time(settings: StreamSettings) -> bool:
     """Tell whether a stream is learned by this model: real targets, with the default kernel and half-lives."""
-    return settings.likelihood == "gaussian" and settings.kernel is None and settings.half_life == "auto"
+    is_gaussian = isinstance(settings.likelihood, str) and read_likelihood(settings.likelihood).is_gaussian
+    return is_gaussian and settings.kernel is None and settings.half_life == "auto"
 
 
 class ScoredRows(NamedTuple):

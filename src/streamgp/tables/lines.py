@@ -62,6 +62,7 @@ class Lines:
             self._file = io.BufferedReader(_LineFeeds(self._file))
         self._is_followed = is_followed
         if is_followed and self._file is not self._raw:
+            self._raw.close()
             raise OptionError(
                 f"{self.name} cannot be followed: only a plain text file can, with lines that end with line feeds."
             )

@@ -46,9 +46,9 @@ def test_a_model_is_fitted_scored_saved_and_predicts(files, tmp_path):
     predictions = tmp_path / "predictions.csv"
     done = run("predict", model, files[0], "--output", predictions)
     assert done.exit_code == 0, done.output
-    rows = list(csv.DictReader(predictions.open()))
+    rows = list(csv.DictReader(predictions.read_text().splitlines()))
     assert len(rows) == 40
-    truth = [float(row["y"]) for row in csv.DictReader(files[0].open())]
+    truth = [float(row["y"]) for row in csv.DictReader(files[0].read_text().splitlines())]
     assert np.abs(np.array([float(row["y_mean"]) for row in rows]) - truth).max() < 10.0
     assert all(float(row["y_std"]) > 0 for row in rows)
 
@@ -79,7 +79,7 @@ def test_labels_are_fitted_scored_and_predicted(tmp_path):
     assert done.exit_code == 0, done.output
     assert "Held out, 6 rows: accuracy" in done.output
     assert run("predict", model, table, "--output", predictions).exit_code == 0
-    rows = list(csv.DictReader(predictions.open()))
+    rows = list(csv.DictReader(predictions.read_text().splitlines()))
     assert np.mean([row["y"] == label for row, label in zip(rows, labels, strict=True)]) > 0.7
     local = sg.load_estimator(model)
     probabilities = [[float(row[f"y_probability_{each}"]) for each in local.classes_] for row in rows]
