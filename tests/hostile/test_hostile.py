@@ -30,3 +30,9 @@ def test_answers_are_right_and_finite_or_refused_with_a_sentence(start):
     # Were all refused, nothing would have been tried.
     assert sum(bool(outcome.refusal) for outcome in outcomes) < _CHUNK / 2
     assert sum(outcome.num_compared for outcome in outcomes) > _CHUNK / 4
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", [1535, 2107])
+def test_jitter_that_follows_prior_variances_is_what_is_reported(seed):
+    assert not run_case(seed).failures

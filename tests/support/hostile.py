@@ -152,7 +152,13 @@ class _Case:
     def try_condition(self, gp: SparseGP) -> None:
         after = gp.condition(self.X, self.y, noise_variance=self.noise)
         self.check(after)
-        self.compare(after, gp, X=self.X, y=self.y, noise=self.noise + after.jitter)
+        self.compare(after, gp, X=self.X, y=self.y, noise=self.noise + self.share(gp) * after.jitter)
+
+    def share(self, gp: SparseGP) -> Tensor:
+        """Jitter of each observation, in units of that of an average one: it follows the prior variances."""
+        scale = gp.process.prior.variance(self.X).detach()
+        share = scale / scale.mean()
+        return torch.where(share > torch.finfo(share.dtype).eps, share, 1.0)
 
     def try_chain(self, gp: SparseGP) -> None:
         after = gp.condition(self.X[:1], self.y[:1], noise_variance=self.noise[:1])
@@ -161,7 +167,7 @@ class _Case:
             after = after.condition(self.X[part], self.y[part], noise_variance=self.noise[part])
         self.check(after)
         # All observations of a chain share the jitter.
-        self.compare(after, gp, X=self.X, y=self.y, noise=self.noise + after.jitter)
+        self.compare(after, gp, X=self.X, y=self.y, noise=self.noise + self.share(gp) * after.jitter)
 
     def try_absorb(self, gp: SparseGP) -> None:
         after, info = gp.absorb(self.X, self.y, noise_variance=self.noise, inducing="keep")

@@ -56,7 +56,10 @@ class ConditionedGP(AbstractGP):
 
     @property
     def jitter(self) -> Tensor:
-        """The most that had to be added to the diagonal of the observations' covariance to factorize it."""
+        """Noise that the factorization of the observations' covariance had to add to one of average prior variance.
+
+        Others got it in proportion to theirs, so that rows of different units are treated alike.
+        """
         return self.process.jitter
 
     def condition(

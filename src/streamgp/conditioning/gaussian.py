@@ -45,7 +45,8 @@ class ConditionedProcess(AbstractProcess):
         factor: $L_A$.
         reduction_features: $P$.
         whitened_residual: $L_A^{-1}(y - \mu_q(X))$.
-        jitter: What the factorizations had to add to the diagonal of $A$, at most.
+        jitter: Noise that the factorizations had to add, that of a row of average prior variance; others get it in
+            proportion to theirs.
     """
 
     base: SparseProcess
@@ -169,10 +170,13 @@ def observe(
         Belief after the observations.
     """
     corner = noise.add_to(predictive.covariance)
+    carried = process.jitter
     if isinstance(process, ConditionedProcess) and bool((process.jitter > 0).any()):
         # What earlier observations needed is part of their noise, and as much of that of new ones, each in its units.
-        held = process.base.prior.magnitude(process.inputs).detach().mean(-1, keepdim=True)
-        corner = corner + torch.diag_embed(process.jitter.unsqueeze(-1) * predictive.scale / held)
+        scales = process.base.prior.magnitude(process.inputs).detach()
+        average = scales.mean(-1)
+        corner = corner + torch.diag_embed((process.jitter / average).unsqueeze(-1) * predictive.scale)
+        carried = process.jitter * (_append(scales, predictive.scale).mean(-1) / average)
     last, jitter = cholesky(corner, scale=predictive.scale, name=_NAME)
     residual = solve_vector(last, y - predictive.mean)
     if isinstance(process, SparseProcess):
@@ -194,7 +198,7 @@ def observe(
             process.reduction_features, predictive.reduction_features, dim=-1, num_trailing=2
         ),
         whitened_residual=residual,
-        jitter=process.jitter + jitter,
+        jitter=carried + jitter,
     )
 
 
