@@ -23,8 +23,6 @@ __all__ = ["AbsorbInfo", "absorb"]
 # Noise below this share of the explained variance is lost to rounding where several observations are factorized
 # together: at 1e-10, six digits are left of how they are weighed. If larger, more of them go one by one.
 _LEAST_NOISE = 1e-10
-# Noise below this share is reported, as the rounding of what is explained exceeds it. If larger, more is reported.
-_ROUNDING_NOISE = 1e-16
 
 
 @register
@@ -126,7 +124,9 @@ def _absorb_gaussian(
         row = _rows(process, seen, index)
         moved = apply(row.features.mT, process.whitened_mean - before)
         process = _update_by_one(process, row, residual[..., index] - moved, Noise(variances[..., index]))
-    return process, int((variances < _ROUNDING_NOISE * seen.spread.square().sum(-2)).sum())
+    explained = seen.spread.square().sum(-2)
+    rounding = torch.finfo(explained.dtype).eps * explained
+    return process, int((variances < rounding).sum())
 
 
 def _rows(process: SparseProcess, seen: NystromPredictive, index: Tensor) -> NystromPredictive:
