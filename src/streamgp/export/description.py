@@ -1,4 +1,4 @@
-"""What a file needs to know of a sparse GP: numbers of its kernel, points, and belief."""
+"""Numbers of a sparse GP that an exported file holds: kernel, points, and belief."""
 
 import struct
 from dataclasses import dataclass

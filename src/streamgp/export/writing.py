@@ -151,7 +151,7 @@ def _number(value: float, precision: str) -> str:
 
 
 def _wrapped(text: str) -> str:
-    """The same in lines that an editor shows."""
+    """Break text into lines that an editor shows."""
     lines, rest = [], text
     while len(rest) > _WIDTH:
         cut = rest.rindex(" ", 0, _WIDTH)

@@ -165,7 +165,7 @@ class SparseProcess(AbstractProcess):
 
     @property
     def total_jitter(self) -> Float[Tensor, "*b"]:
-        """What stands on the diagonal of $K$ in all: the stated jitter, and what the factorization added."""
+        """Jitter on the diagonal of $K$ in all: the stated one, and what the factorization added."""
         return self.inducing_factor.total_jitter
 
     @cached_property

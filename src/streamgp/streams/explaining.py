@@ -17,7 +17,7 @@ _FAR_OUT = 0.5
 
 
 class ExpertOpinion(NamedTuple):
-    """What one expert expects: its name, its weight, and the mean and the deviation of its prediction."""
+    """Forecast of one expert: its name, its weight, and the mean and the deviation of its prediction."""
 
     name: str
     weight: float

@@ -1,4 +1,4 @@
-"""What became of a stream's model: weights, scale, points and refits, in bounded memory."""
+"""History of a stream's model: weights, scale, points and refits, in bounded memory."""
 
 from typing import NamedTuple, final
 
@@ -13,7 +13,7 @@ _MOST_REFITS = 128
 
 
 class HistoryPoint(NamedTuple):
-    """What was known at some row.
+    """Record of the model at some row.
 
     Attributes:
         row: Number of rows learned until then.
@@ -31,7 +31,7 @@ class HistoryPoint(NamedTuple):
 
 
 class RefitRecord(NamedTuple):
-    """What became of a refit.
+    """Record of a refit.
 
     Attributes:
         row: Number of rows learned until then.

@@ -76,7 +76,7 @@ class Ticket:
 
 @final
 class StreamLearner:
-    """What is known of a stream of one target; changed in place, row by row.
+    """State of a stream of one target; changed in place, row by row.
 
     Rows are learned in order, so that many in one call give what they give one by one. Refits learn units,
     hyperparameters and points anew, and replay the rows of the buffer; weights of experts stay as they were earned by

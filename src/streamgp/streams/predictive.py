@@ -21,7 +21,7 @@ _NUM_BISECTIONS = 60
 @final
 @dataclass(frozen=True, eq=False)
 class Forecast:
-    """What is expected of rows: mixtures of Student's t in the units of the targets; a frozen value.
+    """Forecasts of rows: mixtures of Student's t in the units of the targets; a frozen value.
 
     Attributes:
         location: Centers, one for each expert and tail.

@@ -1,4 +1,4 @@
-"""What is expected of a stream: a function, a trend and a level that drift, and experts on how fast."""
+"""Prior of a stream: a function, a trend and a level that drift, and experts on how fast."""
 
 import math
 from collections.abc import Sequence

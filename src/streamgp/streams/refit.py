@@ -46,7 +46,7 @@ class Fitted(NamedTuple):
 
 
 class Refit(NamedTuple):
-    """What a refit found.
+    """Result of a refit.
 
     Attributes:
         fitted: Units and hyperparameters.
@@ -62,7 +62,7 @@ class Refit(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """What was known at some row, with the units and hyperparameters of then."""
+    """Belief at some row, with the units and hyperparameters of then."""
 
     fitted: Fitted
     belief: Belief
@@ -146,7 +146,7 @@ class BackgroundRefit:
 
     @property
     def is_done(self) -> bool:
-        """Whether the result is there."""
+        """Tell whether the result is there."""
         return not self._thread.is_alive()
 
     def result(self) -> Refit:

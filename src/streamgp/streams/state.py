@@ -12,7 +12,7 @@ NUM_TAILS = 2
 
 
 class Dynamics(NamedTuple):
-    """How the filters' states move between rows; all variances are in units of the noise's.
+    """Transitions of the filters' states between rows; all variances are in units of the noise's.
 
     Attributes:
         inverse_lengthscales: Of the inputs.
@@ -34,7 +34,7 @@ class Dynamics(NamedTuple):
 
 
 class Belief(NamedTuple):
-    """What all filters know: one structure of arrays, changed in place by the functions of a row.
+    """Beliefs of all filters: one structure of arrays, changed in place by the functions of a row.
 
     A state is (level, slopes, whitened inducing values), and only the first `1 + d + num_points` entries count.
 
@@ -88,7 +88,7 @@ class Belief(NamedTuple):
 
 
 class Said(NamedTuple):
-    """What the experts say of rows: mixtures of Student's t, in standardized units.
+    """Forecasts of the experts for rows: mixtures of Student's t, in standardized units.
 
     Attributes:
         location: Centers.

@@ -21,7 +21,7 @@ _PAUSE = 0.1
 
 
 class Position(NamedTuple):
-    """How far a source has been read.
+    """Place up to which a source has been read.
 
     Attributes:
         num_lines: Number of lines.
@@ -151,7 +151,7 @@ class _LineFeeds(io.RawIOBase):
 
 
 def _ends_lines_with_returns(file: io.BufferedReader) -> bool:
-    """Whether there are carriage returns without line feeds; the last byte may be the first half of a pair."""
+    """Tell whether there are carriage returns without line feeds; the last byte may be the first half of a pair."""
     try:
         beginning = file.peek()
     except (EOFError, gzip.BadGzipFile, zlib.error):
@@ -170,5 +170,5 @@ def _open(source: str) -> io.BufferedReader:
 
 
 def _buffered(raw: Any) -> io.BufferedReader:
-    """What can look ahead; standard input may be any binary stream where another program calls the command."""
+    """Return a reader that can look ahead; standard input may be any binary stream if another program calls us."""
     return raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(raw)

@@ -48,7 +48,7 @@ _FORMATS = (
 
 
 def is_missing(value: object) -> bool:
-    """Whether a field is absent, not a number, empty, or holds one of the usual words for nothing."""
+    """Tell whether a field is absent, not a number, empty, or holds one of the usual words for nothing."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return True
     return str(value).strip().lower() in _MISSING
