@@ -78,10 +78,13 @@ def judge(records: Records) -> Judgement:
     ):
         checks.append(is_larger(what, difference(records, "resample") if is_there else None))
     judgement = weigh(checks)
-    if not records.of(_PROBLEM, "fixed"):
-        return judgement
-    fixed = f"Fixed points less pivoted Cholesky at the end: {final_difference(records, 'fixed')}."
-    return replace(judgement, remark=f"{judgement.remark} {fixed}")
+    others = {"fixed": "Fixed points", "printed": "Points by the weights that the paper prints"}
+    remarks = [
+        f"{words} less pivoted Cholesky at the end: {final_difference(records, method)}."
+        for method, words in others.items()
+        if records.of(_PROBLEM, method)
+    ]
+    return replace(judgement, remark=" ".join((judgement.remark, *remarks)))
 
 
 def tables(records: Records) -> tuple[NumberTable, ...]:
@@ -115,6 +118,8 @@ FIGURE = Figure(
     notes=(
         "The paper's baseline never resamples: it keeps the points and moves them by gradients. Here each row replaces "
         "a random point, and the belief is carried over in closed form.",
+        "Old points count with the geometric mean of what is known there and of a row's precision; as printed, with "
+        "what is known there alone.",
         "Rows are absorbed in closed form; hyperparameters are those of the first fit, but for the line with refits, "
         "which makes its own first fit of the same rows.",
         "O-SVGP starts from the same fit, and makes a step of Adam at rate 1e-3 on the uncollapsed streaming bound for "

@@ -112,6 +112,7 @@ STUDY = Study(
     problems={"protein": "UCI protein, 45 730 rows with 9 inputs, one by one"},
     methods={
         "pivoted": "pivoted Cholesky",
+        "printed": "pivoted Cholesky, weights as printed",
         "resample": "resampling",
         "fixed": "fixed points",
         "refits": "pivoted Cholesky, with refits",
