@@ -1,9 +1,13 @@
 """The paper's claims and what became of them, from the results that are under version control, and the whole report."""
 
+import base64
+import io
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from PIL import Image
 
 from paper.commands.verdicts import judge_all
 from paper.registry import FIGURES
@@ -13,6 +17,8 @@ from paper.report.section import Section
 from paper.schema.figure import Part
 
 _PAGE = "paper-report.html"
+# Pictures of this width are small enough for a row of a table, and show which line is where.
+_THUMBNAIL_WIDTH = 190
 
 
 def read_report(directory: Path, home: Path, names: Iterable[str] = FIGURES) -> Report:
@@ -32,12 +38,36 @@ def verdict_table(report: Report) -> str:
     ]
     for section in report.sections:
         figure, claim = section.figure, section.figure.claim.replace("|", "\\|")
-        link = f'<a href="{_PAGE}#{figure.name}">{figure.title}</a>'
+        link = f'<a href="{_PAGE}#{figure.name}">{_thumbnail(section)}{figure.title}</a>'
         few = ", few trials" if section.has_few_trials else ""
         words = f'<span class="verdict {section.verdict}">{section.verdict_words}{few}</span>'
         effects = "<br>".join(part.what.replace("|", "\\|") for part in _own_parts(section))
         lines.append(f"| {link} | {claim} | {words}<br>{effects} | {section.scale}, {section.trial_words} |")
     return "\n".join((*lines, ""))
+
+
+def _thumbnail(section: Section) -> str:
+    """A small picture for light screens and one for dark ones, of which the theme shows one."""
+    if section.pictures is None:
+        return ""
+    return "".join(
+        f'<img class="thumbnail only-{theme}" src="thumbnails/{section.figure.name}-{theme}.webp" '
+        f'width="{_THUMBNAIL_WIDTH}" loading="lazy" alt="">'
+        for theme in ("light", "dark")
+    )
+
+
+def write_thumbnails(report: Report, directory: Path) -> None:
+    """Write the pictures of a report again, small, at twice the pixels that they take."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for section in report.sections:
+        if section.pictures is None:
+            continue
+        for theme, address in (("light", section.pictures.light), ("dark", section.pictures.dark)):
+            with Image.open(io.BytesIO(base64.b64decode(address.partition(",")[2]))) as picture:
+                width = 2 * _THUMBNAIL_WIDTH
+                small = picture.convert("RGBA").resize((width, round(picture.height * width / picture.width)))
+                small.save(directory / f"{section.figure.name}-{theme}.webp", quality=85)
 
 
 def _own_parts(section: Section) -> tuple[Part, ...]:
@@ -60,6 +90,7 @@ def write_table(app: Any) -> None:
 def write_whole_page(app: Any, error: Exception | None) -> None:
     """Put the report beside the pages of the site."""
     if error is None and app.builder.format == "html":
+        write_thumbnails(app.paper_report, Path(app.outdir) / "thumbnails")
         write_page(render_page(app.paper_report), Path(app.outdir) / _PAGE)
 
 

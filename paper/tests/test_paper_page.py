@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from paper.report.page import render_page
 
@@ -42,3 +43,13 @@ def test_the_tally_counts_all_sections(extension, report):
     counts = [int(number) for number in re.findall(r"(\d+) [a-z]", first.split("**")[1])]
     assert sum(counts) == len(NAMES)
     assert "2 of 2 claims were judged" in first
+
+
+def test_each_row_shows_a_small_picture_that_is_written_for_both_themes(extension, report, tmp_path):
+    extension.write_thumbnails(report, tmp_path / "thumbnails")
+    addresses = re.findall(r'src="(thumbnails/[^"]+)"', extension.verdict_table(report))
+    assert len(addresses) == 2 * len(NAMES)
+    for address in addresses:
+        with Image.open(tmp_path / address) as picture:
+            assert picture.width == 380
+            assert picture.convert("L").getextrema()[0] < picture.convert("L").getextrema()[1]
