@@ -4,11 +4,11 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from streamgp.cli.optimize.notebook import Notebook, open_notebook
+from streamgp.cli.optimize.notebook import open_notebook
 from streamgp.cli.optimize.results import read_results, without_known
 from streamgp.cli.optimize.study_file import EXAMPLE
 from streamgp.cli.outputs import remove_unfinished, write_together
@@ -16,12 +16,27 @@ from streamgp.cli.pictures import check_output, save_figure
 from streamgp.cli.printing import count_of, print_json, say, show_table
 from streamgp.display import with_uncertainty
 from streamgp.errors import OptionError
-from streamgp.loops import Best, Categorical, Integer, Ordinal, ParetoSet, Real
+from streamgp.loops import Best, Categorical, Integer, Ordinal, ParameterSpace, ParetoSet, Real
 from streamgp.loops.abstract_parameter import AbstractParameter
 from streamgp.optimizers import Optimizer
 from streamgp.tables.records import write_table
 
-__all__ = ["run_ask", "run_best", "run_cancel", "run_init", "run_plot", "run_show", "run_tell"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "cell",
+    "draw_study",
+    "in_words",
+    "rounded",
+    "run_ask",
+    "run_best",
+    "run_cancel",
+    "run_init",
+    "run_plot",
+    "run_show",
+    "run_tell",
+]
 
 # Digits of a suggested number.
 _DIGITS = 4
@@ -48,17 +63,17 @@ def run_ask(
             raise OptionError(f"{path} exists, and may hold results. Choose another name with --output, or delete it.")
         remove_unfinished(path)
         points = notebook.optimizer.ask(number, fixed=_read_fixed(fixed))
-        rounded = [_rounded(point, notebook) for point in points]
+        shown = [rounded(point, notebook.space) for point in points]
         names, outcomes = notebook.space.column_names, notebook.settings.names
-        rows = [[*(_cell(point[name]) for name in names), *("" for _ in outcomes)] for point in rounded]
+        rows = [[*(cell(point[name]) for name in names), *("" for _ in outcomes)] for point in shown]
         write_together(
             {path: partial(write_table, header=(*names, *outcomes), rows=rows), notebook.state: notebook.optimizer.save}
         )
     if is_json:
-        print_json({"points": rounded, "file": str(path)})
+        print_json({"points": shown, "file": str(path)})
         return
     say(*notebook.notes)
-    _show("What to try next", rounded)
+    _show("What to try next", shown)
     filled = "the outcome" if len(outcomes) == 1 else "the outcomes"
     say(
         f"Written: {path}. Fill in {filled}, {', '.join(outcomes)}, or the word failed, and go on with "
@@ -130,8 +145,8 @@ def run_show(study: Path, state: Path | None, *, is_json: bool) -> None:
         {**point, **dict(zip(outcomes, row, strict=True))}
         for point, row in zip(optimizer.X, optimizer.y.tolist(), strict=True)
     ]
-    pending = [_rounded(point, notebook) for point in optimizer.pending]
-    parameters = {name: _in_words(one) for name, one in notebook.space.parameters.items()}
+    pending = [rounded(point, notebook.space) for point in optimizer.pending]
+    parameters = {name: in_words(one) for name, one in notebook.space.parameters.items()}
     if is_json:
         shown = {"parameters": parameters, "outcomes": list(outcomes), "experiments": known, "pending": pending}
         print_json(shown)
@@ -167,7 +182,7 @@ def run_plot(study: Path, state: Path | None, *, output: Path) -> None:
         optimizer: Optimizer = notebook.optimizer
         if not len(optimizer.y):
             raise OptionError(f"{study} has no results yet, so there is nothing to draw. Ask for experiments first.")
-        save_figure(_draw(notebook), output)
+        save_figure(draw_study(optimizer), output)
     say(*notebook.notes, f"Written: {output}.")
 
 
@@ -175,16 +190,18 @@ def _show(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
     show_table(title, list(rows[0]), [list(row.values()) for row in rows])
 
 
-def _draw(notebook: Notebook) -> Any:
+def draw_study(optimizer: Optimizer) -> "Figure":
+    """Draw progress or trade-offs, and the expected outcome along each parameter."""
     from matplotlib.figure import Figure
 
-    optimizer, is_known = notebook.optimizer, bool(notebook.optimizer.y.isfinite().all(-1).any())
-    sliced = notebook.space.column_names[:_MOST_SLICES] if is_known and notebook.space.is_product else ()
+    settings, is_known = optimizer.to_parts()["settings"], bool(optimizer.y.isfinite().all(-1).any())
+    space = settings.space
+    sliced = space.column_names[:_MOST_SLICES] if is_known and space.is_product else ()
     num_columns = min(3, 1 + len(sliced))
     num_rows = math.ceil((1 + len(sliced)) / num_columns)
     figure = Figure(figsize=(4.8 * num_columns, 3.6 * num_rows), layout="constrained")
     panels = list(figure.subplots(num_rows, num_columns, squeeze=False).flat)
-    if len(notebook.settings.objectives) > 1 and is_known:
+    if len(settings.objectives) > 1 and is_known:
         optimizer.plot_pareto(panels[0])
     else:
         optimizer.plot_progress(panels[0])
@@ -206,21 +223,21 @@ def _read_fixed(fixed: Sequence[str]) -> dict[str, str] | None:
     return values or None
 
 
-def _rounded(point: Mapping[str, Any], notebook: Notebook) -> dict[str, Any]:
-    """A suggestion in digits that can be set, but where a sum has to be kept."""
-    summed = {name for one in notebook.space.constraints for name in one.weights}
-    rounded = dict(point)
-    for name, parameter in notebook.space.parameters.items():
+def rounded(point: Mapping[str, Any], space: ParameterSpace) -> dict[str, Any]:
+    """Round a suggestion to digits that can be set, but where a sum has to be kept."""
+    summed = {name for one in space.constraints for name in one.weights}
+    shown = dict(point)
+    for name, parameter in space.parameters.items():
         if not isinstance(parameter, Real) or parameter.step is not None:
             continue
         value = float(point[name])
         if name in summed:
-            rounded[name] = float(f"{value:.9g}")
+            shown[name] = float(f"{value:.9g}")
             continue
         scale = value if parameter.log else 10.0 * (parameter.high - parameter.low)
         digits = _DIGITS - 1 - math.floor(math.log10(abs(scale)))
-        rounded[name] = min(max(round(value, digits), parameter.low), parameter.high)
-    return rounded
+        shown[name] = min(max(round(value, digits), parameter.low), parameter.high)
+    return shown
 
 
 def _best_row(best: Best, name: str) -> dict[str, Any]:
@@ -263,8 +280,8 @@ def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def _in_words(parameter: AbstractParameter) -> str:
-    """What can be set."""
+def in_words(parameter: AbstractParameter) -> str:
+    """Say what can be set."""
     if isinstance(parameter, Categorical):
         return ", ".join(map(str, parameter.choices))
     if isinstance(parameter, Ordinal):
@@ -282,5 +299,6 @@ def _bounds(lower: float | None, upper: float | None) -> str:
     return " and ".join(parts if upper is None else [*parts, f"at most {upper:g}"])
 
 
-def _cell(value: Any) -> str:
+def cell(value: Any) -> str:
+    """Write a value as text for a table."""
     return f"{value:.12g}" if isinstance(value, float) else str(value)

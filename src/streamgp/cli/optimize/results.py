@@ -17,7 +17,7 @@ from streamgp.tables.lines import Lines
 from streamgp.tables.records import Record, open_reader
 from streamgp.tables.values import is_missing, read_number
 
-__all__ = ["FAILED", "Results", "read_results", "without_known"]
+__all__ = ["FAILED", "Results", "read_outcome", "read_results", "without_known"]
 
 # What stands for an outcome where an experiment failed.
 FAILED = "failed"
@@ -126,12 +126,13 @@ def _read_row(
         return str(error)
     if any(isinstance(cell, str) and cell.strip().lower() == FAILED for cell in cells):
         return point, [torch.nan] * len(outcomes)
-    values = [_read_outcome(fields, name) for name in outcomes]
+    values = [read_outcome(fields, name) for name in outcomes]
     wrong = [value for value in values if isinstance(value, str)]
     return wrong[0] if wrong else (point, [value for value in values if isinstance(value, float)])
 
 
-def _read_outcome(fields: Mapping[str, Any], name: str) -> float | str:
+def read_outcome(fields: Mapping[str, Any], name: str) -> float | str:
+    """Return an outcome of a row, or a sentence without its period that says what is wrong with it."""
     value = read_number(fields, name, "outcome")
     return f"{value}. Write {FAILED} if the experiment failed" if isinstance(value, str) else value
 
