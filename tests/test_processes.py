@@ -17,7 +17,7 @@ import torch
 
 import streamgp as sg
 from streamgp.streaming import StreamLearner, StreamSettings
-from streamgp.streaming.keyed import KeyedLearner
+from streamgp.streams.keyed import KeyedLearner
 from streamgp.testing.tolerances import judgement, within
 
 METHODS = ["fork", "spawn"] if hasattr(os, "fork") else ["spawn"]

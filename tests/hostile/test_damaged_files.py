@@ -11,7 +11,7 @@ import torch
 
 import streamgp as sg
 from streamgp.errors import StreamGPError
-from streamgp.streaming.keyed import KeyedLearner
+from streamgp.streams.keyed import KeyedLearner
 
 X = np.random.default_rng(5).random((40, 2))
 Y = np.sin(6 * X[:, 0]) + X[:, 1]

@@ -23,6 +23,7 @@ from streamgp.shapes import is_broadcastable
 from streamgp.storage.archive import is_finite
 from streamgp.storage.modules import register_module
 from streamgp.storage.registry import ask_when_unknown, is_registered, register
+from streamgp.tables.columns import Column, Preprocessing
 
 __all__ = ["check_process"]
 
@@ -108,6 +109,8 @@ register_module(OutputMean, sizes=("num_outputs",), batch_shape=None)
 register_module(InteractionKernel, sizes=("ard_num_dims",))
 register_module(SphericalLinearKernel, sizes=("ard_num_dims",))
 register(Evidence, check=_check_evidence)
+register(Column)
+register(Preprocessing)
 register(Prior, to_fields=_prior_fields, from_fields=_rebuild_prior)
 register(SparseProcess, from_fields=_rebuild_process, check=check_process)
 

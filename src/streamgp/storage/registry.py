@@ -39,6 +39,7 @@ _HOMES = {
     "evidence": "streamgp.storage",
     "gp": "streamgp.storage",
     "likelihoods": "streamgp.storage",
+    "tables": "streamgp.storage",
     "sites": "streamgp.conditioning",
     "conditioning": "streamgp.conditioning",
     "training": "streamgp.training",
@@ -49,8 +50,9 @@ _HOMES = {
     "pools": "streamgp.pools",
     "streaming": "streamgp.streaming",
     "streams": "streamgp.streams",
+    "keyed": "streamgp.streams.keyed",
     "estimators": "streamgp.streaming.saving",
-    "preprocessing": "streamgp.streaming.preprocessing",
+    "preprocessing": "streamgp.streams.preprocessing",
     "cli": "streamgp.cli.stream.checkpoints",
 }
 

@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from streamgp.errors import DTypeError, ValueRangeError
 from streamgp.likelihoods import Bernoulli
 from streamgp.processes import sent_by_value
-from streamgp.streaming.batches import Batch
 from streamgp.streaming.estimator import (
     AbstractStreamingEstimator,
     BankFacts,
@@ -26,6 +25,7 @@ from streamgp.streaming.merging import merge_classes
 from streamgp.streaming.one_vs_rest import OneVsRest, PredictedLabels, unseen_probability
 from streamgp.streaming.scoring import ClassScore
 from streamgp.streaming.settings import StreamSettings
+from streamgp.streams.reading import Batch
 from streamgp.training.labels import check_kinds, is_missing, plain_dates, to_array, to_labels
 
 __all__ = ["StreamingGPClassifier"]

@@ -22,10 +22,8 @@ from streamgp.errors import ArgumentTypeError, StreamGPWarning
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.sites import SiteRule
 from streamgp.storage import save
-from streamgp.streaming.batches import Batch, read_batch, read_matrix
 from streamgp.streaming.drift import DriftWatch
 from streamgp.streaming.learner import StreamLearner
-from streamgp.streaming.locks import lock_of
 from streamgp.streaming.model import StreamModel
 from streamgp.streaming.one_vs_rest import OneVsRest
 from streamgp.streaming.refitting import RefitReport
@@ -33,6 +31,8 @@ from streamgp.streaming.report import ScoreReport
 from streamgp.streaming.scoring import ClassScore, ValueScore
 from streamgp.streaming.settings import SITE_TOLERANCE, StreamSettings
 from streamgp.streaming.space_time import SpaceTimeLearner
+from streamgp.streams.locks import lock_of
+from streamgp.streams.reading import Batch, read_batch, read_matrix
 
 __all__ = ["AbstractStreamingEstimator", "EstimatorState", "Learner", "generator_of", "refuse_options"]
 

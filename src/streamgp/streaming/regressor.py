@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from streamgp.errors import OptionError, ShapeError, UnsupportedError, ValueRangeError
 from streamgp.processes import sent_by_value
-from streamgp.streaming.batches import Batch, read_numbers, read_total_count
 from streamgp.streaming.estimator import (
     AbstractStreamingEstimator,
     BankFacts,
@@ -22,7 +21,6 @@ from streamgp.streaming.estimator import (
     refuse_options,
 )
 from streamgp.streaming.learner import Predicted, StreamLearner
-from streamgp.streaming.locks import lock_of
 from streamgp.streaming.merging import merge_learners
 from streamgp.streaming.prediction import StreamPrediction
 from streamgp.streaming.scoring import ValueScore
@@ -37,6 +35,8 @@ from streamgp.streaming.space_time import (
 from streamgp.streaming.unordered import learn_unordered
 from streamgp.streams.explaining import Explanation
 from streamgp.streams.history import HistoryPoint
+from streamgp.streams.locks import lock_of
+from streamgp.streams.reading import Batch, read_numbers, read_total_count
 
 __all__ = ["StreamingGPRegressor"]
 

@@ -15,7 +15,6 @@ from streamgp.streaming.bank import Bank
 from streamgp.streaming.baselines import ClassBaseline, ValueBaseline
 from streamgp.streaming.bends import Bends
 from streamgp.streaming.calibration import Calibration
-from streamgp.streaming.columns import Column, Preprocessing
 from streamgp.streaming.experts import Expert, Experts
 from streamgp.streaming.hyperparameters import FittedHyperparameters
 from streamgp.streaming.learner import Halfway, StreamLearner
@@ -41,7 +40,6 @@ STORED = (
     Calibration,
     ClassBaseline,
     ClassScore,
-    Column,
     Expert,
     Experts,
     Halfway,
@@ -50,7 +48,6 @@ STORED = (
     Mixture,
     OneVsRest,
     Outliers,
-    Preprocessing,
     Reach,
     RefitReport,
     Rows,

@@ -14,9 +14,9 @@ from streamgp.cli.stream.drift import DriftLog
 from streamgp.cli.stream.scoring import Recent
 from streamgp.errors import FileFormatError, OptionError
 from streamgp.streaming import StreamLearner, StreamSettings
-from streamgp.streaming.columns import Column, Preprocessing
 from streamgp.streaming.metrics import VALUE_MEASURES, StreamMetrics
 from streamgp.streaming.scoring import ValueScore
+from streamgp.tables.columns import Column, Preprocessing
 from streamgp.tables.lines import Position
 
 

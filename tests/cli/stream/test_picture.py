@@ -4,9 +4,9 @@ from streamgp.cli.stream.checkpoints import Progress
 from streamgp.cli.stream.picture import draw_progress, save_picture
 from streamgp.cli.stream.scoring import Recent
 from streamgp.streaming import StreamLearner, StreamSettings
-from streamgp.streaming.columns import Preprocessing
 from streamgp.streaming.metrics import StreamMetrics
 from streamgp.streaming.scoring import ClassScore, ValueScore
+from streamgp.tables.columns import Preprocessing
 
 
 @pytest.mark.slow

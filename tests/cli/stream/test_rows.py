@@ -12,7 +12,7 @@ from streamgp.cli.stream.rows import (
     written_differently,
 )
 from streamgp.errors import OptionError, ValueRangeError
-from streamgp.streaming.columns import Column
+from streamgp.tables.columns import Column
 from streamgp.tables.lines import Position
 from streamgp.tables.records import Record
 

@@ -8,7 +8,7 @@ dask_dataframe = pytest.importorskip("dask.dataframe", reason="needs the extra s
 import streamgp as sg  # noqa: E402
 from streamgp.errors import ArgumentTypeError, OptionError  # noqa: E402
 from streamgp.integrations.dask import DaskKeyedLearner  # noqa: E402
-from streamgp.streaming.keyed import KeyedLearner  # noqa: E402
+from streamgp.streams.keyed import KeyedLearner  # noqa: E402
 from streamgp.testing.tolerances import rounding  # noqa: E402
 
 # Of keys that have nothing in common with the inputs.

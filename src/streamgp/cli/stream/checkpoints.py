@@ -12,12 +12,12 @@ from streamgp.cli.stream.drift import DriftLog
 from streamgp.cli.stream.scoring import Learner, Recent, Score
 from streamgp.errors import FileFormatError, OptionError, ValueRangeError
 from streamgp.storage import load, register, save
-from streamgp.streaming.columns import Preprocessing
 from streamgp.streaming.metrics import StreamMetrics
 from streamgp.streaming.one_vs_rest import OneVsRest
 from streamgp.streaming.prediction import StreamPrediction
-from streamgp.streaming.preprocessing import to_records, warn_of_renamed
 from streamgp.streaming.report import ScoreReport
+from streamgp.streams.preprocessing import to_records, warn_of_renamed
+from streamgp.tables.columns import Preprocessing
 from streamgp.tables.lines import Position
 from streamgp.tables.values import read_number
 

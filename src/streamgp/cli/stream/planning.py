@@ -23,9 +23,9 @@ from streamgp.cli.stream.rows import (
 )
 from streamgp.errors import OptionError
 from streamgp.streaming import StreamLearner
-from streamgp.streaming.columns import KINDS, MOST, Preprocessing
 from streamgp.streaming.one_vs_rest import OneVsRest
 from streamgp.streaming.scoring import ClassScore, ValueScore
+from streamgp.tables.columns import KINDS, MOST, Preprocessing
 from streamgp.tables.lines import Lines
 from streamgp.tables.records import AbstractReader, Record, open_reader
 from streamgp.tables.values import date_formats, is_missing

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
 from streamgp.errors import OptionError
-from streamgp.streaming.columns import MOST, Column, is_free
+from streamgp.tables.columns import MOST, Column, is_free
 from streamgp.tables.lines import Position
 from streamgp.tables.records import Record
 from streamgp.tables.values import check_decimal_points, is_missing, read_number, to_number

@@ -12,7 +12,7 @@ import numpy as np
 from streamgp.errors import ArgumentTypeError, OptionError
 from streamgp.integrations.dask.shards import gather_within, read_client, send
 from streamgp.storage import save
-from streamgp.streaming.keyed import KeyedLearner
+from streamgp.streams.keyed import KeyedLearner
 
 __all__ = ["DaskKeyedLearner"]
 

@@ -13,9 +13,9 @@ from streamgp.likelihoods import AbstractLikelihood
 from streamgp.sites import SiteRule
 from streamgp.streaming import StreamSettings
 from streamgp.streaming.drift import DriftDetector, DriftWatch
-from streamgp.streaming.locks import lock_of
 from streamgp.streaming.report import ScoreReport
 from streamgp.streaming.scoring import ClassScore, ValueScore
+from streamgp.streams.locks import lock_of
 
 __all__ = ["AbstractRiverEstimator"]
 

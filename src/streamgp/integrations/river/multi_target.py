@@ -12,10 +12,10 @@ from streamgp.integrations.river.estimator import AbstractRiverEstimator
 from streamgp.integrations.river.features import read_row
 from streamgp.processes import sent_by_value
 from streamgp.streaming import StreamLearner
-from streamgp.streaming.locks import lock_of
 from streamgp.streaming.prediction import StreamPrediction
 from streamgp.streaming.scoring import ValueScore
 from streamgp.streaming.space_time import SpaceTimeLearner, SpaceTimePrediction, uses_space_time
+from streamgp.streams.locks import lock_of
 
 __all__ = ["StreamingGPMultiTargetRegressor"]
 

@@ -16,10 +16,10 @@ from streamgp.likelihoods import AbstractLikelihood
 from streamgp.processes import sent_by_value
 from streamgp.sites import SiteRule
 from streamgp.streaming import StreamLearner
-from streamgp.streaming.batches import read_numbers
 from streamgp.streaming.prediction import StreamPrediction
 from streamgp.streaming.scoring import ValueScore
 from streamgp.streaming.space_time import SpaceTimeLearner, SpaceTimePrediction, uses_space_time
+from streamgp.streams.reading import read_numbers
 
 __all__ = ["StreamingGPRegressor"]
 

@@ -7,8 +7,8 @@ from sklearn.compose import ColumnTransformer
 import streamgp as sg
 from streamgp.errors import ArgumentTypeError, OptionError, ShapeError, StreamGPWarning
 from streamgp.storage import save
-from streamgp.streaming.columns import Preprocessing
-from streamgp.streaming.preprocessing import StreamPreprocessor
+from streamgp.streams.preprocessing import StreamPreprocessor
+from streamgp.tables.columns import Preprocessing
 
 ROWS = [
     {"when": "2024-03-01 06:00", "city": "Oslo", "load": 3.0},

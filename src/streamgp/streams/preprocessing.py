@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from streamgp.checks import keep_count
 from streamgp.errors import ArgumentTypeError, OptionError, ShapeError, StreamGPWarning
 from streamgp.storage import register
-from streamgp.streaming.columns import Column, Preprocessing
+from streamgp.tables.columns import Column, Preprocessing
 
 __all__ = ["StreamPreprocessor", "to_records", "warn_of_renamed"]
 
@@ -28,7 +28,7 @@ class StreamPreprocessor(TransformerMixin, BaseEstimator):
     different, names for instance, are left out. Means are learned on with `partial_fit`; nothing else changes.
 
     ```python
-    from streamgp.streaming.preprocessing import StreamPreprocessor
+    from streamgp.streams.preprocessing import StreamPreprocessor
 
     rows = [{"when": "2024-03-01 10:00", "city": "Oslo", "load": 3.2}, {"when": "2024-03-01 11:00", "city": "Bergen"}]
     StreamPreprocessor().fit_transform(rows)

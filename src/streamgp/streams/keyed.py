@@ -26,7 +26,7 @@ __all__ = ["KeyedLearner"]
 
 
 @sent_by_value
-@register(check=check_finite_fields)
+@register(name="keyed.KeyedLearner", check=check_finite_fields)
 @final
 @dataclass(frozen=True, eq=False)
 class KeyedLearner:

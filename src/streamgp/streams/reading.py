@@ -130,7 +130,7 @@ def _our_errors(X: Any) -> Iterator[None]:
     """
     others = _other_columns(X)
     advice = (
-        f" These hold no numbers: {', '.join(others)}. Let a streamgp.streaming.preprocessing.StreamPreprocessor go "
+        f" These hold no numbers: {', '.join(others)}. Let a streamgp.streams.preprocessing.StreamPreprocessor go "
         "before the estimator in a pipeline: it turns texts and dates into numbers."
         if others
         else ""

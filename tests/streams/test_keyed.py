@@ -6,7 +6,7 @@ from torch.testing import assert_close
 import streamgp as sg
 from streamgp.errors import ArgumentTypeError, ShapeError, UnsupportedError, ValueRangeError
 from streamgp.storage import load, save
-from streamgp.streaming.keyed import KeyedLearner
+from streamgp.streams.keyed import KeyedLearner
 from streamgp.testing.tolerances import belief_rounding, rounding
 
 

@@ -6,8 +6,8 @@ import pytest
 from sklearn.base import BaseEstimator
 
 from streamgp.errors import DTypeError, ShapeError, ValueRangeError
-from streamgp.streaming import batches
-from streamgp.streaming.batches import Batch, read_batch, read_matrix, read_numbers, read_total_count
+from streamgp.streams import reading as batches
+from streamgp.streams.reading import Batch, read_batch, read_matrix, read_numbers, read_total_count
 
 
 class AnyEstimator(BaseEstimator):
