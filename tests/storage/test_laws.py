@@ -33,7 +33,7 @@ from streamgp.streaming.settings import StreamSettings
 
 PACKAGES = (
     *("storage", "conditioning", "training", "models", "acquisition", "loops", "optimizers", "pools"),
-    *("streaming.preprocessing", "streaming.saving", "streaming.storage", "cli.stream.checkpoints"),
+    *("streams.preprocessing", "streaming.saving", "streaming.storage", "cli.stream.checkpoints"),
 )
 for _package in PACKAGES:
     import_module(f"streamgp.{_package}")
