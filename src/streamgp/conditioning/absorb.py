@@ -4,8 +4,10 @@ import math
 from dataclasses import dataclass
 from typing import final
 
+import numpy as np
 import torch
 from jaxtyping import Float
+from scipy.linalg import qr_multiply, solve_triangular
 from torch import Tensor
 
 from streamgp.conditioning.noise import LEAST_RELATIVE_NOISE, Noise
@@ -17,12 +19,13 @@ from streamgp.gp import SparseProcess
 from streamgp.linalg import apply, cholesky, solve_lower, solve_lower_transpose, solve_vector
 from streamgp.sites import AbstractBelief, DenseBelief, FactoredBelief, SiteInfo
 from streamgp.storage import register
+from streamgp.threads import limit_threads
 
 __all__ = ["AbsorbInfo", "absorb"]
 
-# Noise below this share of the explained variance is lost to rounding where several observations are factorized
-# together: at 1e-10, six digits are left of how they are weighed. If larger, more of them go one by one.
-_LEAST_NOISE = 1e-10
+# Explained variance of an observation, in units of its noise, up to which sums of squares keep enough digits beside the
+# ones of the prior: six at 1e10. If larger, they keep fewer; if smaller, more observations take the slower way.
+_MOST_PRECISE = 1e10
 
 
 @register
@@ -38,8 +41,6 @@ class AbsorbInfo:
             new observations. Large values mean that there are too few of them.
         lost_trace: The same for the old belief, when inducing points moved.
         num_swapped: How many inducing points are new.
-        num_floored: Observations so precise that rounding may decide how they are weighed: with noise below 1e-16 of
-            what the inducing points explain of the observed value. Correlated noise is raised to 1e-10 of that.
         site_info: Diagnostics of the sites; None for Gaussian observations.
     """
 
@@ -48,7 +49,6 @@ class AbsorbInfo:
     residual_trace: Float[Tensor, "*b"]
     lost_trace: Float[Tensor, "*b"]
     num_swapped: int
-    num_floored: int
     site_info: SiteInfo | None
 
 
@@ -83,7 +83,7 @@ def absorb(
     targets, noise, site_info = observation.to_gaussian(
         lambda: _nystrom_belief(seen), lambda: prior_belief(process.prior, observation.inputs)
     )
-    absorbed, num_floored = _absorb_gaussian(process, seen, targets - seen.mean, noise)
+    absorbed = _absorb_gaussian(process, seen, targets - seen.mean, noise)
     if not math.isfinite(float(absorbed.whitened_mean.sum())):
         raise NumericalError(
             "The observations moved the belief beyond what numbers can hold.",
@@ -96,46 +96,23 @@ def absorb(
         residual_trace=trace,
         lost_trace=carried.lost_trace,
         num_swapped=carried.num_swapped,
-        num_floored=num_floored,
         site_info=site_info,
     )
 
 
-def _absorb_gaussian(
-    process: SparseProcess, seen: NystromPredictive, residual: Tensor, noise: Noise
-) -> tuple[SparseProcess, int]:
-    """Absorb all at once but those with too little noise for that; returns how many had to be taken with more."""
-    num_rows = seen.spread.shape[-1]
-    if num_rows == 1:
-        return _update_by_one(process, seen, residual, noise), 0
-    least = _LEAST_NOISE * seen.spread.square().sum(-2)
-    if noise.is_matrix:
-        floored, num_floored = noise.raised_to(least)
-        return _update(process, seen, residual, floored), num_floored
-    variances = noise.variances(num_rows)
-    is_precise = torch.atleast_2d(variances < least).flatten(end_dim=-2).any(0)
-    if not is_precise.any():
-        return _update(process, seen, residual, noise), 0
-    before, others = process.whitened_mean, ~is_precise
-    if others.any():
-        process = _update(process, _rows(process, seen, others), residual[..., others], Noise(variances[..., others]))
-    # One by one, as the square root of one observation's update has a closed form that holds for any noise.
-    for index in is_precise.nonzero().flatten().split(1):
-        row = _rows(process, seen, index)
-        moved = apply(row.features.mT, process.whitened_mean - before)
-        process = _update_by_one(process, row, residual[..., index] - moved, Noise(variances[..., index]))
-    explained = seen.spread.square().sum(-2)
-    rounding = torch.finfo(explained.dtype).eps * explained
-    return process, int((variances < rounding).sum())
-
-
-def _rows(process: SparseProcess, seen: NystromPredictive, index: Tensor) -> NystromPredictive:
-    """Some of the observed values, as another belief at the same inducing points explains them."""
-    phi = seen.features[..., index]
-    weights = None if seen.weights is None else seen.weights[..., index]
-    return NystromPredictive(
-        phi, seen.mean[..., index], process.whitened_root.mT @ phi, seen.slack[..., index], weights
-    )
+def _absorb_gaussian(process: SparseProcess, seen: NystromPredictive, residual: Tensor, noise: Noise) -> SparseProcess:
+    """Absorb in the cheapest way that keeps the digits."""
+    if seen.spread.shape[-1] == 1:
+        return _update_by_one(process, seen, residual, noise)
+    e = noise.whiten(residual.unsqueeze(-1)).squeeze(-1).double()
+    W, R = noise.whiten(seen.spread.mT).mT.double(), process.whitened_root.double()
+    is_precise = bool((W.square().sum(-2) > _MOST_PRECISE).any())
+    root, step = _update_precise_root(R, W, e) if is_precise else _update_root(R, W, e)
+    information = process.information
+    if information is not None:
+        information = information + noise.whiten(_weights(process, seen).mT).square().sum(-2)
+    dtype = process.whitened_mean.dtype
+    return process.with_belief(process.whitened_mean + step.to(dtype), root.to(dtype), information)
 
 
 def _update_by_one(process: SparseProcess, seen: NystromPredictive, residual: Tensor, noise: Noise) -> SparseProcess:
@@ -191,17 +168,6 @@ def _update_by_one_each(
     return process.with_belief(mean, root, information)
 
 
-def _update(process: SparseProcess, seen: NystromPredictive, residual: Tensor, noise: Noise) -> SparseProcess:
-    """The update by any number of observations."""
-    e = noise.whiten(residual.unsqueeze(-1)).squeeze(-1)
-    W = noise.whiten(seen.spread.mT).mT
-    root, step = (value.to(W.dtype) for value in _update_root(process.whitened_root.double(), W.double(), e.double()))
-    information = process.information
-    if information is not None:
-        information = information + noise.whiten(_weights(process, seen).mT).square().sum(-2)
-    return process.with_belief(process.whitened_mean + step, root, information)
-
-
 def _weights(process: SparseProcess, seen: NystromPredictive) -> Tensor:
     return solve_lower_transpose(process.factor, seen.features) if seen.weights is None else seen.weights
 
@@ -227,3 +193,30 @@ def _update_root(R: Tensor, W: Tensor, e: Tensor) -> tuple[Tensor, Tensor]:
     M, _ = cholesky(eye + W @ W.mT, name="the information of the observations")
     root = solve_lower(M, R.mT).mT
     return root, apply(root, solve_vector(M, apply(W, e)))
+
+
+def _update_precise_root(R: Tensor, W: Tensor, e: Tensor) -> tuple[Tensor, Tensor]:
+    r"""The same by orthogonal factors of the rows $(W, I)^\top$, where products of $W$ would swallow the ones.
+
+    With the largest rows and columns first, each row keeps its own digits however far their scales are apart.
+
+    References:
+        Cox, Higham (1998), Stability of Householder QR factorization for weighted least squares problems.
+    """
+    batch, (m, n) = torch.broadcast_shapes(R.shape[:-2], W.shape[:-2], e.shape[:-1]), W.shape[-2:]
+    flat = (R.expand(*batch, m, m), W.expand(*batch, m, n).mT, e.expand(*batch, n).unsqueeze(-1))
+    roots, steps = [], []
+    for one, rows, right in zip(*(each.reshape(-1, *each.shape[-2:]).cpu().numpy() for each in flat), strict=True):
+        rows, right = np.concatenate([rows, np.eye(m)]), np.concatenate([right[:, 0], np.zeros(m)])
+        if not math.isfinite(rows.sum() + right.sum()):
+            raise NumericalError(
+                "The observations, in units of their noise, are beyond what numbers can hold.",
+                advice="Check the scale of targets, noise and kernel.",
+            )
+        order = np.argsort(-np.abs(rows).max(1), kind="stable")
+        with limit_threads():
+            rotated, triangle, columns = qr_multiply(rows[order], right[order], mode="right", pivoting=True)
+            roots.append(solve_triangular(triangle, one[:, columns].T, trans="T").T)
+        steps.append(roots[-1] @ rotated)
+    shape = (*batch, m)
+    return torch.from_numpy(np.stack(roots)).to(R).view(*shape, m), torch.from_numpy(np.stack(steps)).to(R).view(shape)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from streamgp.checks import check_noise_variance
 from streamgp.errors import OptionError, ValueRangeError
-from streamgp.linalg import cholesky, solve_lower, symmetric_eigenvalues
+from streamgp.linalg import cholesky, solve_lower
 
 __all__ = ["LEAST_RELATIVE_NOISE", "Noise"]
 
@@ -62,22 +62,6 @@ class Noise:
         """Reciprocal variances, as weights of observations of values with known prior variance."""
         least = LEAST_RELATIVE_NOISE[prior_variance.dtype] * prior_variance
         return 1.0 / torch.maximum(self.variances(prior_variance.shape[-1]), least)
-
-    def raised_to(self, least: Float[Tensor, "*b n"]) -> tuple["Noise", int]:
-        """Noise that is nowhere less than given variances, and how many observations that changes."""
-        if not least.shape[-1]:
-            return self, 0
-        raised = (least - self.variances(least.shape[-1])).clamp_min(0.0)
-        if self.is_matrix:
-            # Correlated noise can be small in directions between observations, too.
-            smallest = symmetric_eigenvalues(self.values, name="noise_variance")[..., :1]
-            raised = (least.amax(-1, keepdim=True) - smallest).clamp_min(0.0).expand_as(least)
-        num_raised = int((raised > 0).sum())
-        if not num_raised:
-            return self, 0
-        if self.is_matrix:
-            return Noise(self.values + torch.diag_embed(raised), is_matrix=True), num_raised
-        return Noise(self.values + raised), num_raised
 
     def check_positive(self) -> "Noise":
         """Refuse noise-free observations, whose information is infinite."""
