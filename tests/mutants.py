@@ -38,6 +38,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("linalg", "gp", "likelihoods", "sites", "conditioning")
+# Folders of tests, beside those of the same name: what a kernel says of sums and slopes is tested with evidence.
+_ALSO = {"gp": ("evidence",), "conditioning": ("evidence",)}
 # A mutant may take this many times what its tests take, traced, and as many seconds more, before it counts as noticed:
 # of the processor, as a busy machine is no reason.
 _TIMES, _SECONDS = 3.0, 30.0
@@ -131,9 +133,10 @@ def _nodes(node: ast.AST, statement: range) -> Iterator[tuple[ast.AST, range]]:
 
     With each node come the lines of its statement: for one with a body, those before it, but for a function all.
     """
-    is_shown = isinstance(node, ast.FunctionDef) and node.name in ("__repr__", "_describe")
+    is_shown = isinstance(node, ast.FunctionDef) and node.name in ("__repr__", "_repr_html_", "_describe")
     is_list = isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__"
-    if is_shown or is_list or isinstance(node, ast.Import | ast.ImportFrom | ast.Raise | ast.JoinedStr | ast.Assert):
+    is_untouched = isinstance(node, ast.Import | ast.ImportFrom | ast.Raise | ast.JoinedStr | ast.Assert)
+    if is_shown or is_list or is_untouched or _is_about_types(node):
         return
     if isinstance(node, ast.stmt):
         body = [] if isinstance(node, ast.FunctionDef) else getattr(node, "body", [])
@@ -145,6 +148,21 @@ def _nodes(node: ast.AST, statement: range) -> Iterator[tuple[ast.AST, range]]:
             for child in field if isinstance(field, list) else [field]:
                 if isinstance(child, ast.AST):
                     yield from _nodes(child, statement)
+
+
+def _is_about_types(node: ast.AST) -> bool:
+    """Tell names of types, and what is imported for them alone."""
+    if isinstance(node, ast.If):
+        return getattr(node.test, "id", "") == "TYPE_CHECKING"
+    if not isinstance(node, ast.Assign):
+        return False
+    kinds = ast.Name | ast.Attribute | ast.Subscript | ast.BinOp | ast.BitOr | ast.Tuple | ast.Constant | ast.Load
+    names = [part for part in ast.walk(node.value) if isinstance(part, ast.Name)]
+    is_union = all(isinstance(part, kinds | ast.List) for part in ast.walk(node.value))
+    is_variable = isinstance(node.value, ast.Call) and getattr(node.value.func, "id", "") == "TypeVar"
+    return is_variable or (
+        is_union and bool(names) and all(part.id[:1].isupper() for part in names) and node.col_offset == 0
+    )
 
 
 def _changes(node: ast.AST) -> Iterator[tuple[str, ast.AST, ast.AST]]:
@@ -215,6 +233,13 @@ def _with(node: ast.AST, **fields: object) -> ast.AST:
 
 def _reads(value: ast.expr, name: str) -> bool:
     return any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(value))
+
+
+def names_set_at(source: str, line: int) -> Iterator[str]:
+    """Yield the constants of a file that are set at a line."""
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Assign) and node.lineno <= line <= (node.end_lineno or node.lineno):
+            yield from (part.id for part in ast.walk(node.targets[0]) if isinstance(part, ast.Name))
 
 
 def sample(source_folder: Path, packages: Sequence[str], number: int, seed: int) -> list[Mutant]:
@@ -344,7 +369,15 @@ class Laboratory:
                 importlib.import_module(name)
 
     def record(self, package: str) -> Recording:
-        """Run the tests of a package, and note what each runs; what was noted for the same files is read."""
+        """Note what each test of a package runs."""
+        recorded: Recording = {}
+        for folder in (package, *_ALSO.get(package, ())):
+            recorded |= self._record_folder(folder)
+        return recorded
+
+    @functools.cache  # noqa: B019 # there is one laboratory
+    def _record_folder(self, package: str) -> Recording:
+        """Run the tests of a folder; what was noted for the same files is read."""
         digest = hashlib.sha256()
         for path in sorted([*self.sources.rglob("*.py"), *(ROOT / "tests" / package).rglob("*.py")]):
             digest.update(path.read_bytes())
@@ -400,14 +433,16 @@ def main() -> None:
     done = (
         {entry["key"]: entry for entry in map(json.loads, results.read_text().splitlines())} if results.exists() else {}
     )
-    listed = tomllib.loads((ROOT / "tests/mutants.toml").read_text())["equivalent"]
-    reasons = {(entry["path"], *entry["change"]): entry["reason"] for entry in listed}
+    listed = tomllib.loads((ROOT / "tests/mutants.toml").read_text())
+    reasons = {(entry["path"], *entry["change"]): entry["reason"] for entry in listed["equivalent"]}
+    settings = {(entry["path"], name): entry["reason"] for entry in listed["setting"] for name in entry["names"]}
     counts = {"noticed": 0, "too slow": 0, "equivalent": 0, "survived": 0}
     with tempfile.TemporaryDirectory() as folder:
         laboratory = Laboratory(Path(folder), options.output)
         records: dict[str, Recording] = {}
         for mutant in sample(laboratory.sources, options.packages, options.number, options.seed):
-            difference = mutant.difference((laboratory.sources / mutant.path).read_text())
+            original = (laboratory.sources / mutant.path).read_text()
+            difference = mutant.difference(original)
             if (entry := done.get(mutant.key())) is None:
                 package = Path(mutant.path).parts[1]
                 recorded = records.get(package) or records.setdefault(package, laboratory.record(package))
@@ -421,7 +456,8 @@ def main() -> None:
                 with results.open("a") as file:
                     file.write(json.dumps(entry) + "\n")
             verdict, reason = entry["verdict"], reasons.get((mutant.path, *(line[1:].strip() for line in difference)))
-            if verdict == "survived" and reason:
+            is_setting = any((mutant.path, name) in settings for name in names_set_at(original, mutant.line))
+            if verdict == "survived" and (reason or (is_setting and mutant.kind == "constant")):
                 verdict = "equivalent"
             counts[verdict] += 1
             if verdict == "survived":

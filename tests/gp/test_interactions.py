@@ -39,6 +39,31 @@ def test_kernel_is_a_mean_over_sets_of_inputs(rng, d, dtype):
     assert_close(kernel(X, diag=True), read_kernel(kernel).diagonal(X), **tolerance(dtype))
 
 
+@pytest.mark.parametrize("d", [1, 3])
+def test_a_batch_of_kernels_equals_a_loop_and_logits_can_be_set(rng, d):
+    batch = InteractionKernel(d, batch_shape=torch.Size([2])).double()
+    logits = torch.randn(batch.logits.shape, generator=rng, dtype=torch.float64)
+    prior, read, write = batch._priors["logits_prior"]
+    write(batch, logits)
+    assert torch.equal(read(batch), logits)
+    assert torch.equal(prior.scale, torch.tensor(2.0))
+    batch.lengthscale = torch.tensor([0.5, 0.9]).reshape(2, 1, 1).expand(2, 1, d)
+    X, Y = (torch.rand(n, d, generator=rng, dtype=torch.float64) for n in (4, 3))
+    for i in range(2):
+        one = InteractionKernel(d).double()
+        with torch.no_grad():
+            one.logits.copy_(logits[i])
+            one.lengthscale = float(batch.lengthscale[i, 0, 0])
+        assert_close(read_kernel(batch).matrix(X, Y)[i], read_kernel(one).matrix(X, Y), **tolerance(torch.float64))
+        assert_close(read_kernel(batch).diagonal(X)[i], read_kernel(one).diagonal(X), **tolerance(torch.float64))
+
+
+def test_a_kernel_starts_with_an_interaction_of_all_inputs():
+    # The shares of single inputs, pairs, all and ripples before any data: e^-2, e^-2, 1 and e^-4 of their sum.
+    weights = torch.tensor([-2.0, -2.0, 0.0, -4.0]).exp()
+    assert_close(InteractionKernel(4).shares.detach(), weights / weights.sum())
+
+
 def test_with_nothing_but_interactions_of_all_it_is_the_squared_exponential_kernel(rng):
     kernel, X = make(rng, 3), torch.rand(4, 3, generator=rng, dtype=torch.float64)
     with torch.no_grad():

@@ -10,6 +10,7 @@ from gpytorch.kernels import (
     ScaleKernel,
 )
 
+from streamgp.gp.coregionalization import CoregionalizationKernel
 from streamgp.gp.interactions import InteractionKernel
 from streamgp.gp.jets import Jet, Moving
 from streamgp.gp.kernels import read_kernel
@@ -26,6 +27,8 @@ KERNELS = {
     "interactions": ScaleKernel(InteractionKernel(ard_num_dims=3)),
     "polynomial": PolynomialKernel(3),
     "spherical": SphericalLinearKernel(3),
+    "one of several outputs": CoregionalizationKernel(MaternKernel(2.5), num_outputs=3, num_latents=2),
+    "outputs of two functions": CoregionalizationKernel(MaternKernel(2.5), RBFKernel(), num_outputs=3),
 }
 
 
@@ -35,6 +38,9 @@ def test_slopes_equal_differences(name):
     kernel = read_kernel(KERNELS[name].double())
     x, z, v, w = (torch.randn(2, 3, generator=rng, dtype=torch.float64) for _ in range(4))
     with torch.no_grad():
+        if "outputs" in name:  # the last input says which; there is no way between two of them
+            x[:, 2], z[:, 2] = torch.tensor([0.0, 2.0]), torch.tensor([2.0, -1.0])
+            KERNELS[name].mixing.copy_(torch.tensor([[1.0, 0.5], [0.0, 1.0], [-0.7, 2.0]]))
         jet = kernel.jet(Moving(x, v), Moving(z, w))
         h = 1e-4
 

@@ -65,6 +65,16 @@ def test_each_path_is_a_draw_of_its_own(rng, batch_shape):
     assert_close(values.var(0), variance, **sampling(variance.max().item() * (2.0 / s) ** 0.5))
 
 
+def test_paths_of_weights_of_features_have_the_exact_moments(rng):
+    X = torch.rand(6, 2, generator=rng, dtype=torch.float64)
+    gp, _ = sg.SparseGP.from_features(ScaleKernel(LinearKernel()), X).absorb(X, X[:, 0].sin(), noise_variance=0.1)
+    s, W = 2000, torch.rand(3, 2, generator=rng, dtype=torch.float64)
+    values, prediction = gp.sample_paths(s, generator=rng)(W), gp.predict(W)
+    deviation = float(prediction.variance.max().sqrt())
+    assert_close(values.mean(0), prediction.mean, **sampling(deviation / s**0.5))
+    assert_close(values.T.cov(), prediction.covariance, **sampling(deviation**2 * (2 / s) ** 0.5))
+
+
 def test_a_path_is_one_function_wherever_it_is_evaluated(rng):
     gp = random_sparse_gp(rng).gp
     paths = gp.sample_paths(3, generator=rng)

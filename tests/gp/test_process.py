@@ -7,9 +7,9 @@ from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.errors import NumericalError
-from streamgp.gp import row_by_row
+from streamgp.gp import Prediction, row_by_row
 from streamgp.gp.inducing import InducingPoints
-from streamgp.testing.tolerances import tolerance
+from streamgp.testing.tolerances import sampling, tolerance
 
 
 @pytest.mark.parametrize("moment", ["mean", "variance", "covariance"])
@@ -29,6 +29,29 @@ def test_moments_are_computed_once_and_only_when_asked_for(rng):
     assert prediction.mean is prediction.mean
     assert prediction.standard_deviation.equal(prediction.variance.sqrt())
     assert "covariance" not in vars(prediction)
+
+
+def test_samples_have_the_predicted_moments_also_in_a_batch(rng):
+    gp = random_sparse_gp(rng, batch_shape=(2,)).gp
+    X, s = torch.rand(3, 2, generator=rng, dtype=torch.float64), 3000
+    samples, prediction = gp.sample(X, s, generator=rng), gp.predict(X)
+    assert samples.shape == (s, 2, 3)
+    largest = float(prediction.variance.max())
+    assert_close(samples.mean(0), prediction.mean, **sampling((largest / s) ** 0.5))
+    for i in range(2):
+        assert_close(samples[:, i].T.cov(), prediction.covariance[i], **sampling(largest * (2 / s) ** 0.5))
+
+
+def test_moments_are_tensors_unless_asked_otherwise_and_in_the_shape_of_their_rows(rng):
+    gp = random_sparse_gp(rng).gp
+    X = torch.rand(3, 2, generator=rng, dtype=torch.float64)
+    assert isinstance(Prediction(gp.process, X).mean, torch.Tensor)
+    slopes = gp.predict(sg.evidence.gradient(X))
+    assert slopes.mean.shape == slopes.variance.shape == slopes.std.shape == (3, 2)
+    assert slopes.covariance.shape == (6, 6)
+    flat = slopes.covariance.diagonal().reshape(3, 2)
+    assert_close(slopes.variance, flat, **tolerance(X.dtype))
+    assert_close(slopes.std, flat.sqrt(), **tolerance(X.dtype))
 
 
 def test_the_variance_is_read_off_a_covariance_that_is_there(rng):

@@ -4,7 +4,7 @@ from tests.support.conditioning_laws import BATCH_SHAPES, DTYPES
 from torch.testing import assert_close
 
 from streamgp.errors import NumericalError
-from streamgp.linalg import cholesky
+from streamgp.linalg import cholesky, extend_cholesky
 from streamgp.testing.tolerances import rounding, tolerance
 
 
@@ -76,3 +76,15 @@ def test_members_of_a_batch_are_judged_by_their_own_scale():
     _, jitter = cholesky(A, scale=torch.tensor([[1e-10, 1e-10], [1e10, 1e10]], dtype=torch.float64))
     assert jitter[0] == 0
     assert jitter[1] > 0
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("batch_shape", BATCH_SHAPES)
+def test_a_factor_is_put_together_from_its_blocks(rng, batch_shape, dtype):
+    A = random_matrix(rng, 5, batch_shape=batch_shape, dtype=dtype)
+    L = torch.linalg.cholesky(A)
+    assert torch.equal(extend_cholesky(L[..., :3, :3], L[..., 3:, :3], L[..., 3:, 3:]), L)
+    shared = extend_cholesky(L[..., :3, :3], torch.ones(2, 3, dtype=dtype), torch.eye(2, dtype=dtype))
+    assert shared.shape == L.shape
+    assert torch.equal(shared[..., 3:, 3:], torch.eye(2, dtype=dtype).expand(*batch_shape, 2, 2))
+    assert torch.equal(shared, shared.tril())
