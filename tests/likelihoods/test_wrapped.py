@@ -34,6 +34,9 @@ class TestWrappedPoisson(LikelihoodLaws):
     def likelihood(self):
         return from_gpytorch(source.PoissonLikelihood())
 
+    def test_second_derivative_is_never_positive_if_and_only_if_log_concave(self, rng):
+        assert not self.likelihood().is_log_concave  # which is not known of what is wrapped
+
     def targets(self, rng, n, dtype):
         return torch.randint(0, 5, (n,), generator=rng).to(dtype)
 

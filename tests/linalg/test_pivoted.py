@@ -127,3 +127,12 @@ def test_weights_that_numbers_cannot_hold_are_refused(num_pivots, weight):
     weights = torch.tensor([1.0, weight, 1.0, 1.0], dtype=torch.float64)
     with pytest.raises(NumericalError, match="beyond what numbers can hold"):
         pivoted_cholesky(lambda a, b: 1e200 * (a == b.mT).double(), X, num_pivots, variance=variance, weights=weights)
+
+
+def test_a_start_is_continued_with_its_weights(rng):
+    X = torch.rand(30, 2, generator=rng, dtype=torch.float64)
+    weights = 0.1 + 5.0 * torch.rand(30, generator=rng, dtype=torch.float64)
+    whole = run(X, 8, weights=weights)
+    continued = run(X, 8, weights=weights, start=whole.pivots[:4])
+    assert torch.equal(continued.pivots, whole.pivots)
+    assert_close(continued.residual, whole.residual, **rounding(torch.float64, scale=5.0))

@@ -98,7 +98,7 @@ class Beta(AbstractLogitLink):
         return {"concentration": self.concentration.log()} if self.is_learned else {}
 
     def _from_unconstrained(self, values: Mapping[str, Tensor]) -> "Beta":
-        return replace(self, concentration=finite_exp(values["concentration"])) if self.is_learned else self
+        return replace(self, concentration=finite_exp(values["concentration"]))
 
     def _shapes(self, f: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The concentration, and its shares of both ends."""

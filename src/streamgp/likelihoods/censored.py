@@ -177,7 +177,7 @@ class Censored(AbstractIdentityLink):
         return {"noise_variance": self.noise_variance.log()} if self.is_learned else {}
 
     def _from_unconstrained(self, values: Mapping[str, Tensor]) -> "Censored":
-        return replace(self, noise_variance=finite_exp(values["noise_variance"])) if self.is_learned else self
+        return replace(self, noise_variance=finite_exp(values["noise_variance"]))
 
     def _known(self, y: Tensor, mean: Tensor, deviation: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Find targets that are values, and the ends of where the others are, in standard deviations from the mean."""

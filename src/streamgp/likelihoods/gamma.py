@@ -116,7 +116,7 @@ class Gamma(AbstractGammaLikelihood):
         return {"shape": self.shape.log()} if self.is_learned else {}
 
     def _from_unconstrained(self, values: Mapping[str, Tensor]) -> "Gamma":
-        return replace(self, shape=finite_exp(values["shape"])) if self.is_learned else self
+        return replace(self, shape=finite_exp(values["shape"]))
 
 
 @final

@@ -140,7 +140,7 @@ class Gaussian(AbstractIdentityLink):
         return {"noise_variance": self.noise_variance.log()} if self.is_learned else {}
 
     def _from_unconstrained(self, values: Mapping[str, Tensor]) -> "Gaussian":
-        return replace(self, noise_variance=finite_exp(values["noise_variance"])) if self.is_learned else self
+        return replace(self, noise_variance=finite_exp(values["noise_variance"]))
 
 
 def _log_normal(residual: Float[Tensor, "..."], variance: Float[Tensor, "..."]) -> Float[Tensor, "..."]:

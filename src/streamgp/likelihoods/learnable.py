@@ -42,8 +42,8 @@ class Learnable:
                 f"values must have the names {expected}, one for each learnable parameter of "
                 f"{type(self).__name__}, but has {sorted(values)}. Start from likelihood.learnable()."
             )
-        return self._from_unconstrained(values)
+        return self._from_unconstrained(values) if expected else self
 
     def _from_unconstrained(self: Likelihood, values: Mapping[str, Tensor]) -> Likelihood:
-        """Return a copy with these values, whose names have been checked."""
+        """Return a copy with these values, of which there is at least one, and whose names have been checked."""
         return self

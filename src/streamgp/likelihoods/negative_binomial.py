@@ -148,4 +148,4 @@ class NegativeBinomial(AbstractLogLink, AbstractCountLikelihood):
         return {"dispersion": self.dispersion.log()} if self.is_learned else {}
 
     def _from_unconstrained(self, values: Mapping[str, Tensor]) -> "NegativeBinomial":
-        return replace(self, dispersion=finite_exp(values["dispersion"])) if self.is_learned else self
+        return replace(self, dispersion=finite_exp(values["dispersion"]))

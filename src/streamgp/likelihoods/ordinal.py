@@ -188,12 +188,12 @@ class Ordinal(AbstractLikelihood):
         return {"first_edge": self.edges[0], **gaps}
 
     def log_prior(self) -> Float[Tensor, ""]:
-        """Evaluate a weak prior of the gaps, around one."""
+        """Evaluate a weak prior of the gaps, around one, if they are learned."""
+        if not self.is_learned:
+            return torch.zeros((), dtype=torch.float64)
         return -0.5 * (self.edges.diff().log() / _GAP_DEVIATION).square().sum()
 
     def _from_unconstrained(self, values: Mapping[str, Tensor]) -> "Ordinal":
-        if not self.is_learned:
-            return self
         first = values["first_edge"].reshape(1)
         steps = finite_exp(values["gaps"]) if "gaps" in values else first[:0]
         return replace(self, edges=torch.cat([first, first + steps.cumsum(0)]))

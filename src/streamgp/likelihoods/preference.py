@@ -149,7 +149,7 @@ class Preference(AbstractBinaryLikelihood):
         return {"noise_scale": self.noise_scale.log()} if self.is_learned else {}
 
     def _from_unconstrained(self, values: Mapping[str, Tensor]) -> "Preference":
-        return replace(self, noise_scale=finite_exp(values["noise_scale"])) if self.is_learned else self
+        return replace(self, noise_scale=finite_exp(values["noise_scale"]))
 
     def _width(self, like: Tensor) -> Tensor:
         return math.sqrt(2.0) * self.noise_scale.to(like)

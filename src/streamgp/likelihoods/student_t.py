@@ -178,8 +178,6 @@ class StudentT(AbstractIdentityLink):
         return {"degrees_of_freedom": (self.degrees_of_freedom - 2.0).log(), "scale": self.scale.log()}
 
     def _from_unconstrained(self, values: Mapping[str, Tensor]) -> "StudentT":
-        if not self.is_learned:
-            return self
         excess = finite_exp(values["degrees_of_freedom"]).clamp(min=_SMALLEST_EXCESS)
         return replace(self, degrees_of_freedom=2.0 + excess, scale=finite_exp(values["scale"]))
 

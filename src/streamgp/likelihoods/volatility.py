@@ -178,8 +178,6 @@ class Volatility(AbstractLikelihood):
         }
 
     def _from_unconstrained(self, values: Mapping[str, Tensor]) -> "Volatility":
-        if not self.is_learned:
-            return self
         return replace(
             self,
             weights=finite_exp(values["weights"]),

@@ -3,7 +3,7 @@
 import math
 import pickle
 from copy import deepcopy
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 
 import pytest
 import torch
@@ -131,6 +131,14 @@ class ConstantLaws(AbstractLikelihoodProblem):
         assert type(again) is type(likelihood)
         for method, other in zip(methods(likelihood).values(), methods(again).values(), strict=True):
             assert_close(other(mean, variance, y), method(mean, variance, y), torch.float64)
+
+    def test_what_is_not_learned_stays(self) -> None:
+        if not self.likelihood().learnable() or not hasattr(self.likelihood(), "is_learned"):
+            return
+        kept = replace(self.likelihood(), is_learned=False)  # type: ignore[type-var]
+        assert kept.learnable() == {}
+        assert kept.with_learnable({}) is kept
+        assert float(kept.log_prior()) == 0.0
 
     def test_densities_are_differentiable_in_the_learnable_values(self, rng: torch.Generator) -> None:
         mean, variance, y = self._problem(rng, torch.float64, n=4)

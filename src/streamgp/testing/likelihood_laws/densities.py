@@ -38,10 +38,10 @@ class DensityLaws(AbstractLikelihoodProblem):
         (expected,) = torch.autograd.grad(first.sum(), f)
         assert_close(second, expected, dtype)
 
-    def test_second_derivative_is_never_positive_if_log_concave(self, rng: torch.Generator) -> None:
+    def test_second_derivative_is_never_positive_if_and_only_if_log_concave(self, rng: torch.Generator) -> None:
         f = torch.linspace(-8.0, 8.0, 161, dtype=torch.float64).unsqueeze(-1)
         _, second = self.likelihood().derivatives(f, self.targets(rng, 50, torch.float64))
-        assert not self.likelihood().is_log_concave or bool((second <= 0).all())
+        assert self.likelihood().is_log_concave == bool((second <= 0).all())
 
     # Expectations
 

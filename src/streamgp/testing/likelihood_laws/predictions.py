@@ -81,6 +81,8 @@ class PredictionLaws(AbstractLikelihoodProblem):
         assert torch.equal(first, again)
         assert not torch.equal(first, other)
         self.likelihood().check_targets(first)
+        if self.likelihood().outcome_kind == "real" and dtype == torch.float64:  # all of its digits are drawn
+            assert not torch.equal(first, first.float().double())
 
     def _samples(self, rng: torch.Generator, variance: float) -> tuple[Tensor, Tensor, Tensor]:
         """Return means, variances and samples of the targets on a new first axis."""
