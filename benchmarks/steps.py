@@ -99,8 +99,7 @@ def reselecting_step(gp: sg.SparseGP) -> Step:
         observation = Observation.read(
             x,
             f,
-            like=x,
-            batch_shape=process.batch_shape,
+            process,
             noise_variance=NOISE,
             likelihood=None,
             sites="variational",

@@ -16,7 +16,7 @@ from tests.support.reference import (
 from torch.testing import assert_close
 
 import streamgp as sg
-from streamgp.conditioning.gaussian import predict_jointly
+from streamgp.conditioning.conditioned_gp import predict_jointly
 from streamgp.testing.tolerances import approximation, tolerance
 
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from streamgp.conditioning.noise import Noise
+from streamgp.conditioning.observation import Noise
 from streamgp.errors import OptionError, ValueRangeError
 from streamgp.testing.tolerances import rounding
 

@@ -2,8 +2,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from gpytorch.kernels import RBFKernel
 from torch import Tensor
 
+import streamgp as sg
 from streamgp.conditioning.observation import Observation
 from streamgp.errors import ArgumentTypeError, DTypeError, OptionError, ShapeError, ValueRangeError
 from streamgp.likelihoods import Gaussian, Poisson
@@ -12,12 +14,10 @@ LIKE = torch.zeros(1, 2, dtype=torch.float64)
 X, Y = torch.rand(3, 2, dtype=torch.float64), torch.ones(3, dtype=torch.float64)
 
 
-def read(X, y, **options):
+def read(X, y, *, like=LIKE, **options):
+    process = sg.SparseGP.from_prior(RBFKernel(), like).process
     return Observation.read(
-        X,
-        y,
-        batch_shape=torch.Size(),
-        **({"like": LIKE, "noise_variance": None, "likelihood": None, "sites": "laplace"} | options),
+        X, y, process, **({"noise_variance": None, "likelihood": None, "sites": "laplace"} | options)
     )
 
 

@@ -3,7 +3,8 @@ import torch
 
 from streamgp.errors import SupportError
 from streamgp.likelihoods import NegativeBinomial, Poisson
-from streamgp.likelihoods.counts import check_counts, sample_counts
+from streamgp.likelihoods.counts import sample_counts
+from streamgp.likelihoods.parameters import check_counts
 
 
 @pytest.mark.parametrize("likelihood", [Poisson(2.0), NegativeBinomial()])

@@ -4,7 +4,7 @@ from torch.testing import assert_close
 
 from streamgp.likelihoods import Bernoulli, Gaussian, HeteroskedasticGaussian, Poisson, Softmax
 from streamgp.sites import DenseBelief, SiteRule
-from streamgp.sites.iteration import _objective, improve, iterate
+from streamgp.sites.rules import _objective, improve, iterate
 from streamgp.testing.tolerances import approximation, tolerance
 
 RULE = SiteRule("variational", tolerance=1e-10)

@@ -172,8 +172,7 @@ class NoisyObservations:
         return Observation.read(
             self.inputs,
             self.targets,
-            like=gp.inducing_points,
-            batch_shape=gp.process.batch_shape,
+            gp.process,
             noise_variance=self.noise_variance,
             likelihood=None,
             sites="variational",

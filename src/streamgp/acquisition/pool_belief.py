@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from streamgp.conditioning import ConditionedGP, SparseGP
-from streamgp.conditioning.gaussian import ConditionedProcess
+from streamgp.conditioning.conditioned_gp import ConditionedProcess
 from streamgp.evidence import Evidence
 from streamgp.gp import Prediction, SparseProcess
 from streamgp.linalg import solve_lower_transpose

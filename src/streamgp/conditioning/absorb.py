@@ -10,9 +10,8 @@ from jaxtyping import Float
 from scipy.linalg import qr_multiply, solve_triangular
 from torch import Tensor
 
-from streamgp.conditioning.noise import LEAST_RELATIVE_NOISE, Noise
 from streamgp.conditioning.nystrom import NystromPredictive
-from streamgp.conditioning.observation import Observation, prior_belief
+from streamgp.conditioning.observation import LEAST_RELATIVE_NOISE, Noise, Observation, prior_belief
 from streamgp.conditioning.transport import TransportInfo
 from streamgp.errors import NumericalError
 from streamgp.gp import SparseProcess

@@ -9,12 +9,10 @@ import torch
 from torch import Tensor
 
 from streamgp.checks import ArrayLike, check_count, check_generator, check_inputs, to_form
-from streamgp.conditioning.observation import Observation
 from streamgp.display import draw_band, html_table, new_axes
 from streamgp.errors import ShapeError, ValueRangeError
 from streamgp.evidence import Evidence
 from streamgp.gp import AbstractProcess, Prediction
-from streamgp.sites import SiteRule
 from streamgp.storage import save
 
 if TYPE_CHECKING:
@@ -144,17 +142,3 @@ class AbstractGP(ABC):
         if isinstance(X, Evidence):
             return X.matched(reference, self.process.batch_shape)
         return check_inputs(X, num_dims=reference.shape[-1], like=reference, batch_shape=self.process.batch_shape)
-
-    def _read(
-        self, X: object, y: object, noise_variance: object, likelihood: object, sites: str | SiteRule
-    ) -> Observation:
-        """Observations as they were passed, checked against the process."""
-        return Observation.read(
-            X,
-            y,
-            like=self.process.reference,
-            batch_shape=self.process.batch_shape,
-            noise_variance=noise_variance,
-            likelihood=likelihood,
-            sites=sites,
-        )

@@ -6,8 +6,7 @@ import torch
 from torch import Tensor
 
 from streamgp.checks import ArrayLike, check_count
-from streamgp.conditioning.conditioned_gp import ConditionedGP, condition
-from streamgp.conditioning.gaussian import ConditionedProcess
+from streamgp.conditioning.conditioned_gp import ConditionedGP, ConditionedProcess, condition
 from streamgp.conditioning.observation import Observation
 from streamgp.errors import ShapeError, StreamGPWarning
 from streamgp.evidence import Evidence, derivative
@@ -79,8 +78,7 @@ def _signs(slopes: Evidence, unit: Tensor, process: SparseProcess | ConditionedP
     return Observation.read(
         rows,
         torch.ones(len(unit), dtype=slopes.dtype, device=slopes.device),
-        like=process.reference,
-        batch_shape=process.batch_shape,
+        process,
         noise_variance=None,
         likelihood=Bernoulli("probit"),
         sites="moments",

@@ -154,7 +154,8 @@ class SparseGP(AbstractGP):
         Returns:
             The conditioned GP. It is differentiable in `X`, `y` and `noise_variance`, and can be conditioned again.
         """
-        return condition(self.process, self._read(X, y, noise_variance, likelihood, sites))
+        read = Observation.read(X, y, self.process, noise_variance=noise_variance, likelihood=likelihood, sites=sites)
+        return condition(self.process, read)
 
     def condition_increasing(self, X: ArrayLike, *, along: ArrayLike, max_signs: int = 64) -> ConditionedGP:
         """Condition on the function rising along a direction, by signs of slopes where the belief has them wrong.
@@ -216,7 +217,8 @@ class SparseGP(AbstractGP):
         Returns:
             The new GP, and diagnostics of the step.
         """
-        observation = self._read(X, y, noise_variance, likelihood, sites).detach_and_expand(self.process.batch_shape)
+        read = Observation.read(X, y, self.process, noise_variance=noise_variance, likelihood=likelihood, sites=sites)
+        observation = read.detach_and_expand(self.process.batch_shape)
         prior = None
         if kernel is not None or mean is not None:
             prior = Prior.snapshot(
@@ -274,7 +276,8 @@ class SparseGP(AbstractGP):
 
     def _past(self, function: Callable[[SparseProcess, Observation], Result], X: Any, y: Any, noise: Any) -> Result:
         """Apply a function to the belief and observations it has absorbed."""
-        observation = self._read(X, y, noise, None, "variational").detach_and_expand(self.process.batch_shape)
+        read = Observation.read(X, y, self.process, noise_variance=noise, likelihood=None, sites="variational")
+        observation = read.detach_and_expand(self.process.batch_shape)
         with torch.no_grad():
             return function(self.process, observation)
 

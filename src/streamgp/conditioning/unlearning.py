@@ -7,9 +7,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.conditioning.noise import Noise
 from streamgp.conditioning.nystrom import NystromPredictive, predict_nystrom
-from streamgp.conditioning.observation import Observation
+from streamgp.conditioning.observation import Noise, Observation
 from streamgp.errors import UnsupportedError, ValueRangeError
 from streamgp.gp import SparseProcess
 from streamgp.linalg import apply, factorize, solve_lower, solve_vector

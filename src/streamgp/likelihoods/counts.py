@@ -9,10 +9,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.likelihoods.base import AbstractLikelihood
-from streamgp.likelihoods.parameters import Probabilities, check_support
+from streamgp.likelihoods.parameters import Probabilities
 from streamgp.likelihoods.quantiles import count_quantiles, first_cumulatives
 
-__all__ = ["AbstractCountLikelihood", "check_counts", "sample_counts"]
+__all__ = ["AbstractCountLikelihood", "sample_counts"]
 
 # torch.poisson counts in 64-bit integers, which end at 9.2e18.
 _LARGEST_SAMPLED_RATE = 1e18
@@ -68,18 +68,6 @@ class AbstractCountLikelihood(AbstractLikelihood):
     def _count_moments(self, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and variance of the counts."""
         return self.predictive_mean(mean, variance), self.predictive_variance(mean, variance)
-
-
-def check_counts(y: Tensor, name: str) -> Tensor:
-    """Return `y` if all of it are whole numbers that are not negative."""
-    if y.numel() == 1 and 0.0 <= (one := float(y)) < math.inf and one == round(one):
-        return y  # one row of a stream, for which tensors take ten times as long
-    return check_support(
-        y,
-        torch.isfinite(y) & (y >= 0) & (y == y.round()),
-        expected=f"{name} targets must be whole numbers of at least 0",
-        advice="Pass counts, not rates; what is observed for longer or over more area belongs into the exposure.",
-    )
 
 
 def sample_counts(rate: Tensor, *, generator: torch.Generator | None) -> Tensor:

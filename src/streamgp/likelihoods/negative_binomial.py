@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.checks import check_count
-from streamgp.likelihoods.counts import AbstractCountLikelihood, check_counts, sample_counts
+from streamgp.likelihoods.counts import AbstractCountLikelihood, sample_counts
 from streamgp.likelihoods.links import AbstractLogLink
 from streamgp.likelihoods.logistic import (
     expected_logistic_derivatives,
@@ -19,7 +19,7 @@ from streamgp.likelihoods.logistic import (
     logistic_derivatives,
     logistic_log_density,
 )
-from streamgp.likelihoods.parameters import finite_exp, to_float, to_parameter
+from streamgp.likelihoods.parameters import check_counts, finite_exp, to_float, to_parameter
 from streamgp.likelihoods.quantiles import threshold_cumulative
 from streamgp.shapes import broadcast_shapes
 

@@ -13,6 +13,7 @@ from streamgp.shapes import is_broadcastable
 __all__ = [
     "Probabilities",
     "check_broadcasts",
+    "check_counts",
     "check_support",
     "finite_exp",
     "largest_exponent",
@@ -91,6 +92,18 @@ def check_support(y: Tensor, is_inside: Tensor, *, expected: str, advice: str) -
             f"the first is {first:g}, at index {where}. {advice}"
         )
     return y
+
+
+def check_counts(y: Tensor, name: str) -> Tensor:
+    """Return `y` if all of it are whole numbers that are not negative."""
+    if y.numel() == 1 and 0.0 <= (one := float(y)) < math.inf and one == round(one):
+        return y  # one row of a stream, for which tensors take ten times as long
+    return check_support(
+        y,
+        torch.isfinite(y) & (y >= 0) & (y == y.round()),
+        expected=f"{name} targets must be whole numbers of at least 0",
+        advice="Pass counts, not rates; what is observed for longer or over more area belongs into the exposure.",
+    )
 
 
 def check_broadcasts(y: Tensor, constant: Tensor, name: str) -> None:

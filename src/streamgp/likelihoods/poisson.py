@@ -9,10 +9,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.checks import ArrayLike
-from streamgp.likelihoods.counts import AbstractCountLikelihood, check_counts, sample_counts
+from streamgp.likelihoods.counts import AbstractCountLikelihood, sample_counts
 from streamgp.likelihoods.links import AbstractLogLink
 from streamgp.likelihoods.parameters import (
     check_broadcasts,
+    check_counts,
     finite_exp,
     largest_exponent,
     to_float,

@@ -1,9 +1,16 @@
 """Linear algebra: bounded-jitter Cholesky factors, shared triangular solves, pivoted Cholesky."""
 
-from streamgp.linalg.cholesky import cholesky, extend_cholesky, factorize
+from streamgp.linalg.cholesky import (
+    apply,
+    cholesky,
+    extend_cholesky,
+    factorize,
+    solve_lower,
+    solve_lower_transpose,
+    solve_vector,
+)
 from streamgp.linalg.eigen import symmetric_eigen, symmetric_eigenvalues
 from streamgp.linalg.pivoted import PivotedCholesky, pivoted_cholesky
-from streamgp.linalg.triangular import apply, solve_lower, solve_lower_transpose, solve_vector
 
 __all__ = [
     "PivotedCholesky",

@@ -11,8 +11,7 @@ from scipy.linalg.lapack import dpstrf
 from torch import Tensor
 
 from streamgp.errors import NumericalError
-from streamgp.linalg.cholesky import cholesky
-from streamgp.linalg.triangular import solve_lower
+from streamgp.linalg.cholesky import cholesky, solve_lower
 from streamgp.threads import limit_threads
 
 __all__ = ["PivotedCholesky", "pivoted_cholesky"]

@@ -9,8 +9,8 @@ from botorch.sampling.list_sampler import ListSampler
 from torch import Tensor
 
 from streamgp.conditioning import ConditionedGP, SparseGP
-from streamgp.conditioning.gaussian import JointPredictive, observe, predict_jointly
-from streamgp.conditioning.noise import Noise
+from streamgp.conditioning.conditioned_gp import JointPredictive, observe, predict_jointly
+from streamgp.conditioning.observation import Noise
 from streamgp.errors import ArgumentTypeError, OptionError, ShapeError
 from streamgp.gp import Prediction
 from streamgp.likelihoods import AbstractLikelihood
