@@ -11,7 +11,18 @@ from paper.studies.hartmann import STUDY
 __all__ = ["FIGURE"]
 
 _PROBLEM = "noise0.5-q3"
-_METHODS = ("exact-qnei", "exact-qkg", "svgp-qnei", "svgp-qkg", "exact-qei", "svgp-qei", "random", "svgp-uncentered")
+_METHODS = (
+    "exact-qnei",
+    "exact-qkg",
+    "svgp-qnei",
+    "svgp-qkg",
+    "exact-qei",
+    "svgp-qei",
+    "random",
+    "svgp-uncentered",
+    "adam-qnei",
+    "adam-qkg",
+)
 # Values below this are those of runs that never came near any of the function's hills.
 _LOW = 2.0
 # Knowledge gradient as it should be, and with the mistake of the paper's code.

@@ -8,7 +8,7 @@ from paper.schema.record import Records
 __all__ = ["FIGURE"]
 
 _PROBLEM = "poisson-q3"
-_METHODS = ("svgp-qnei", "svgp-qkg", "svgp-qei", "random")
+_METHODS = ("svgp-qnei", "svgp-qkg", "svgp-qei", "random", "adam-qnei", "adam-qkg")
 
 
 def _checks(records: Records, entry: str) -> list[Check]:

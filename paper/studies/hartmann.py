@@ -9,11 +9,13 @@ from gpytorch.kernels import Kernel, MaternKernel, ScaleKernel
 from gpytorch.priors import GammaPrior
 from torch import Tensor
 
+from paper.baselines.adam_svgp import AdamLoop
 from paper.baselines.paper_rules import paper_rule
 from paper.problems import Hartmann6, PoissonHartmann6
 from paper.schema.rounding import rounded
 from paper.schema.study import Study, UnitOutcome
-from streamgp.likelihoods import AbstractLikelihood, Gaussian
+from streamgp.acquisition import AbstractRule
+from streamgp.likelihoods import AbstractLikelihood, Gaussian, Poisson
 from streamgp.optimizers import Constraint, Optimizer, Search
 
 __all__ = ["STUDY", "TASKS", "HartmannSettings", "HartmannTask", "make_optimizer"]
@@ -109,32 +111,45 @@ def run(problem: str, method: str, seed: int, settings: HartmannSettings) -> Uni
             return {"num_evaluations": counts, "best": best, "recommended": recommended, "seconds": seconds}
 
 
-def make_optimizer(task: HartmannTask, method: str, seed: int, *, settings: HartmannSettings) -> Optimizer:
+def make_optimizer(task: HartmannTask, method: str, seed: int, *, settings: HartmannSettings) -> Optimizer | AdamLoop:
     """The optimizer of a method.
 
     Args:
         task: What is optimized.
         method: Model and acquisition function, such as `"svgp-qkg"`; `"svgp-uncentered"` for the paper's mistake in it;
-            or `"random"`.
+            `"adam-qkg"` for an SVGP that is trained as the paper trains it; or `"random"`.
         seed: Of everything random in it.
         settings: Settings of the loop.
     """
     model, _, acquisition = method.rpartition("-")
     is_exact = model == "exact"
+    rule = paper_rule(acquisition, settings.num_fantasies, settings.num_samples)
+    search = Search(
+        num_restarts=settings.num_restarts, raw_samples=settings.raw_samples, max_iterations=settings.max_iterations
+    )
+    bound_noise = _known_noise(task.problem.noise_variance)
+    if model == "adam":
+        assert isinstance(rule, AbstractRule)
+        likelihood = Poisson() if isinstance(task.likelihood, str) else task.likelihood
+        return AdamLoop(
+            task.problem.bounds,
+            rule,
+            likelihoods=(likelihood, bound_noise),
+            make_kernel=lambda: _paper_kernel(task.problem.dim),
+            num_inducing=settings.num_inducing,
+            search=search,
+            seed=seed,
+        )
     return Optimizer(
         task.problem.bounds,
         likelihood=task.likelihood,
-        constraints=[Constraint(upper=0.0, likelihood=_known_noise(task.problem.noise_variance))],
-        acquisition=paper_rule(acquisition, settings.num_fantasies, settings.num_samples),
+        constraints=[Constraint(upper=0.0, likelihood=bound_noise)],
+        acquisition=rule,
         num_initial=settings.num_initial,
         num_inducing=settings.num_initial + settings.num_evaluations if is_exact else settings.num_inducing,
         kernel=_paper_kernel(task.problem.dim),
         refit="always",
-        search=Search(
-            num_restarts=settings.num_restarts,
-            raw_samples=settings.raw_samples,
-            max_iterations=settings.max_iterations,
-        ),
+        search=search,
         seed=seed,
     )
 
@@ -167,6 +182,8 @@ STUDY = Study(
         "svgp-qnei": "SVGP, qNEI",
         "svgp-qkg": "SVGP, qKG",
         "svgp-qei": "SVGP, qEI",
+        "adam-qnei": "SVGP by Adam, qNEI",
+        "adam-qkg": "SVGP by Adam, qKG",
         "svgp-uncentered": "SVGP, qKG with uncentered pseudo-data",
         "random": "random",
     },

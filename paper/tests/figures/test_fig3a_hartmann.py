@@ -5,7 +5,14 @@ from paper.tests.figure_laws import FigureLaws
 from paper.tests.made_records import make_records, records_with_ends
 
 AS_CLAIMED = {"exact-qnei": 3.1, "exact-qkg": 3.1, "svgp-qnei": 3.0, "svgp-qkg": 3.1}
-AS_CLAIMED |= {"exact-qei": 2.5, "svgp-qei": 2.5, "random": 1.5, "svgp-uncentered": 3.2}
+AS_CLAIMED |= {
+    "exact-qei": 2.5,
+    "svgp-qei": 2.5,
+    "random": 1.5,
+    "svgp-uncentered": 3.2,
+    "adam-qnei": 3.0,
+    "adam-qkg": 3.1,
+}
 
 
 def records_of(ends, num_trials):
