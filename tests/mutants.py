@@ -25,15 +25,14 @@ import shutil
 import signal
 import sys
 import tempfile
-import threading
 import time
 import tomllib
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import FrameType
 from typing import Any, NamedTuple
 
+import coverage
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -136,7 +135,8 @@ def _nodes(node: ast.AST, statement: range) -> Iterator[tuple[ast.AST, range]]:
     is_shown = isinstance(node, ast.FunctionDef) and node.name in ("__repr__", "_repr_html_", "_describe")
     is_list = isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__"
     is_untouched = isinstance(node, ast.Import | ast.ImportFrom | ast.Raise | ast.JoinedStr | ast.Assert)
-    if is_shown or is_list or is_untouched or _is_about_types(node):
+    is_wording = isinstance(node, ast.IfExp) and _is_text(node.body) and _is_text(node.orelse)
+    if is_shown or is_list or is_untouched or is_wording or _is_about_types(node):
         return
     if isinstance(node, ast.stmt):
         body = [] if isinstance(node, ast.FunctionDef) else getattr(node, "body", [])
@@ -148,6 +148,10 @@ def _nodes(node: ast.AST, statement: range) -> Iterator[tuple[ast.AST, range]]:
             for child in field if isinstance(field, list) else [field]:
                 if isinstance(child, ast.AST):
                     yield from _nodes(child, statement)
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
 def _is_about_types(node: ast.AST) -> bool:
@@ -273,29 +277,26 @@ class Recorder:
 
     def __init__(self, folder: Path) -> None:
         self.folder = str(folder) + os.sep
-        self.tests: dict[str, tuple[float, dict[str, list[int]]]] = {}
+        self.coverage = coverage.Coverage(data_file=None, source=[str(folder)], config_file=False)
+        self.seconds: dict[str, float] = {}
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        lines: dict[str, set[int]] = {}
-
-        def trace_line(frame: FrameType, event: str, _: object) -> Any:
-            if event == "line":
-                lines.setdefault(frame.f_code.co_filename, set()).add(frame.f_lineno)
-            return trace_line
-
-        def trace(frame: FrameType, event: str, _: object) -> Any:
-            return trace_line if frame.f_code.co_filename.startswith(self.folder) else None
-
+        self.coverage.switch_context(item.nodeid)
         began = time.process_time()
-        threading.settrace(trace)
-        sys.settrace(trace)
         result = yield
-        sys.settrace(None)
-        threading.settrace(None)
-        here = {name.removeprefix(self.folder): sorted(numbers) for name, numbers in lines.items()}
-        self.tests[item.nodeid] = (time.process_time() - began, here)
+        self.seconds[item.nodeid] = time.process_time() - began
         return result
+
+    def tests(self) -> dict[str, tuple[float, dict[str, list[int]]]]:
+        """Time and lines of each test; lines that run on import belong to none."""
+        lines: dict[str, dict[str, list[int]]] = {name: {} for name in self.seconds}
+        data = self.coverage.get_data()
+        for file in data.measured_files():
+            for line, contexts in data.contexts_by_lineno(file).items():
+                for name in filter(None, contexts):
+                    lines[name].setdefault(file.removeprefix(self.folder), []).append(line)
+        return {name: (seconds, lines[name]) for name, seconds in self.seconds.items()}
 
 
 class Selection:
@@ -387,8 +388,9 @@ class Laboratory:
 
             def run() -> int:
                 recorder = Recorder(self.sources)
-                code = pytest.main([*_QUIETLY, f"tests/{package}"], plugins=[recorder])
-                file.write_text(json.dumps(recorder.tests))
+                with recorder.coverage.collect():
+                    code = pytest.main([*_QUIETLY, f"tests/{package}"], plugins=[recorder])
+                file.write_text(json.dumps(recorder.tests()))
                 return code
 
             if run_apart(run, self.log) != 0:

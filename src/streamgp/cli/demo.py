@@ -248,8 +248,8 @@ def tuning(seed: int, track: Track, *, num_tries: int) -> Scene:
 
     def draw(left: Axes, right: Axes) -> None:
         left.contourf(temperatures, minutes, truth, levels=14, cmap="Greys", alpha=0.7)
-        number = torch.arange(1, num_tries + 1)
-        left.scatter(*optimizer.X.T, c=number, cmap="viridis", s=36, edgecolors="white", linewidths=0.7, zorder=3)
+        number, (x, y) = torch.arange(1, num_tries + 1), optimizer.X.T
+        left.scatter(x, y, c=number, cmap="viridis", s=36, edgecolors="white", linewidths=0.7, zorder=3)
         left.plot(*best, "*", color=COLORS["new data"], markersize=16, label="recommended", zorder=4)
         left.set(xlim=_OVEN[0], ylim=_OVEN[1], xlabel="temperature (°C)", ylabel="minutes")
         left.set_title("Tries, from dark to light; gray: true yield", fontsize=10)
