@@ -38,7 +38,7 @@ $(USABLE): pyproject.toml constraints.txt
 $(DEVELOPED): $(USABLE)
 	@echo "Adding the extras, and the tools for tests, checks, documentation and the paper."
 	$(INSTALL) --quiet "pip>=25.1"
-	$(INSTALL) --quiet --editable ".[ax,dask,optuna,river,tables]" --group dev
+	$(INSTALL) --quiet --editable ".[ax,dask,optuna,river,serve,tables]" --group dev
 	@touch $@
 
 demo: $(USABLE) ## condition, learn two streams, optimize, and draw a picture of it all

@@ -14,6 +14,7 @@ from streamgp.cli.fit.command import fit, predict
 from streamgp.cli.optimize.command import optimize
 from streamgp.cli.stream.command import stream
 from streamgp.cli.survey.command import survey
+from streamgp.serve.command import serve
 
 __all__ = ["app", "main"]
 
@@ -67,6 +68,6 @@ def demo(
     run_demo(output=output, seed=seed, is_quick=is_quick)
 
 
-for _command in (demo, fit, predict, stream, survey):
+for _command in (demo, fit, predict, stream, survey, serve):
     app.command()(_command)
 app.add_typer(optimize, name="optimize")

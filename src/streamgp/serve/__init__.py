@@ -1,0 +1,1 @@
+"""`streamgp serve`: what was saved, as a service for programs or as a page for people."""
