@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from streamgp.streaming.regressor import StreamingGPRegressor
+import streamgp as sg
 
 pytest.importorskip("fastapi", reason="needs the extra serve")
 from starlette.testclient import TestClient
@@ -102,7 +102,7 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(0)
     X = rng.random((15, 2))
     path = tmp_path_factory.mktemp("stream") / "sensor.sgp"
-    StreamingGPRegressor(num_inducing=10).partial_fit(X, np.sin(6 * X[:, 0])).save(path)
+    sg.StreamingGPRegressor(num_inducing=10).partial_fit(X, np.sin(6 * X[:, 0])).save(path)
     return path
 
 

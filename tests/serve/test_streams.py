@@ -8,11 +8,11 @@ import pytest
 
 pytest.importorskip("fastapi", reason="needs the extra serve")
 
+import streamgp as sg
 from streamgp.errors import FileFormatError, SaveError
 from streamgp.serve.journal import Journal
 from streamgp.serve.stream import GoneError, ServedStream
 from streamgp.storage import load
-from streamgp.streaming.classifier import StreamingGPClassifier
 
 ROWS = [[0.1, 0.2], [0.3, 0.4]]
 
@@ -182,7 +182,7 @@ def test_rows_that_wait_too_long_are_forgotten(sensor, monkeypatch):
 def test_classes_are_predicted_with_their_probabilities(visit, tmp_path):
     path = tmp_path / "machine.sgp"
     X = np.random.default_rng(0).random((30, 1))
-    StreamingGPClassifier(num_inducing=5).partial_fit(X, np.where(X[:, 0] > 0.5, "up", "down")).save(path)
+    sg.StreamingGPClassifier(num_inducing=5).partial_fit(X, np.where(X[:, 0] > 0.5, "up", "down")).save(path)
     with visit(path) as client:
         said = client.post("/predict", json={"rows": [[0.9]]}).json()
         assert said["label"] == ["up"]
@@ -194,11 +194,9 @@ def test_classes_are_predicted_with_their_probabilities(visit, tmp_path):
 def test_rows_may_have_names(visit, tmp_path):
     import pandas as pd
 
-    from streamgp.streaming.regressor import StreamingGPRegressor
-
     path = tmp_path / "named.sgp"
     table = pd.DataFrame(np.random.default_rng(0).random((12, 2)), columns=["load", "wind"])
-    StreamingGPRegressor(num_inducing=5).partial_fit(table, table["load"]).save(path)
+    sg.StreamingGPRegressor(num_inducing=5).partial_fit(table, table["load"]).save(path)
     with visit(path) as client:
         one = client.post("/predict", json={"rows": [{"wind": 0.1, "load": 0.9}], "ticket": False}).json()
         other = client.post("/predict", json={"rows": [{"load": 0.9, "wind": 0.1}], "ticket": False}).json()
