@@ -4,6 +4,8 @@
 
 1. Every pair of kinds of evidence with five kernels, in both precisions, against derivatives by differences in sixty
    digits and explicit inverses (needs a checkout, for tests/support).
+2. Optimization with gradients: Levy in 6 and Rosenbrock in 8 dimensions, 8 evaluations with gradients beside 30 of
+   values alone, by the defaults.
 3. Districts to pixels: maps of three lengthscales, 40 districts of 50 pixels; log density of pixels, beside district
    means and a GP on centroids; counts with populations likewise, sums of rates by repeated linearization.
 4. Monotone regression on 15 noisy rows: signs of slopes, beside isotonic regression and a plain GP.
@@ -94,6 +96,46 @@ def exactness() -> None:
         double, single = worst[torch.float64], worst[torch.float32]
         table.add_row(name, f"{double:.1e}", f"{single:.1e}", f"{before:.1e}", f"{single / before:.1f}")
     console.print(table)
+
+
+def levy(X: Tensor) -> Tensor:
+    """Least at one, with many other minima, on -10 … 10."""
+    w = 1.0 + (X - 1.0) / 4.0
+    first, last = (torch.pi * w[..., 0]).sin().square(), w[..., -1]
+    middle = (w[..., :-1] - 1.0).square() * (1.0 + 10.0 * (torch.pi * w[..., :-1] + 1.0).sin().square())
+    return first + middle.sum(-1) + (last - 1.0).square() * (1.0 + (2.0 * torch.pi * last).sin().square())
+
+
+def rosenbrock(X: Tensor) -> Tensor:
+    """Least at one, along a bent valley, on -5 … 10."""
+    valley = 100.0 * (X[..., 1:] - X[..., :-1].square()).square()
+    return (valley + (X[..., :-1] - 1.0).square()).sum(-1)
+
+
+def optimum_with_gradients(num_seeds: int, first_seed: int = 0) -> None:
+    """Part 2."""
+    problems: dict[str, tuple[Callable[[Tensor], Tensor], list[tuple[float, float]]]] = {
+        "Levy-6": (levy, [(-10.0, 10.0)] * 6),
+        "Rosenbrock-8": (rosenbrock, [(-5.0, 10.0)] * 8),
+    }
+    for name, (function, bounds) in problems.items():
+        scores: Scores = {"8 gradients": [], "8 values": [], "30 values": []}
+        for seed in range(first_seed, first_seed + num_seeds):
+            for num_evaluations, has_gradients in ((8, True), (30, False)):
+                optimizer = sg.Optimizer(bounds, maximize=False, seed=seed)
+                for _ in range(num_evaluations):
+                    X = optimizer.ask().requires_grad_()
+                    y = function(X)
+                    (slopes,) = torch.autograd.grad(y.sum(), X)
+                    optimizer.tell(X.detach(), y.detach(), gradient=slopes if has_gradients else None)
+                best = optimizer.y[:, 0].log10().cummin(0).values
+                if has_gradients:
+                    scores["8 gradients"].append(float(best[-1]))
+                else:
+                    scores["8 values"].append(float(best[7]))
+                    scores["30 values"].append(float(best[-1]))
+        console.print({key: [round(one, 2) for one in values] for key, values in scores.items()})
+        show(f"{name}: logarithm to base ten of the least value", scores, than="8 gradients")
 
 
 def pixels() -> tuple[Tensor, Tensor]:

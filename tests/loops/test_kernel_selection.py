@@ -7,6 +7,7 @@ from gpytorch.kernels import MaternKernel, RBFKernel
 
 import streamgp as sg
 from streamgp.gp.interactions import InteractionKernel
+from streamgp.loops.learned_rows import LearnedRows
 from streamgp.loops.model_selection import Candidates, is_comparison_due, select_model
 from streamgp.loops.surrogate import _ripple_share
 from streamgp.loops.units import OutcomeUnits
@@ -87,9 +88,9 @@ def test_one_input_and_a_kernel_of_the_users_leave_no_choice(rng, num_dims, kern
 
 def choose(X, fit, before, other, **options):
     """The chosen fit and the other, where a fit from an earlier one is made by `fit`."""
-    y = X.sum(-1)
+    rows = LearnedRows.of(X, X.sum(-1))
     candidates = Candidates(
-        X, y, [OutcomeUnits()], fit, lambda units, start: None, before=before, other=other, **options
+        rows, [OutcomeUnits()], fit, lambda units, start: None, before=before, other=other, **options
     )
     selected = select_model(candidates)
     return selected.result, selected.other

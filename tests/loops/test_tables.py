@@ -59,7 +59,7 @@ def test_what_was_exported_is_read_again(tmp_path):
     [
         ("x0,x1,objective\n1,a,3\n", "The table must have a number for a coordinate, but has 'a'"),
         ("x0,x1,objective\n1,2\n1\n", "line 2: it has 2 fields, but the header has 3"),
-        ("x0,x1,objective\n1,2,high\n", "must be numbers or empty, but one is 'high'"),
+        ("x0,x1,objective\n1,2,high\n", "numbers, bounds such as <0.5, or empty, but one is 'high'"),
         ("x0,x1\n1,2\n", "must have a column 'objective', but has x0, x1"),
         ("x0,x1,objective\n1,99,3\n", "X must lie within the bounds"),
     ],

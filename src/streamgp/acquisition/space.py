@@ -122,6 +122,12 @@ class AbstractSpace(ABC):
     def inputs(self, points: Tensor) -> Tensor:
         """Return inputs of the model for points, `(*b, d)`."""
 
+    def read_slopes(self, gradient: Any, points: Tensor) -> Tensor:
+        """Slopes in the inputs of the model, from those in the user's units; NaN where one is not known."""
+        raise UnsupportedError(
+            "A gradient belongs to a box or to parameters that are real numbers. Leave gradient out in other spaces."
+        )
+
     @abstractmethod
     def without(self, taken: Tensor) -> "AbstractSpace":
         """The space without points that cannot be suggested again, where there are such."""

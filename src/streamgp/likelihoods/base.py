@@ -148,6 +148,11 @@ class AbstractLikelihood(Expectations, Learnable, ABC):
         """Return the likelihood of one trial, or of a unit of exposure, whose mean is the response."""
         return self
 
+    @property
+    def uncensored(self) -> "AbstractLikelihood":
+        """The likelihood of an observation without limits of detection: the same where there are none."""
+        return self
+
     def rescaled(self: Likelihood, scale: Tensor | float) -> Likelihood:
         """Return the likelihood of targets and latent values that are both divided by `scale`."""
         raise UnsupportedError(

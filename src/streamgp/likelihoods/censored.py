@@ -103,6 +103,21 @@ class Censored(AbstractIdentityLink):
         """Make one for targets of unit variance, without limits."""
         return cls(0.05)
 
+    @classmethod
+    def at_bounds(
+        cls, noise_variance: ArrayLike, y: Float[Tensor, " n"], sides: Float[Tensor, " n"], *, is_learned: bool = True
+    ) -> "Censored":
+        r"""Make one for targets some of which are bounds.
+
+        Args:
+            noise_variance: The variance $\sigma^2$, positive.
+            y: Values and bounds.
+            sides: Negative where the value is at most $y$, positive where it is at least $y$, zero where it is $y$.
+            is_learned: Whether training may change the noise.
+        """
+        lower, upper = torch.where(sides < 0, y, -math.inf), torch.where(sides > 0, y, math.inf)
+        return cls(noise_variance, lower=lower, upper=upper, is_learned=is_learned)
+
     def check_targets(self, y: object) -> Tensor:
         """Return `y` as floating-point numbers if all are finite."""
         y = to_float(y, "y")

@@ -36,6 +36,10 @@ class AbstractParameter(ABC):
     def decode(self, columns: Float[Tensor, " c"]) -> Any:
         """The value nearest to columns."""
 
+    def stretch(self, columns: Float[Tensor, "n c"]) -> Float[Tensor, "n c"] | None:
+        """Slopes of the value in its column; None where values are discrete, so that there are no slopes."""
+        return None
+
     @abstractmethod
     def snap(self, columns: Float[Tensor, "*b c"]) -> Float[Tensor, "*b c"]:
         """Move columns to those of the nearest value; without gradient where values are discrete."""

@@ -17,7 +17,7 @@ from streamgp.loops.tables import parse_number
 from streamgp.seeds import sobol_points
 from streamgp.storage import register
 
-__all__ = ["AbstractCubeSpace", "Box", "separate_points", "without_nearest"]
+__all__ = ["AbstractCubeSpace", "Box", "check_slopes", "separate_points", "without_nearest"]
 
 # A told point closer than this to a pending one, in the unit cube, takes its place: people round what they set.
 _SAME = 0.05
@@ -141,6 +141,20 @@ def _distances(points: Float[Tensor, "n d"], others: Float[Tensor, "p d"]) -> Fl
     return (points.unsqueeze(1) - others).abs().amax(-1).amin(-1)
 
 
+def check_slopes(gradient: Any, points: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+    """Check a gradient for each point, some of whose components may not be known."""
+    slopes = to_double(gradient, "gradient")
+    slopes = slopes.unsqueeze(0) if slopes.shape == points.shape[1:] and len(points) == 1 else slopes
+    if slopes.shape != points.shape:
+        raise ShapeError(
+            f"gradient must have shape {tuple(points.shape)}, a slope for each dimension of each point, NaN where one "
+            f"is not known, but has shape {tuple(slopes.shape)}."
+        )
+    if bool(slopes.isinf().any()):
+        raise ValueRangeError("gradient must be finite, or NaN where a slope is not known, but has infinite slopes.")
+    return slopes
+
+
 @register
 @final
 @dataclass(frozen=True, eq=False)
@@ -231,6 +245,10 @@ class Box(AbstractCubeSpace):
                 "optimizer with wider bounds."
             )
         return unit.clamp(0.0, 1.0)
+
+    def read_slopes(self, gradient: Any, points: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+        """Slopes in the unit cube, from those in the user's units; NaN where one is not known."""
+        return check_slopes(gradient, points) * (self.upper - self.lower)
 
     @property
     def column_names(self) -> tuple[str, ...]:

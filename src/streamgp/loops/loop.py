@@ -98,16 +98,21 @@ class AbstractLoop(ABC):
         shown = self._settings.space.show(points)
         return to_frame(shown) if as_frame else shown
 
-    def tell(self, X: Any, y: Any, *, total_count: Any = None, noise_variance: Any = None) -> None:
+    def tell(
+        self, X: Any, y: Any, *, total_count: Any = None, noise_variance: Any = None, gradient: Any = None
+    ) -> None:
         """Learn outcomes, of points that were asked for or of any others.
 
         Args:
             X: Points, in the user's units.
             y: Outcomes `(n,)`, or `(n, o)` with one column for each objective and constraint; or by name, as a
-                dictionary, a list of them or a table. A row with NaN is an evaluation that failed.
+                dictionary, a list of them or a table. A row with NaN is an evaluation that failed. A real outcome of
+                which no more than a bound is known is a text, such as "<0.5" below a limit of detection.
             total_count: Number of trials of Binomial outcomes, where it is not that of the likelihood. Zero tells
                 nothing. Of several outcomes, a dictionary by name or `(n, o)`.
             noise_variance: Noise of Gaussian outcomes, likewise, if it is known.
+            gradient: Slopes of the outcome at the points, where a simulator gives them: `(n, d)` in the user's units,
+                or by name; NaN, or left out, where one is not known.
         """
         settings = self._settings
         if settings.is_preference:
@@ -121,6 +126,7 @@ class AbstractLoop(ABC):
             names=settings.names,
             total_count=total_count,
             noise_variance=noise_variance,
+            gradient=gradient,
         )
         with self._lock:
             before = len(self._state.pending)
@@ -282,8 +288,8 @@ class AbstractLoop(ABC):
         """Learn past evaluations from a CSV file with a column for each parameter or input, and for each outcome.
 
         Columns have the names of parameters and outcomes; those of a box are `x0`, `x1` and so on. Cells are separated
-        by commas, semicolons or tabs, and numbers have a decimal point. Empty outcomes are failures. What is told
-        before the first `ask` takes the place of the initial design as far as it goes.
+        by commas, semicolons or tabs, and numbers have a decimal point. Empty outcomes are failures, and "<0.5" is a
+        bound. What is told before the first `ask` takes the place of the initial design as far as it goes.
 
         Args:
             path: The file.

@@ -20,10 +20,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from streamgp.errors import NumericalError
+from streamgp.evidence import Evidence
 from streamgp.gp.interactions import InteractionKernel
 from streamgp.gp.named_kernels import NAMED_KERNELS
 from streamgp.likelihoods import AbstractLikelihood, Gaussian
 from streamgp.linalg import symmetric_eigen
+from streamgp.loops.learned_rows import LearnedRows
 from streamgp.loops.units import OutcomeUnits
 from streamgp.training import FitResult
 
@@ -57,8 +59,7 @@ class Candidates:
     """An outcome, and the models that it may have.
 
     Attributes:
-        inputs: Of the model.
-        y: Outcomes, in the user's units.
+        rows: Inputs of the model, and outcomes in the user's units.
         units: In which they may be modeled; the first are the usual ones.
         fit: To targets.
         likelihood: The likelihood in some units, with what an earlier fit learned.
@@ -73,8 +74,7 @@ class Candidates:
         floor: The variance that stands for no noise.
     """
 
-    inputs: Float[Tensor, "*n d"]
-    y: Float[Tensor, " n"]
+    rows: LearnedRows
     units: Sequence[OutcomeUnits]
     fit: Fitter
     likelihood: Callable[[OutcomeUnits, FitResult | None], AbstractLikelihood | None]
@@ -115,7 +115,7 @@ def select_model(candidates: Candidates) -> Selected:
     if len(fits) == 1:
         return Selected(*fits[0])
     evidence = [
-        result.info.bound + float(units.log_change(candidates.y).sum()) - (CLEARLY if number else 0.0)
+        result.info.bound + candidates.rows.log_change(units) - (CLEARLY if number else 0.0)
         for number, (units, result, _) in enumerate(fits)
     ]
     return Selected(*fits[max(range(len(fits)), key=evidence.__getitem__)])
@@ -141,7 +141,7 @@ def _fit_kernels(candidates: Candidates, units: OutcomeUnits) -> tuple[FitResult
     is likelier by chance at most. Both have unit variance: with few, noisy outcomes, a scale to be learned is often
     taken for noise.
     """
-    before, other, inputs = candidates.before, candidates.other, candidates.inputs
+    before, other, inputs = candidates.before, candidates.other, candidates.rows.points
     if not candidates.has_kernels:
         return _fit_noise(candidates, units, before, candidates.kernel), None
     if before is not None and (other is None or not candidates.is_compared):
@@ -177,7 +177,7 @@ def _fit_noise(
     noise if it is found to be above its prior's mode. Without a fit to start from, a search may end where all that is
     steep is noise, so that both are tried.
     """
-    targets = units.inside(candidates.y)
+    targets = candidates.rows.targets(units)
 
     def fit(start: FitResult | None) -> FitResult:
         return candidates.fit(targets, likelihood=candidates.likelihood(units, before), before=start, kernel=kernel)
@@ -199,7 +199,7 @@ def _fit_noise(
         return fit(before) if free is None else free
     if before is not None and _noise(before) <= candidates.floor:
         free = fit_free(before)
-        if free is not None and is_likeliest_without_noise(free, candidates.inputs, targets, candidates.floor):
+        if free is not None and is_likeliest_without_noise(free, candidates.rows.inputs, targets, candidates.floor):
             return free
     noisy = fit(before)
     if _noise(noisy) < NOISE_MODE:
@@ -219,13 +219,13 @@ def _noise(result: FitResult) -> float:
 
 
 def is_likeliest_without_noise(
-    result: FitResult, inputs: Float[Tensor, "n d"], targets: Float[Tensor, " n"], floor: float
+    result: FitResult, inputs: Tensor | Evidence, targets: Float[Tensor, " n"], floor: float
 ) -> bool:
     """Decide whether, with the same kernel, the likelihood of outcomes is largest at the least noise.
 
     Args:
         result: A fit.
-        inputs: Of the model.
+        inputs: Of the model, or rows of evidence.
         targets: In its units.
         floor: The least noise.
     """

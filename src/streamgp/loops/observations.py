@@ -3,7 +3,7 @@
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -13,9 +13,10 @@ from torch import Tensor
 
 from streamgp.acquisition import AbstractSpace
 from streamgp.checks import to_double
-from streamgp.errors import OptionError, ShapeError, StreamGPWarning, SupportError
+from streamgp.errors import OptionError, ShapeError, StreamGPWarning, SupportError, UnsupportedError
 from streamgp.loops.outcomes import Outcome
 from streamgp.storage import register
+from streamgp.tables.values import split_bounds
 
 __all__ = ["Observations", "no_observations", "read_observations"]
 
@@ -35,12 +36,18 @@ class Observations:
         constants: The total count of each Binomial outcome, or the noise variance of each Gaussian one where it is
             known; NaN for others.
         pairs: Compared points, the preferred one first.
+        sides: Negative where an outcome is at most the number that was told, positive where it is at least that; None
+            where all are the numbers themselves.
+        gradients: Slopes of the first outcome in the inputs of the model, NaN where they are not known; None if none
+            were told.
     """
 
     points: Tensor
     y: Float[Tensor, "n o"]
     constants: Float[Tensor, "n o"]
     pairs: Tensor
+    sides: Float[Tensor, "n o"] | None = None
+    gradients: Float[Tensor, "n d"] | None = None
 
     @property
     def is_success(self) -> Bool[Tensor, " n"]:
@@ -51,6 +58,10 @@ class Observations:
     def is_informative(self) -> Bool[Tensor, " n"]:
         """Mark evaluations that tell something: those that succeeded, out of at least one trial."""
         return self.is_success & (self.constants != 0).all(-1)
+
+    def has_bounds(self, output: int) -> bool:
+        """Tell whether no more than a bound is known of some outcomes."""
+        return self.sides is not None and output < self.sides.shape[-1] and bool((self.sides[:, output] != 0).any())
 
     @property
     def are_alike(self) -> bool:
@@ -86,14 +97,20 @@ class Observations:
         """Number of evaluations and comparisons, failed ones included."""
         return len(self.points) + len(self.pairs)
 
+    @property
+    def num_numbers(self) -> int:
+        """How many numbers are known: outcomes, and slopes, each of which tells as much."""
+        known = self.is_informative
+        return int(known.sum()) + (0 if self.gradients is None else int((~self.gradients[known].isnan()).sum()))
+
     def rows(self, kept: Any) -> "Observations":
         """Some of the evaluations, with all comparisons."""
-        return Observations(self.points[kept], self.y[kept], self.constants[kept], self.pairs)
+        sides, gradients = (None if each is None else each[kept] for each in (self.sides, self.gradients))
+        return Observations(self.points[kept], self.y[kept], self.constants[kept], self.pairs, sides, gradients)
 
     def after(self, num_points: int, num_pairs: int) -> "Observations":
         """Observations that were told after given numbers of evaluations and comparisons."""
-        rest = slice(num_points, None)
-        return Observations(self.points[rest], self.y[rest], self.constants[rest], self.pairs[num_pairs:])
+        return replace(self.rows(slice(num_points, None)), pairs=self.pairs[num_pairs:])
 
     def join(self, other: "Observations") -> "Observations":
         """Both, one after the other."""
@@ -102,7 +119,19 @@ class Observations:
             torch.cat([self.y, other.y]),
             torch.cat([self.constants, other.constants]),
             torch.cat([self.pairs, other.pairs]),
+            _joined(self.sides, other.sides, len(self.y), len(other.y), 0.0),
+            _joined(self.gradients, other.gradients, len(self.y), len(other.y), torch.nan),
         )
+
+
+def _joined(first: Tensor | None, second: Tensor | None, num_first: int, num_second: int, fill: float) -> Tensor | None:
+    """Rows of both, where one of them may have none of its own."""
+    like = first if first is not None else second
+    if like is None:
+        return None
+    first = like.new_full((num_first, like.shape[-1]), fill) if first is None else first
+    second = like.new_full((num_second, like.shape[-1]), fill) if second is None else second
+    return torch.cat([first, second])
 
 
 def no_observations(space: AbstractSpace, num_outcomes: int) -> Observations:
@@ -122,6 +151,7 @@ def read_observations(
     names: Sequence[str],
     total_count: Any,
     noise_variance: Any,
+    gradient: Any = None,
 ) -> Observations:
     """Check what a user tells.
 
@@ -130,15 +160,22 @@ def read_observations(
         outcomes: What is observed of each.
         labels: What errors call these.
         X: The user's points.
-        y: Outcomes `(n,)` or `(n, o)`, or by name; NaN for an evaluation that failed.
+        y: Outcomes `(n,)` or `(n, o)`, or by name; NaN for an evaluation that failed, texts such as "<0.5" for bounds.
         names: What the user calls the outcomes.
         total_count: Of Binomial outcomes; None for what the likelihood has.
         noise_variance: Of Gaussian outcomes, likewise.
+        gradient: Slopes of the only outcome in the user's units.
     """
     points = space.read(X)
     if not any(outcome.is_real for outcome in outcomes):
         y = _without_booleans(y)
+    split = split_bounds(y)
+    y = y if split is None else split[0]
     rows = _read_outcomes(_columns_of(y, names), labels, num_rows=len(points))
+    sides = None
+    if split is not None:
+        sides = _read_outcomes(_columns_of(split[1], names), labels, num_rows=len(points))
+        _check_bounds(outcomes, labels, sides)
     given = {"total_count": total_count, "noise_variance": noise_variance}
     columns = [
         _read_constants(outcome, points, {key: _of_outcome(value, names, j, key) for key, value in given.items()})
@@ -168,7 +205,31 @@ def read_observations(
     constants = torch.stack(columns, dim=-1) if columns else rows
     for j, outcome in enumerate(outcomes):
         _check_support(outcome, labels[j], points[is_good], rows[is_good, j], constants[is_good, j])
-    return Observations(points, rows, constants, points.new_empty(0, 2, *points.shape[1:]))
+    pairs = points.new_empty(0, 2, *points.shape[1:])
+    if gradient is not None:
+        gradient = _read_gradient(gradient, space, points, outcomes)
+    return Observations(points, rows, constants, pairs, sides, gradient)
+
+
+def _check_bounds(outcomes: Sequence[Outcome], labels: Sequence[str], sides: Float[Tensor, "n o"]) -> None:
+    for j, outcome in enumerate(outcomes):
+        if not outcome.likelihood.is_gaussian and bool((sides[:, j] != 0).any()):
+            raise UnsupportedError(
+                f"Bounds such as '<0.5' are told of outcomes with Gaussian noise, but {labels[j]} has the likelihood "
+                f"{type(outcome.likelihood).__name__}. Tell its outcomes as numbers."
+            )
+
+
+def _read_gradient(
+    gradient: Any, space: AbstractSpace, points: Tensor, outcomes: Sequence[Outcome]
+) -> Float[Tensor, "n d"]:
+    """Slopes in the inputs of the model."""
+    if len(outcomes) > 1 or not outcomes[0].likelihood.is_gaussian:
+        raise UnsupportedError(
+            "A gradient is told of a single outcome with Gaussian noise. Leave gradient out where there are several "
+            "outcomes, counts or classes."
+        )
+    return space.read_slopes(gradient, points)
 
 
 def _without_booleans(y: Any) -> Any:

@@ -11,9 +11,10 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from streamgp.acquisition import Search
-from streamgp.errors import ArgumentTypeError, OptionError, ValueRangeError
+from streamgp.checks import to_double
+from streamgp.errors import ArgumentTypeError, OptionError, UnsupportedError, ValueRangeError
 from streamgp.loops.abstract_parameter import AbstractParameter
-from streamgp.loops.cube_space import AbstractCubeSpace
+from streamgp.loops.cube_space import AbstractCubeSpace, check_slopes
 from streamgp.loops.linear_constraints import LinearConstraint, Polytope
 from streamgp.loops.maximize import (
     candidates_around,
@@ -224,6 +225,28 @@ class ParameterSpace(AbstractCubeSpace):
                     f"{self.decode(points[row])}."
                 )
         return points
+
+    def read_slopes(self, gradient: Any, points: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+        """Slopes in the unit cube: dictionaries with those that are known, a table, or rows in order."""
+        rows = named_rows(gradient, tuple(self.parameters), "gradient")
+        unknown = [name for row in rows for name in row if name not in self.parameters]
+        if unknown:
+            raise OptionError(
+                f"gradient names {unknown[0]!r}, but the parameters are {', '.join(self.parameters)}. Leave it out."
+            )
+        slopes = torch.full_like(points, torch.nan)
+        for name, part in self.parts.items():
+            given = [row.get(name, math.nan) for row in rows]
+            column = check_slopes(to_double(given, name).reshape(-1, 1), points[:, :1])
+            stretch = self.parameters[name].stretch(points[:, part])
+            if stretch is not None:
+                slopes[:, part] = column * stretch
+            elif not bool(column.isnan().all()):
+                raise UnsupportedError(
+                    f"gradient has slopes of {name!r}, whose values are discrete. Leave it out, or make it a Real "
+                    "without step."
+                )
+        return slopes
 
     def show(self, points: Float[Tensor, "n d"]) -> list[dict[str, Any]]:
         """Dictionaries of values by name."""

@@ -79,6 +79,14 @@ class Real(AbstractParameter):
         v = low + float(columns) * (high - low)
         return min(max(_rounded(math.exp(v) if self.log else v, self), self.low), self.high)
 
+    def stretch(self, columns: Float[Tensor, "n c"]) -> Float[Tensor, "n c"] | None:
+        if self.step is not None:
+            return None
+        if not self.log:
+            return torch.full_like(columns, self.high - self.low)
+        rate = math.log(self.high / self.low)
+        return self.low * rate * (rate * columns).exp()
+
     def snap(self, columns: Float[Tensor, "*b c"]) -> Float[Tensor, "*b c"]:
         return columns if self.step is None else self._grid.snap(columns)
 

@@ -12,7 +12,9 @@ from gpytorch.priors import GammaPrior
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.likelihoods import AbstractLikelihood, Bernoulli
+from streamgp.gp.named_kernels import make_kernel
+from streamgp.likelihoods import AbstractLikelihood, Bernoulli, Censored, Gaussian
+from streamgp.loops.learned_rows import LearnedRows
 from streamgp.loops.model_selection import CONSTRAINT_FLOOR, FLOOR, Candidates, is_comparison_due, select_model
 from streamgp.loops.observations import Observations
 from streamgp.loops.settings import LoopSettings
@@ -40,6 +42,12 @@ _LENGTHS = (2.4, 2.7)
 _FEW_POINTS, _ROWS_PER_POINT = 100, 5
 # Iterations from the hyperparameters before; they change little with some new rows.
 _RENEWING_ITERATIONS = 15
+# Up to so many rows there is an inducing point for each slope, too, this far beside its input in the unit cube: a pair
+# of points tells of a slope what a difference does. With more rows fits are slow; with a longer step, slopes that bend
+# within it count as noise, and with a shorter one rounding does.
+_MOST_POINTS_OF_SLOPES, _STEP = 400, 0.02
+# Where the noise of outcomes with bounds starts, relative to their variance, and the least that this is taken for.
+_START_NOISE, _LEAST_VARIANCE = 0.05, 1e-12
 # Salt of the seeds of fits.
 _FIT = 2
 
@@ -78,24 +86,24 @@ def _candidates(
     data: Observations, settings: LoopSettings, before: SparseSurrogate | None, output: int, *, is_compared: bool
 ) -> Candidates:
     """List the models that an outcome may have; that of success if there is no outcome of that number."""
-    inputs, y = _rows(data, settings, output)
+    rows = _rows(data, settings, output)
     options, is_outcome = settings.surrogate, output < len(settings.outcomes)
     outcome = settings.outcomes[output] if is_outcome else None
-    has_kernels = options.kernel is None and options.is_smooth and outcome is not None and outcome.is_real
+    is_open = options.kernel is None and options.is_smooth and outcome is not None and outcome.is_real
+    has_kernels = is_open and not len(rows.slopes)
     is_unknown = outcome is not None and outcome.has_unknown_noise and options.is_smooth
     return Candidates(
-        inputs,
-        y,
+        rows,
         _units_to_try(data, settings, before, output) if is_outcome else [OutcomeUnits()],
-        fit=partial(_fit_output, inputs, settings=settings),
-        likelihood=lambda units, start: _starting_likelihood(data, settings, units, output, before=start),
+        fit=partial(_fit_output, rows, settings=settings),
+        likelihood=lambda units, start: _starting_likelihood(data, settings, units, output, before=start, rows=rows),
         before=None if before is None else _earlier(before.results, output),
         other=None if before is None else _earlier(before.others, output),
-        kernel=None if has_kernels else _given_kernel(settings, inputs, output),
+        kernel=None if has_kernels else _given_kernel(settings, rows.points, output),
         has_kernels=has_kernels,
         is_compared=is_compared,
         may_be_noisy=_may_be_noisy(data, settings, output),
-        may_lack_noise=is_unknown and len(inputs) <= options.num_inducing,
+        may_lack_noise=is_unknown and len(rows.y) <= options.num_inducing and not data.has_bounds(output),
         is_repeatable=bool(data.repeats),
         floor=FLOOR if output < len(settings.objectives) else CONSTRAINT_FLOOR,
     )
@@ -107,7 +115,7 @@ def _earlier(results: tuple[FitResult | None, ...], output: int) -> FitResult | 
 
 
 def _fit_output(
-    inputs: Tensor,
+    rows: LearnedRows,
     targets: Tensor,
     *,
     settings: LoopSettings,
@@ -115,23 +123,25 @@ def _fit_output(
     before: FitResult | None,
     kernel: Kernel | None,
 ) -> FitResult:
-    options, training = settings.surrogate, settings.surrogate.training
+    options, training, num_values = settings.surrogate, settings.surrogate.training, len(rows.y)
     most, iterations, mean = options.num_inducing, training.max_iterations, None
     if options.renews_points:
-        most = min(most, max(_FEW_POINTS, len(inputs) // _ROWS_PER_POINT + _FEW_POINTS // 2))
+        most = min(most, max(_FEW_POINTS, num_values // _ROWS_PER_POINT + _FEW_POINTS // 2))
         if before is not None:  # whose hyperparameters are handed on, and not its points
             kernel, mean = (deepcopy(module).requires_grad_(True) for module in (before.gp.kernel, before.gp.mean))
             before, iterations = None, iterations or _RENEWING_ITERATIONS
     points: dict[str, Any] = {"num_inducing": most}
     if not options.has_learned_points:
-        places = torch.unique(inputs.flatten(0, -2), dim=0)
+        places = torch.unique(rows.points, dim=0)
         points = {
             "num_inducing": min(len(places), most),
             "inducing": places if len(places) <= most else "pivoted",
             "learn_inducing": False,
         }
-    return fit(
-        inputs,
+    if len(rows.slopes) > 0 and rows.num_rows <= _MOST_POINTS_OF_SLOPES:
+        points = {"num_inducing": rows.num_rows, "inducing": rows.points_beside(_STEP), "learn_inducing": False}
+    result = fit(
+        rows.inputs,
         targets,
         likelihood=likelihood,
         kernel=kernel if before is None else None,
@@ -143,9 +153,11 @@ def _fit_output(
         max_iterations=iterations,
         start=before,
         standardize=None,
-        generator=seeded(settings.seed, _FIT, len(inputs)),
+        generator=seeded(settings.seed, _FIT, num_values),
         **points,
     )
+    # Bounds belong to the rows that were told; of what is observed next, values are known.
+    return replace(result, likelihood=result.likelihood.uncensored)
 
 
 def absorb_observations(
@@ -162,14 +174,18 @@ def absorb_observations(
     """
     results = []
     for j, result in enumerate(surrogate.results):
-        inputs, y = _rows(new, settings, j)
-        if not len(inputs):
+        rows = _rows(new, settings, j)
+        if not rows.num_rows:
             results.append(result)
             continue
         units = surrogate.units[j] if j < len(surrogate.units) else OutcomeUnits()
-        size = min(settings.surrogate.num_inducing, result.gp.num_inducing + len(inputs))
-        likelihood = _starting_likelihood(new, settings, units, j, before=result)
-        gp, _ = result.gp.absorb(inputs, units.inside(y), likelihood=likelihood, num_inducing=size)
+        most = max(settings.surrogate.num_inducing, result.gp.num_inducing)
+        size = min(most, result.gp.num_inducing + rows.num_rows)
+        likelihood = _starting_likelihood(new, settings, units, j, before=result, rows=rows)
+        sites = "moments" if new.has_bounds(j) else "variational"
+        gp, _ = result.gp.absorb(
+            rows.inputs, rows.targets(units), likelihood=likelihood, num_inducing=size, sites=sites
+        )
         results.append(replace(result, gp=gp))
     return replace(surrogate, results=tuple(results), num_points=num_points, num_pairs=num_pairs)
 
@@ -210,6 +226,10 @@ def _units_to_try(
         # Volumes of several objectives are those of the user's units.
         is_bent = options.is_bent and num_objectives == 1
         find = partial(find, is_reversed=settings.objectives[output].is_reversed, is_bent=is_bent)
+        if data.gradients is not None:  # which tell what is smooth: a bend, or what it would straighten
+            straight, bent = find(is_bent=False), find()
+            known = [straight, bent] if bent.is_bent else [straight]
+            return known if before is None else known[: 1 + before.units[output].is_bent][-1:]
         if before is not None:
             return [find(good_share=before.units[output].good_share)]
         usual, deeper = find(), find(good_share=_FEW_GOOD)
@@ -221,17 +241,20 @@ def _units_to_try(
     return [straight, bent] if before is None else [bent if before.units[output].is_bent else straight]
 
 
-def _rows(data: Observations, settings: LoopSettings, output: int) -> tuple[Tensor, Tensor]:
-    """Inputs and outcomes of one GP; that of success has ones and zeros."""
+def _rows(data: Observations, settings: LoopSettings, output: int) -> LearnedRows:
+    """Rows of one GP; those of success have ones and zeros."""
     space, is_known = settings.space, data.is_informative
     if output < len(settings.outcomes) and settings.is_preference:
         pairs = space.inputs(data.pairs)
-        return pairs, pairs.new_ones(len(pairs))
+        return LearnedRows.of(pairs, pairs.new_ones(len(pairs)))
     X = space.inputs(data.points[is_known])
     if output < len(settings.outcomes):
-        return X, data.y[is_known, output]
+        rows = LearnedRows.of(X, data.y[is_known, output])
+        if len(data.pairs):
+            return rows.with_comparisons(space.inputs(data.pairs))
+        return rows if data.gradients is None else rows.with_gradients(data.gradients[is_known])
     failed = space.inputs(data.failures)
-    return torch.cat([X, failed]), torch.cat([X.new_ones(len(X)), X.new_zeros(len(failed))])
+    return LearnedRows.of(torch.cat([X, failed]), torch.cat([X.new_ones(len(X)), X.new_zeros(len(failed))]))
 
 
 def _starting_likelihood(
@@ -241,19 +264,30 @@ def _starting_likelihood(
     output: int,
     *,
     before: FitResult | None,
+    rows: LearnedRows,
 ) -> AbstractLikelihood | None:
     """The likelihood of the rows, with what was learned before; None for Gaussian noise in proportion to the data."""
     if output >= len(settings.outcomes):
         return Bernoulli() if before is None else before.likelihood
-    outcome = settings.outcomes[output]
-    if before is None and outcome.has_unknown_noise and not settings.surrogate.is_standardized:
+    outcome, has_bounds = settings.outcomes[output], data.has_bounds(output)
+    is_unknown = before is None and outcome.has_unknown_noise and not settings.surrogate.is_standardized
+    if is_unknown and not has_bounds:
         return None
     likelihood, kept = outcome.likelihood, data.is_informative
     if data.points.dim() == 1:  # members of a pool, each of which may have constants
         likelihood = likelihood.at_rows(data.points[kept])
-    rows = outcome.likelihood_of_rows(likelihood, data.constants[kept, output])
-    rows = outcome.in_units(units, rows)
-    return rows if before is None else rows.with_learnable(before.likelihood.learnable())
+    found = outcome.likelihood_of_rows(likelihood, data.constants[kept, output])
+    found = outcome.in_units(units, found)
+    if is_unknown:
+        found = Gaussian(_START_NOISE * rows.y.var(correction=0).clamp_min(_LEAST_VARIANCE))
+    found = found if before is None else found.with_learnable(before.likelihood.learnable())
+    if data.sides is None or not has_bounds:
+        return found
+    noise = found.gaussian_noise_variance
+    assert noise is not None  # bounds are of outcomes with Gaussian noise
+    sides = data.sides[kept, output] * math.copysign(1.0, units.scale)
+    sides = torch.cat([sides, torch.zeros_like(rows.slopes)])
+    return Censored.at_bounds(noise, rows.targets(units), sides, is_learned=bool(found.learnable()))
 
 
 def _may_be_noisy(data: Observations, settings: LoopSettings, output: int) -> bool:
@@ -265,9 +299,13 @@ def _may_be_noisy(data: Observations, settings: LoopSettings, output: int) -> bo
 def _given_kernel(settings: LoopSettings, inputs: Tensor, output: int) -> Kernel | None:
     """The user's kernel, or that of comparisons; None for that of `fit`."""
     options = settings.surrogate
-    if options.kernel is None and options.is_smooth and output == 0 and settings.is_preference:
+    if options.kernel is not None or not options.is_smooth or output != 0:
+        return options.kernel
+    if settings.is_preference:
         return make_comparison_kernel(inputs)
-    return options.kernel
+    # Slopes tell of the scale of a function from its first values on, so that it is learned.
+    ends = torch.zeros(inputs.shape[-1]).to(inputs)
+    return make_kernel("rbf", ends, ends + 1.0) if settings.outcomes[0].is_real else None
 
 
 def make_comparison_kernel(inputs: Float[Tensor, "*n d"]) -> Kernel:

@@ -226,7 +226,7 @@ def num_initial(state: LoopState, settings: LoopSettings) -> int:
 def is_initial(state: LoopState, settings: LoopSettings) -> bool:
     """Tell whether the initial design goes on: until enough points are known or awaited, half of them known."""
     told = current(state, settings)
-    num_known = 2 * len(told.pairs) if settings.is_preference else int(told.is_informative.sum())
+    num_known = 2 * len(told.pairs) if settings.is_preference else told.num_numbers
     num_expected, num_wanted = num_known + len(state.pending), num_initial(state, settings)
     return num_expected < num_wanted or 2 * num_known < num_wanted
 

@@ -23,6 +23,7 @@ from streamgp.errors import (
 )
 from streamgp.tables.lines import Lines
 from streamgp.tables.records import Record, open_reader, write_table
+from streamgp.tables.values import to_bound
 
 __all__ = ["named_rows", "observation_rows", "parse_number", "read_csv", "read_evaluations", "to_frame", "write_csv"]
 
@@ -154,8 +155,8 @@ def read_evaluations(
     inputs: Sequence[str],
     outcomes: Sequence[str],
     parse: Callable[[Sequence[Sequence[str]]], Any],
-) -> tuple[Any, Tensor]:
-    """Read points and outcomes `(n, o)`, with NaN for empty cells.
+) -> tuple[Any, Any]:
+    """Read points and outcomes `(n, o)`, with NaN for empty cells and texts for bounds.
 
     Args:
         path: A file with a header.
@@ -165,10 +166,12 @@ def read_evaluations(
     """
     rows, lines = read_csv(path, [*inputs, *outcomes])
     X = [[row[name] for name in inputs] for row in rows]
-    y = [
+    y: list[list[float | str]] = [
         [_read_outcome(row[name], name, f"{path}, line {k}") for name in outcomes]
         for row, k in zip(rows, lines, strict=True)
     ]
+    if not rows:
+        return parse(X), torch.empty(0, len(outcomes), dtype=torch.float64)
     try:
         points = parse(X)
     except StreamGPError:
@@ -178,7 +181,7 @@ def read_evaluations(
             except StreamGPError as error:
                 raise FileFormatError(f"{path}, line {line}: {error}") from None
         raise
-    return points, torch.tensor(y, dtype=torch.float64).reshape(len(rows), len(outcomes))
+    return points, [row[0] for row in y] if len(outcomes) == 1 else y
 
 
 def _missing_column(path: str | os.PathLike[str], name: str, columns: Sequence[str]) -> str:
@@ -188,11 +191,13 @@ def _missing_column(path: str | os.PathLike[str], name: str, columns: Sequence[s
     return f"{path} must have a column {name!r}, but has {', '.join(columns)}.{hint}"
 
 
-def _read_outcome(text: str, name: str, where: str) -> float:
+def _read_outcome(text: str, name: str, where: str) -> float | str:
+    if to_bound(text) is not None:
+        return text
     try:
         return float(text) if text.strip() else math.nan
     except ValueError:
         raise FileFormatError(
-            f"{where}: outcomes in the column {name!r} must be numbers or empty, but one is {text!r}. Write a decimal "
-            "point, and nothing where an evaluation failed."
+            f"{where}: outcomes in the column {name!r} must be numbers, bounds such as <0.5, or empty, but one is "
+            f"{text!r}. Write a decimal point, and nothing where an evaluation failed."
         ) from None

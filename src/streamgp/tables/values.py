@@ -19,6 +19,8 @@ __all__ = [
     "date_formats",
     "is_missing",
     "read_number",
+    "split_bounds",
+    "to_bound",
     "to_date",
     "to_number",
     "zones_of",
@@ -28,6 +30,7 @@ __all__ = [
 LARGEST = 1e150
 _COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 _THOUSANDS = re.compile(r"[+-]?\d{1,3},\d{3}")
+_BOUND = re.compile(r"(<=|>=|<|>|≤|≥)\s*(\S+)")
 _MISSING = ("", "na", "n/a", "nan", "nat", "null", "none", "?")
 # Tried in this order, each on all values: where several fit as many, the first is taken.
 _FORMATS = (
@@ -66,6 +69,64 @@ def to_number(value: object) -> float | None:
         return None
     except OverflowError:
         return math.inf
+
+
+def to_bound(value: object) -> tuple[float, int] | None:
+    """The number of a text such as "<0.5" or ">= 10", and its side: -1 for at most, 1 for at least; None for others."""
+    found = _BOUND.fullmatch(value.strip()) if isinstance(value, str) else None
+    number = None if found is None else to_number(found[2])
+    if found is None or number is None or not math.isfinite(number):
+        return None
+    return number, -1 if found[1] in "<=≤" else 1
+
+
+def split_bounds(values: Any) -> tuple[Any, Any] | None:
+    """Numbers, and the sides of those that are bounds, zero for others; None if there is no bound among the values.
+
+    Both have the structure of the values: lists, dictionaries, tables and arrays, in which texts are numbers, bounds or
+    empty.
+
+    Args:
+        values: What may hold texts such as "<0.5".
+    """
+    values = _to_lists(values)
+    return (_mapped(values, 0), _mapped(values, 1)) if _has_bound(values) else None
+
+
+def _to_lists(values: Any) -> Any:
+    """Tables and arrays that may hold texts as dictionaries and lists; all others as they are."""
+    if hasattr(values, "columns") and hasattr(values, "items"):  # a table of pandas
+        return {name: _to_lists(column) for name, column in values.items()}
+    if isinstance(values, Mapping):
+        return {name: _to_lists(one) for name, one in values.items()}
+    if getattr(getattr(values, "dtype", None), "kind", None) in ("O", "U", "T") and hasattr(values, "tolist"):
+        return values.tolist()
+    return values
+
+
+def _has_bound(values: Any) -> bool:
+    if isinstance(values, Mapping):
+        return any(map(_has_bound, values.values()))
+    if isinstance(values, list | tuple):
+        return any(map(_has_bound, values))
+    return to_bound(values) is not None
+
+
+def _mapped(values: Any, part: int) -> Any:
+    """Numbers (part 0) or sides (part 1) in the place of values."""
+    if isinstance(values, Mapping):
+        return {name: _mapped(one, part) for name, one in values.items()}
+    if isinstance(values, list | tuple):
+        return [_mapped(one, part) for one in values]
+    if not isinstance(values, str):
+        return values if part == 0 else np.zeros(np.shape(values)).tolist()
+    bound = to_bound(values)
+    if bound is not None:
+        return bound[part]
+    number = math.nan if is_missing(values) else to_number(values)
+    if number is None:
+        raise ValueRangeError(f"A value must be a number, or a bound such as '<0.5' or '>= 10', but is {values!r}.")
+    return number if part == 0 else 0
 
 
 def read_number(fields: Mapping[str, Any], name: str, role: str) -> float | str:
