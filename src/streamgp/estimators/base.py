@@ -67,7 +67,9 @@ class AbstractGPEstimator(BaseEstimator, ABC):
         save(self.result_, path)
 
     def _fit(self, X: np.ndarray, y: np.ndarray, likelihood: Any, standardize: bool | str) -> FitResult:
-        order = np.lexsort((y, *X.T[::-1]))  # so that the order of the rows makes no difference
+        order = np.lexsort(
+            (y.astype(str) if y.dtype == object else y, *X.T[::-1])
+        )  # so that the order of the rows makes no difference
         X, y = X[order], y[order]
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         result: FitResult = fit(

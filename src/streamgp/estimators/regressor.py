@@ -12,6 +12,7 @@ from sklearn.utils.validation import validate_data
 from streamgp.errors import OptionError, UnsupportedError
 from streamgp.estimators.base import AbstractGPEstimator, read_weights, reweighted
 from streamgp.likelihoods.registry import read_likelihood
+from streamgp.tables.values import split_bounds
 
 __all__ = ["GPRegressor"]
 
@@ -83,13 +84,19 @@ class GPRegressor(RegressorMixin, AbstractGPEstimator):
 
         Args:
             X: Inputs `(n, d)`.
-            y: Targets `(n,)`.
+            y: Targets `(n,)`, some of which may be texts such as `"<0.5"`, of which no more than a bound is known.
             sample_weight: How often each row counts. Weights that are not whole numbers divide the noise variance of
                 their rows, which only a Gaussian likelihood has; kernel and noise are then those of rows that count
                 once.
         """
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
+        split = split_bounds(y)
+        X, numbers = validate_data(
+            self, X, y if split is None else split[0], dtype=np.float64, y_numeric=True, ensure_min_samples=2
+        )
+        y = numbers if split is None else np.asarray(y, dtype=object)
         counts, weights = read_weights(sample_weight, X)
+        if split is not None and weights is not None:
+            raise UnsupportedError("Weights that are not whole numbers belong to values, but y has bounds. Round them.")
         if counts is not None:
             X, y = np.repeat(X, counts, axis=0), np.repeat(y, counts)
         named = read_likelihood(self.likelihood)

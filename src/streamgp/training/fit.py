@@ -31,6 +31,7 @@ from streamgp.training.arguments import (
     read_rows,
 )
 from streamgp.training.batches import AbstractSource, read_source
+from streamgp.training.bounded import read_bounded
 from streamgp.training.minibatch import train_in_minibatches
 from streamgp.training.outputs import MultiOutputFit, fit_outputs
 from streamgp.training.result import FitResult
@@ -105,7 +106,8 @@ def fit(  # type: ignore[misc] # the options of both are named here
         X: Inputs `(n, d)`, a tensor or NumPy array, memory-mapped ones included; pairs `(n, 2, d)` for comparisons.
             Or rows of `streamgp.evidence`, such as averages over areas or gradients. Or, without `y`, an iterable of
             batches `(X, y)`, or a function that returns one for each pass.
-        y: Targets `(n,)`; with `outputs`, outcomes `(n, o)` with NaN where an output was not observed.
+        y: Targets `(n,)`, some of which may be texts such as `"<0.5"` where no more than a bound is known; with
+            `outputs`, outcomes `(n, o)` with NaN where an output was not observed.
         outputs: Fit several correlated outputs at once: `"lmc"` for latent functions that outputs share beside one of
             their own, `"icm"` for shared ones of one kernel, `"independent"` for none in common. `likelihood` is one
             for all outputs, or a list with one for each; of the other options `rank`, `kernel`, `num_inducing`,
@@ -199,6 +201,10 @@ def fit(  # type: ignore[misc] # the options of both are named here
         )
     began = time.perf_counter()
     num_starts = check_count(num_starts, "num_starts")
+    bounded = read_bounded(y, likelihood, start=start)
+    if bounded is not None:
+        y, likelihood = bounded.targets, bounded.likelihood
+        standardize = False if standardize == "targets" else standardize
     check_modules(kernel, mean, start)
     if y is not None and not isinstance(X, Tensor | np.ndarray | Evidence):
         X = to_tensor(X, "X", kinds="fiub")
@@ -236,6 +242,7 @@ def fit(  # type: ignore[misc] # the options of both are named here
             source = read_source(X, y, given, options=sizes, generator=options.generator)
             with limit_threads(sizes.batch_size * options.usual_inducing**2):
                 result = _fit_in_parts(source, request, options, sizes=sizes)
+    result = result if bounded is None else bounded.in_units(result)
     for message in result.info.warnings:
         warnings.warn(message, StreamGPWarning, stacklevel=2)
     return replace(result, info=replace(result.info, seconds=time.perf_counter() - began))
