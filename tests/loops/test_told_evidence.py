@@ -25,6 +25,7 @@ def told(optimizer, *, has_gradients, num_told=7):
     return optimizer
 
 
+@pytest.mark.slow
 def test_gradients_make_predictions_better():
     places = torch.tensor([[-1.5, 0.5], [1.5, 3.5], [0.0, 2.0], [1.8, 0.2], [-1.0, 3.0]], dtype=torch.float64)
     truth, errors = bowl(places)[0], []
@@ -39,6 +40,7 @@ def test_known_slopes_count_for_the_initial_design():
     assert told(sg.Optimizer(BOUNDS, num_initial=21), has_gradients=False).inspect(refit=False).is_initial is True
 
 
+@pytest.mark.slow
 def test_an_optimizer_with_gradients_goes_on_after_it_was_saved(tmp_path):
     optimizer = told(sg.Optimizer(BOUNDS, num_initial=4, refit=3), has_gradients=True)
     optimizer.ask()
@@ -99,6 +101,7 @@ def test_gradients_that_are_none_are_refused():
     assert not len(mixed.y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_bounds_are_learned_as_bounds(sign):
     X = torch.linspace(0, 1, 12, dtype=torch.float64).unsqueeze(-1)
@@ -137,7 +140,7 @@ def test_bounds_of_counts_are_refused():
 
 def test_comparisons_are_rows_of_differences():
     X = torch.rand(3, 2, dtype=torch.float64)
-    rows = LearnedRows.of(X, torch.tensor([0.0, 1.0, 1.0], dtype=torch.float64)).with_comparisons(X[[[0, 1], [2, 0]]])
+    rows = LearnedRows.of(X, torch.tensor([0.0, 1.0, 1.0], dtype=torch.float64)).with_comparisons(X[torch.tensor([[0, 1], [2, 0]])])
     f = torch.tensor([0.3, -0.4, 1.1], dtype=torch.float64)
     values = f[(rows.inputs.points.unsqueeze(1) == X).all(-1).float().argmax(1)]
     expected = torch.tensor([0.3, -0.4, 1.1, 0.7 / 2**0.5, 0.8 / 2**0.5], dtype=torch.float64)

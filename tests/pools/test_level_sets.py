@@ -167,3 +167,28 @@ def test_hotspots_of_a_pool_are_those_of_before(rng):
         for learner in learners:
             learner.tell(asked[0], (20 * X[asked[0], 0].square()).round())
     assert_close(learners[0].probability_above(), learners[1].predict().exceedance)
+
+
+def test_comparisons_are_answers_too():
+    learner = sg.Learner([(0.0, 1.0)], likelihood=Bernoulli("probit"), goal=sg.LevelSet(0.5), num_initial=2)
+    X = torch.linspace(0, 1, 6, dtype=torch.float64).unsqueeze(-1)
+    learner.tell(X[[1, 4]], [0.0, 1.0])
+    before = learner.predict(X[[0, 5]]).latent_mean
+    learner.tell_comparison(X[[5, 4, 5, 3, 5, 2, 5, 5]], X[[0, 1, 1, 0, 2, 0, 3, 4]])
+    after = learner.predict(X[[0, 5]]).latent_mean
+    assert after.diff() > before.diff() + 0.5
+    assert learner.ask().shape == (1, 1)
+    with pytest.raises(UnsupportedError, match="with a probit"):
+        sg.Learner([(0.0, 1.0)], likelihood="poisson").tell_comparison([[0.1]], [[0.2]])
+
+
+@pytest.mark.slow
+def test_grades_are_answers_too():
+    grades = sg.likelihoods.Ordinal.of(4)
+    options = {"num_initial": 6, "refit": 4, "search": QUICK}
+    learner = sg.Learner([(0.0, 1.0)], likelihood=grades, goal=sg.LevelSet(1.5), **options)
+    for _ in range(9):
+        X = learner.ask()
+        learner.tell(X, (4.0 * X[:, 0]).floor().clamp(0, 3))
+    assert learner.probability_above([[0.05], [0.95]])[1] > 0.9
+    assert learner.probability_above([[0.05], [0.95]])[0] < 0.1

@@ -29,6 +29,7 @@ def test_bounds_are_found_in_texts():
         split_bounds(["<0.5", "a"])
 
 
+@pytest.mark.slow
 def test_a_fit_knows_that_bounds_are_bounds():
     X, truth, y = assay()
     result = sg.fit(X, y, num_inducing=10)
@@ -44,6 +45,7 @@ def test_a_fit_knows_that_bounds_are_bounds():
     assert 2.0 < noise < 7.0
 
 
+@pytest.mark.slow
 def test_the_units_of_targets_with_bounds_make_no_difference():
     X, _, y = assay()
     small = [f"<{300.0 / 128.0!r}" if isinstance(one, str) else one / 128.0 for one in y]
@@ -51,6 +53,7 @@ def test_the_units_of_targets_with_bounds_make_no_difference():
     torch.testing.assert_close(first, 128.0 * second, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_regressor_takes_bounds_and_conditions_on_values_after():
     X, truth, y = assay()
     model = sg.GPRegressor(num_inducing=10, random_state=0).fit(X.numpy(), y)

@@ -27,7 +27,7 @@ from streamgp.acquisition.rules.pool_rules import AbstractPoolRule, AbstractThre
 from streamgp.checks import check_count, check_seed
 from streamgp.conditioning import SparseGP
 from streamgp.errors import ArgumentTypeError, OptionError, StreamGPWarning, UnsupportedError
-from streamgp.likelihoods import AbstractLikelihood
+from streamgp.likelihoods import AbstractLikelihood, Bernoulli
 from streamgp.loops import (
     AbstractLoop,
     Box,
@@ -39,6 +39,7 @@ from streamgp.loops import (
     Training,
 )
 from streamgp.loops.settings import check_kernel, read_refit
+from streamgp.loops.state import compare, learned
 from streamgp.loops.surrogate import SparseSurrogate
 from streamgp.pools.maps import draw_map
 from streamgp.pools.region import Region
@@ -306,6 +307,24 @@ class Learner(AbstractLoop):
             for one in inside.outcomes
         )
         return f"{told}, and {inside.num_pending} are pending. {found} In the model, {models}."
+
+    def tell_comparison(self, winners: Any, losers: Any) -> None:
+        """Learn which of two points is above the other, beside yes/no answers: which of two stimuli looks stronger.
+
+        Each answer has latent noise of variance one, and a comparison that of both points.
+
+        Args:
+            winners: Points that are above, in the user's units, or members of a pool.
+            losers: The others, row by row.
+        """
+        likelihood = self._settings.outcomes[0].likelihood
+        if not isinstance(likelihood, Bernoulli) or likelihood.link != "probit":
+            raise UnsupportedError(
+                "Comparisons are learned beside yes/no answers with a probit. Make the learner with "
+                "likelihood=streamgp.likelihoods.Bernoulli('probit')."
+            )
+        with self._lock:
+            self._state = learned(compare(self._state, self._settings, winners, losers), self._settings)
 
     def prepare(self, outcomes: Sequence[Any] | None = None) -> None:
         """Work out the next question for each answer that the pending one may get, so that the next ask takes no time.
