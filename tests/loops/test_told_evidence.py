@@ -140,7 +140,9 @@ def test_bounds_of_counts_are_refused():
 
 def test_comparisons_are_rows_of_differences():
     X = torch.rand(3, 2, dtype=torch.float64)
-    rows = LearnedRows.of(X, torch.tensor([0.0, 1.0, 1.0], dtype=torch.float64)).with_comparisons(X[torch.tensor([[0, 1], [2, 0]])])
+    rows = LearnedRows.of(X, torch.tensor([0.0, 1.0, 1.0], dtype=torch.float64)).with_comparisons(
+        X[torch.tensor([[0, 1], [2, 0]])]
+    )
     f = torch.tensor([0.3, -0.4, 1.1], dtype=torch.float64)
     values = f[(rows.inputs.points.unsqueeze(1) == X).all(-1).float().argmax(1)]
     expected = torch.tensor([0.3, -0.4, 1.1, 0.7 / 2**0.5, 0.8 / 2**0.5], dtype=torch.float64)
