@@ -3,10 +3,9 @@
 import numpy as np
 
 from streamgp.streams.buffer import Buffer, Units
-from streamgp.streams.points import whitening_of
 from streamgp.streams.prior import Prior
 from streamgp.streams.refit import Fitted
-from streamgp.streams.state import Belief, new_belief
+from streamgp.streams.state import Belief
 
 PRIOR = Prior(np.array([0.7, 2.0, 3.0]), 1.0, 100.0, 0.2, 50.0, 0.1, 0.05)
 
@@ -21,9 +20,7 @@ def moving_rows(num_rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 def prior_belief(points: np.ndarray, prior: Prior = PRIOR) -> Belief:
     """Return what is known before the first row."""
-    dynamics = prior.dynamics()
-    whitening = whitening_of(points, dynamics.inverse_lengthscales)
-    return new_belief(dynamics, points.copy(), whitening, noise_variance=prior.noise_variance)
+    return plain_fit(prior).new_belief(points.copy())
 
 
 def plain_fit(prior: Prior = PRIOR) -> Fitted:

@@ -8,7 +8,7 @@ from tests.streams.streams import PRIOR, buffer_of, moving_rows, plain_fit, prio
 from streamgp.streams.buffer import Units
 from streamgp.streams.marginal import Rows, fit_prior, negative_log_marginal
 from streamgp.streams.points import choose_points, slack_of, whitening_of
-from streamgp.streams.prior import EXPERTS
+from streamgp.streams.prior import Prior
 from streamgp.streams.refit import Fitted, Snapshot, carry, replay
 from streamgp.streams.rows import predict_rows
 from streamgp.streams.state import empty_said
@@ -17,38 +17,39 @@ from streamgp.testing.tolerances import approximation, judgement
 
 def some_rows(n=30):
     X, y = moving_rows(n)
-    return Rows(X, y, np.arange(n) * 1.5, np.random.default_rng(2).uniform(0.5, 2.0, n))
+    return Rows(X, y[None], np.arange(n) * 1.5, np.random.default_rng(2).uniform(0.5, 2.0, (1, n)))
 
 
 def test_the_gradient_of_the_marginal_likelihood_is_that_of_finite_differences():
     rows = some_rows()
     squares = np.stack([(rows.inputs[:, j : j + 1] - rows.inputs[:, j]) ** 2 for j in range(3)])
     theta, step = PRIOR.log, 1e-5
-    _, gradient = negative_log_marginal(theta, rows, squares)
+    _, gradient = negative_log_marginal(theta, rows, squares, PRIOR)
     for j, unit in enumerate(np.eye(len(theta))):
-        up, down = (negative_log_marginal(theta + sign * step * unit, rows, squares)[0] for sign in (1, -1))
+        up, down = (negative_log_marginal(theta + sign * step * unit, rows, squares, PRIOR)[0] for sign in (1, -1))
         np.testing.assert_allclose(gradient[j], (up - down) / (2 * step), **judgement(absolute=1e-5, relative=1e-5))
 
 
 def test_hyperparameters_of_a_fast_level_are_found():
     rng = np.random.default_rng(0)
     y = np.cumsum(rng.standard_normal(200))
-    prior, _ = fit_prior(Rows(rng.standard_normal((200, 2)), (y - y.mean()) / y.std(), np.arange(200.0), np.ones(200)))
+    rows = Rows(rng.standard_normal((200, 2)), ((y - y.mean()) / y.std())[None], np.arange(200.0), np.ones((1, 200)))
+    prior, _ = fit_prior(rows, Prior.default(2))
     assert prior.level_variance > 10 * prior.noise_variance
     assert prior.function_variance < prior.level_variance
 
 
 def test_points_leave_no_row_more_open_than_the_tolerance():
     X, _ = moving_rows(80)
-    weights = 1.0 / PRIOR.lengthscales
-    points = X[choose_points(X, weights, most=80, tolerance=1e-2)]
+    kernel = PRIOR.stream_kernel
+    points = X[choose_points(X, kernel, most=80, tolerance=1e-2)]
     assert len(points) < 80
-    assert slack_of(X, points, whitening_of(points, weights), weights).max() < 1.1e-2
+    assert slack_of(X, points, whitening_of(points, kernel), kernel).max() < 1.1e-2
 
 
 def predictions(belief, prior, X):
-    said = empty_said(len(X), len(EXPERTS))
-    predict_rows(X, np.full(len(X), 60), belief, prior.dynamics(), said)
+    said = empty_said(len(X), belief)
+    predict_rows(X, np.full(len(X), 60), belief, prior.dynamics(), None, said)
     return said
 
 

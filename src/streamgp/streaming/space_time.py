@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 import torch
-from gpytorch.kernels import Kernel, MaternKernel, ScaleKernel
+from gpytorch.kernels import Kernel
 from jaxtyping import Float
 from torch import Tensor
 
@@ -18,8 +18,8 @@ from streamgp.streaming.settings import StreamSettings
 from streamgp.streams import Forecast, StreamLearner, StreamOptions, Ticket
 from streamgp.streams.explaining import Explanation, explain
 from streamgp.streams.history import HistoryPoint
+from streamgp.streams.learner import AnyForecast
 from streamgp.streams.merging import merge
-from streamgp.streams.prior import EXPERTS
 from streamgp.streams.refit import Fitted
 
 __all__ = ["ScoredRows", "SpaceTimeLearner", "SpaceTimePrediction", "StreamTicket", "uses_space_time"]
@@ -149,11 +149,7 @@ class SpaceTimeLearner:
     @property
     def kernel(self) -> Kernel:
         """The kernel of the function that was learned, for standardized inputs."""
-        prior = self._first_fit.prior
-        kernel = ScaleKernel(MaternKernel(2.5, ard_num_dims=len(prior.lengthscales))).double()
-        kernel.outputscale = prior.function_variance
-        kernel.base_kernel.lengthscale = torch.from_numpy(prior.lengthscales.copy())
-        return kernel.requires_grad_(False)
+        return self.learners[0].kernel
 
     @property
     def lengthscales(self) -> Float[np.ndarray, " d"]:
@@ -169,9 +165,7 @@ class SpaceTimeLearner:
     @property
     def expert_weights(self) -> dict[str, float]:
         """Weights of the experts for rows such as come of late."""
-        belief = self.learners[0].belief
-        assert belief is not None
-        return dict(zip([each.name for each in EXPERTS], np.exp(belief.near).sum(1).tolist(), strict=True))
+        return self.learners[0].expert_weights
 
     @property
     def inducing_points(self) -> Float[np.ndarray, "m d"]:
@@ -238,7 +232,7 @@ class SpaceTimeLearner:
         if not self.learners:
             raise UnsupportedError("There is nothing to expect before the first row. Call partial_fit first.")
         tickets = tuple(each.expect(X) for each in self.learners)
-        prediction = SpaceTimePrediction(tuple(each.prediction for each in tickets), self.is_single_output)
+        prediction = SpaceTimePrediction(tuple(_values(each.prediction) for each in tickets), self.is_single_output)
         return StreamTicket(tickets, prediction)
 
     def learn_ticket(
@@ -330,6 +324,11 @@ class SpaceTimeLearner:
                 "total_count holds numbers of trials, but the likelihood is 'gaussian'. Leave it out, or choose "
                 "likelihood='binomial'."
             )
+
+
+def _values(forecast: AnyForecast) -> Forecast:
+    assert isinstance(forecast, Forecast)
+    return forecast
 
 
 @final

@@ -15,6 +15,7 @@ _FEW_ROWS = 25
 _LONG_TAIL = 5.0
 # Share of the quartile range in which a bent input is still nearly linear; larger bends less.
 _LINEAR = 1.0 / 3.0
+_COLUMNS = ("inputs", "targets", "counts", "noises", "times", "scaled_inputs", "scaled_targets")
 
 
 @final
@@ -48,19 +49,36 @@ class Units:
 
     @classmethod
     def of(
-        cls, inputs: Float[np.ndarray, "n d"], targets: Float[np.ndarray, " n"], before: "Units | None" = None
+        cls,
+        inputs: Float[np.ndarray, "n d"],
+        targets: Float[np.ndarray, " n"],
+        before: "Units | None" = None,
+        *,
+        scales_targets: bool = True,
+        bends: bool = True,
     ) -> "Units":
-        """Return the units of these rows; of a single row its target is the scale, too."""
+        """Return the units of these rows; of a single row its target is the scale, too.
+
+        Args:
+            inputs: Inputs.
+            targets: Targets.
+            before: Units before, whose bent inputs stay bent.
+            scales_targets: Whether targets are standardized; those of most likelihoods have units of their own.
+            bends: Whether inputs of long tails are bent.
+        """
         units = cls.plain(inputs.shape[1]) if before is None else before
         if len(targets) == 1:
             size = abs(float(targets[0]))
             units = cls.plain(inputs.shape[1], float(targets[0]), size if size > 1e-300 else 1.0)
-            return replace(units, input_mean=inputs[0].copy())
-        if len(targets) >= _FEW_ROWS:
+            units = replace(units, input_mean=inputs[0].copy())
+            return units if scales_targets else replace(units, target_mean=0.0, target_scale=1.0)
+        if len(targets) >= _FEW_ROWS and bends:
             units = units._bent(inputs)
         inputs = units._bend(inputs)
         mean, scale = inputs.mean(0), inputs.std(0)
         scale = np.where(scale > 1e-9 * np.abs(inputs).max(0), scale, 1.0)
+        if not scales_targets:
+            return cls(units.bend_center, units.bend_scale, mean, scale, 0.0, 1.0)
         target_mean, target_scale = float(targets.mean()), float(targets.std())
         is_constant = target_scale <= 1e-12 * float(np.abs(targets).max())
         target_scale = (abs(target_mean) or 1.0) if is_constant else target_scale
@@ -113,6 +131,7 @@ class Buffer:
     Attributes:
         inputs: In the user's units.
         targets: In the user's units.
+        counts: Numbers of trials or exposures; ones for targets that have none.
         noises: Variances of the noise in units of what is usual, one over the weights of the rows.
         times: When the rows were, counted in rows from the start.
         num_rows: Number of rows.
@@ -122,6 +141,7 @@ class Buffer:
 
     inputs: Float[np.ndarray, "n d"]
     targets: Float[np.ndarray, " n"]
+    counts: Float[np.ndarray, " n"]
     noises: Float[np.ndarray, " n"]
     times: Int[np.ndarray, " n"]
     num_rows: int = 0
@@ -134,6 +154,7 @@ class Buffer:
         return cls(
             inputs=np.empty((room, num_dims)),
             targets=np.empty(room),
+            counts=np.empty(room),
             noises=np.empty(room),
             times=np.empty(room, dtype=np.int64),
             scaled_inputs=np.empty((room, num_dims)),
@@ -147,6 +168,7 @@ class Buffer:
         noises: Float[np.ndarray, " n"],
         times: Int[np.ndarray, " n"],
         units: Units | None,
+        counts: Float[np.ndarray, " n"] | float = 1.0,
     ) -> None:
         """Add rows."""
         start, stop = self.num_rows, self.num_rows + len(targets)
@@ -154,6 +176,7 @@ class Buffer:
             self._make_room(max(stop, 2 * len(self.targets)))
         self.inputs[start:stop], self.targets[start:stop] = inputs, targets
         self.noises[start:stop], self.times[start:stop] = noises, times
+        self.counts[start:stop] = counts
         if units is not None:
             self.scaled_inputs[start:stop] = units.inputs(inputs)
             self.scaled_targets[start:stop] = units.targets(targets)
@@ -169,7 +192,7 @@ class Buffer:
         """Drop the first rows."""
         kept = self.copy(num_rows)
         self.num_rows = kept.num_rows
-        for name in ("inputs", "targets", "noises", "times", "scaled_inputs", "scaled_targets"):
+        for name in _COLUMNS:
             getattr(self, name)[: kept.num_rows] = getattr(kept, name)
 
     def copy(self, start: int = 0) -> "Buffer":
@@ -178,6 +201,7 @@ class Buffer:
         return Buffer(
             inputs=self.inputs[part].copy(),
             targets=self.targets[part].copy(),
+            counts=self.counts[part].copy(),
             noises=self.noises[part].copy(),
             times=self.times[part].copy(),
             num_rows=self.num_rows - start,
@@ -187,6 +211,6 @@ class Buffer:
 
     def _make_room(self, room: int) -> None:
         extra = room - len(self.targets)
-        for name in ("inputs", "targets", "noises", "times", "scaled_inputs", "scaled_targets"):
+        for name in _COLUMNS:
             old = getattr(self, name)
             setattr(self, name, np.concatenate([old, np.zeros((extra, *old.shape[1:]), dtype=old.dtype)]))

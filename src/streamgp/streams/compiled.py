@@ -4,13 +4,15 @@ A row is predicted, judged, absorbed and forgotten by loops over the arrays of a
 """
 
 import math
-from collections.abc import Callable
-from typing import Any, no_type_check
+from typing import no_type_check
 
 import numpy as np
 
+from streamgp.streams.compiled_sites import match
+from streamgp.streams.compiling import compiled_function as _compile
 from streamgp.streams.constants import (
     FAR_EVERY,
+    LEAST_PROBABILITY,
     LONG_TAIL,
     NEAR_PRIOR,
     NOISE_KEEP,
@@ -20,22 +22,8 @@ from streamgp.streams.constants import (
     USE_KEEP,
 )
 
-__all__ = ["HAS_NUMBA", "learn_rows", "predict_rows"]
+__all__ = ["learn_rows", "predict_rows"]
 
-try:
-    from numba import njit
-
-    HAS_NUMBA = True
-except ImportError:  # pragma: no cover - numba is a dependency, but has no wheels for some machines
-    HAS_NUMBA = False
-
-    def njit(**_: Any) -> Callable[[Any], Any]:  # type: ignore[no-redef]
-        """Leave functions as they are."""
-        return lambda function: function
-
-
-# Sums may be reordered, and nothing is assumed of infinities and NaN.
-_compile = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "arcp", "nsz"})
 _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 _ODDS = (1.0 - NEAR_PRIOR) / NEAR_PRIOR
 
@@ -57,17 +45,29 @@ def t_log_density(square, scale, degrees):
 
 @_compile
 @no_type_check
+def correlation(family, square):
+    """Kernel at a squared distance, in lengthscales; see `kernels.value_of`."""
+    if family == 3:
+        return math.exp(-0.5 * square)
+    if family == 0:
+        r = math.sqrt(5.0 * square)
+        return math.exp(-r) * (1.0 + r + r * r / 3.0)
+    r = math.sqrt(square) if family == 2 else math.sqrt(3.0 * square)
+    return math.exp(-r) if family == 2 else math.exp(-r) * (1.0 + r)
+
+
+@_compile
+@no_type_check
 def fill_features(x, belief, dynamics, h):
     """Write (1, x, φ(x)), and return the slack 1 − φᵀφ, the share of the function's variance that is left open."""
     p, d = belief.num_points[0], len(x)
-    kernel = np.empty(p)
+    kernel, family = np.empty(p), dynamics.kernel.family
     for i in range(p):
         square = 0.0
         for j in range(d):
-            difference = (belief.points[i, j] - x[j]) * dynamics.inverse_lengthscales[j]
+            difference = (belief.points[i, j] - x[j]) * dynamics.kernel.inverse_lengthscales[j]
             square += difference * difference
-        r = math.sqrt(5.0 * square)
-        kernel[i] = math.exp(-r) * (1.0 + r + r * r / 3.0)
+        kernel[i] = correlation(family, square)
     h[0] = 1.0
     for j in range(d):
         h[1 + j] = x[j]
@@ -127,13 +127,92 @@ def look(e, lag, slack, h, size, d, belief, dynamics, seen, gain):
 
 @_compile
 @no_type_check
-def say(e, i, location, variance, noise, belief, said):
-    """Write what an expert says of row i."""
-    said.location[i, e] = location
-    for k in range(2):
-        a = belief.shape[e, k]
-        said.scale[i, e, k] = belief.rate[e, k] / a * (noise + variance)
-        said.degrees[i, e, k] = 2.0 * a if k == 0 else 1.0 / (1.0 / LONG_TAIL + 0.5 / a)
+def size_of(f, p, d, dynamics):
+    """Size of a filter's state: the level, the slopes if it has any, and the function's values."""
+    return 1 + d + p if dynamics.function[f] > 0.0 else (1 + d if dynamics.slope[f] > 0.0 else 1)
+
+
+@_compile
+@no_type_check
+def see(x, lag, belief, dynamics, h, seen, locations, variances, gains):
+    """Look at a row as all filters; returns the slack."""
+    slack = fill_features(x, belief, dynamics, h)
+    p, d = belief.num_points[0], len(x)
+    for f in range(len(belief.mean)):
+        size = size_of(f, p, d, dynamics)
+        locations[f], variances[f] = look(f, lag, slack, h, size, d, belief, dynamics, seen, gains[f])
+    return slack
+
+
+@_compile
+@no_type_check
+def say(locations, variances, noise, belief, densities, location, scale, degrees):
+    """Write what the filters say of a row."""
+    for f in range(len(locations)):
+        if densities is None:
+            location[f] = locations[f]
+            for k in range(scale.shape[1]):
+                a = belief.shape[f, k]
+                scale[f, k] = belief.rate[f, k] / a * (noise + variances[f])
+                degrees[f, k] = 2.0 * a if k == 0 else 1.0 / (1.0 / LONG_TAIL + 0.5 / a)
+        else:
+            location[f] = locations[f] + densities.offsets[f % len(densities.offsets)]
+            scale[f, 0], degrees[f, 0] = variances[f], np.inf
+
+
+@_compile
+@no_type_check
+def judge(y, count, location, scale, degrees, densities, evidence):
+    """Write the log density or probability that each expert has given to a target."""
+    num_experts, num_tails = evidence.shape
+    if densities is None:
+        for e in range(num_experts):
+            square = (y - location[e]) ** 2
+            for k in range(num_tails):
+                evidence[e, k] = t_log_density(square, scale[e, k], degrees[e, k])
+    else:
+        num_questions = len(densities.offsets)
+        for e in range(num_experts):
+            total, right = 0.0, 0.0
+            for q in range(num_questions):
+                f = e * num_questions + q
+                answer = y if num_questions == 1 else (1.0 if q == int(y) else 0.0)
+                found, _, _ = match(densities, answer, count, 1.0, location[f], scale[f, 0])
+                if num_questions > 1:
+                    probability = math.exp(found) if answer > 0.5 else 1.0 - math.exp(found)
+                    total += max(probability, LEAST_PROBABILITY)
+                    right = max(probability, LEAST_PROBABILITY) if answer > 0.5 else right
+                else:
+                    evidence[e, 0] = found
+            if num_questions > 1:
+                evidence[e, 0] = math.log(right / total)
+
+
+@_compile
+@no_type_check
+def weigh_row(y, count, noise, locations, variances, belief, densities, row_steps):
+    """Write by how much each filter follows a row.
+
+    The columns are: the step of the mean along the gain, the share of the gain's square by which the covariance
+    shrinks, and the precision that the row adds; for real targets also how far the long-tailed scale trusts the error.
+    """
+    for f in range(len(locations)):
+        variance = max(variances[f], 1e-12)
+        if densities is None:
+            error, total = y - locations[f], noise + variances[f]
+            row_steps[f, 0], row_steps[f, 1], row_steps[f, 2] = error / total, 1.0 / total, 1.0 / noise
+            degrees = 1.0 / (1.0 / LONG_TAIL + 0.5 / belief.shape[f, 1])
+            scale = belief.rate[f, 1] / belief.shape[f, 1] * total
+            row_steps[f, 3] = (degrees + 1.0) / (degrees + error * error / scale)
+        else:
+            num_questions = len(densities.offsets)
+            offset = densities.offsets[f % num_questions]
+            answer = y if num_questions == 1 else (1.0 if f % num_questions == int(y) else 0.0)
+            _, mean, after = match(densities, answer, count, 1.0 / noise, locations[f] + offset, variance)
+            row_steps[f, 0] = (mean - offset - locations[f]) / variance
+            row_steps[f, 1] = (variance - after) / (variance * variance)
+            row_steps[f, 2] = max(1.0 / after - 1.0 / variance, 0.0)
+            row_steps[f, 3] = 1.0
 
 
 @_compile
@@ -168,29 +247,31 @@ def note_input(x, belief):
 @no_type_check
 def weigh(weights, evidence, power):
     """One step of fixed share: weights times the evidence to a power, and a share for all."""
-    num_experts = len(weights)
+    num_experts, num_tails = weights.shape
     share, highest, total = SHARE * power, -1e300, 0.0
     for e in range(num_experts):
-        for k in range(2):
+        for k in range(num_tails):
             weights[e, k] += power * evidence[e, k]
             highest = max(highest, weights[e, k])
     for e in range(num_experts):
-        for k in range(2):
+        for k in range(num_tails):
             weights[e, k] = math.exp(weights[e, k] - highest)
             total += weights[e, k]
+    even = share / (num_tails * num_experts)
     for e in range(num_experts):
-        for k in range(2):
-            weights[e, k] = math.log((1.0 - share) * weights[e, k] / total + share / (2 * num_experts) + 1e-300)
+        for k in range(num_tails):
+            weights[e, k] = math.log((1.0 - share) * weights[e, k] / total + even + 1e-300)
 
 
 @_compile
 @no_type_check
-def mix_weights(near, i, belief, said):
+def mix_weights(near, belief, log_weight):
     """Write the weights for a row that comes from where rows are of late with this probability."""
-    for e in range(len(belief.near)):
-        for k in range(2):
+    num_experts, num_tails = belief.near.shape
+    for e in range(num_experts):
+        for k in range(num_tails):
             weight = near * math.exp(belief.near[e, k]) + (1.0 - near) * math.exp(belief.far[e, k])
-            said.log_weight[i, e, k] = math.log(max(weight, 1e-300))
+            log_weight[e, k] = math.log(max(weight, 1e-300))
 
 
 @_compile
@@ -199,7 +280,7 @@ def advance(num_rows, belief, dynamics):
     """Move all states on by so many rows."""
     d = belief.points.shape[1]
     for e in range(len(belief.mean)):
-        size = 1 + d + belief.num_points[0] if dynamics.function[e] > 0.0 else 1
+        size = size_of(e, belief.num_points[0], d, dynamics)
         kept, kept_level = dynamics.keep[e] ** num_rows, dynamics.keep_level[e] ** num_rows
         move_state(e, size, d, math.sqrt(kept), math.sqrt(kept_level), belief, dynamics)
         if kept_level < 1.0:
@@ -231,16 +312,16 @@ def move_state(e, size, d, root, root_level, belief, dynamics):
 
 @_compile
 @no_type_check
-def absorb(e, size, d, error, total, gain, belief, dynamics, moves):
-    """Absorb a row whose error has this variance in units of the noise's, and move on to the next row."""
+def absorb(e, size, d, step, shrink, gain, belief, dynamics, moves):
+    """Absorb a row by which the mean steps along the gain and the covariance shrinks, and move on to the next row."""
     covariance, mean = belief.covariance[e], belief.mean[e]
     root = math.sqrt(dynamics.keep[e]) if moves else 1.0
     root_level = math.sqrt(dynamics.keep_level[e]) if moves else 1.0
     lost = 1.0 - root * root
     for j in range(size):
         factor = root if j else root_level
-        g = gain[j] / total
-        mean[j] = (mean[j] + g * error) * factor
+        g = gain[j] * shrink
+        mean[j] = (mean[j] + gain[j] * step) * factor
         row = covariance[j]
         row[0] = (row[0] - g * gain[0]) * factor * root_level
         factor *= root
@@ -345,19 +426,15 @@ def note_use(h, slack, variance, belief):
 
 @_compile
 @no_type_check
-def predict_rows(inputs, times, belief, dynamics, said):
+def predict_rows(inputs, times, belief, dynamics, densities, said):
     """Say what rows of these times are expected to be; nothing is changed."""
-    num_experts, d = len(belief.mean), inputs.shape[1]
-    full = 1 + d + belief.num_points[0]
-    h, seen, gain = np.empty(full), np.empty(full), np.empty(full)
+    num_filters, size = belief.mean.shape
+    h, seen, gains = np.empty(size), np.empty(size), np.empty((num_filters, size))
+    locations, variances = np.empty(num_filters), np.empty(num_filters)
     for i in range(len(inputs)):
-        slack = fill_features(inputs[i], belief, dynamics, h)
-        for e in range(num_experts):
-            size = full if dynamics.function[e] > 0.0 else 1
-            lag = times[i] - belief.clock[0]
-            location, variance = look(e, lag, slack, h, size, d, belief, dynamics, seen, gain)
-            say(e, i, location, variance, 1.0, belief, said)
-        mix_weights(near_probability(inputs[i], belief), i, belief, said)
+        see(inputs[i], times[i] - belief.clock[0], belief, dynamics, h, seen, locations, variances, gains)
+        say(locations, variances, 1.0, belief, densities, said.location[i], said.scale[i], said.degrees[i])
+        mix_weights(near_probability(inputs[i], belief), belief, said.log_weight[i])
 
 
 @_compile
@@ -365,12 +442,14 @@ def predict_rows(inputs, times, belief, dynamics, said):
 def learn_rows(
     inputs,
     targets,
+    counts,
     noises,
     times,
     start,
     stop,
     belief,
     dynamics,
+    densities,
     most_points,
     most_open,
     exchanges,
@@ -383,12 +462,14 @@ def learn_rows(
     Args:
         inputs: Rows before `start` are those that were learned, of which some are judged again.
         targets: Their targets.
+        counts: Their numbers of trials or exposures; ones for targets that have none.
         noises: Variance of the noise of each row in units of what is usual, one over its weight.
         times: When the rows were; one that is later than the state moves it on, one that is earlier is learned late.
         start: First row.
         stop: Row after the last.
         belief: Changed in place; has room for `most_points`, or for as many more as there are rows.
         dynamics: How states move.
+        densities: Density of targets given latent values; None for real targets with noise whose scale is learned.
         most_points: Budget of points.
         most_open: Stop after the row with which rows have left more nats than this open for want of points.
         exchanges: Whether rows may take the places of points that recent rows do not miss.
@@ -399,12 +480,13 @@ def learn_rows(
     Returns:
         The row after the last that was learned, and the nats that rows left open for want of points.
     """
-    num_experts, d = len(belief.mean), inputs.shape[1]
-    room = len(belief.points)
-    h, seen = np.empty(1 + d + room), np.empty(1 + d + room)
-    gains, totals = np.empty((num_experts, 1 + d + room)), np.empty(num_experts)
-    errors, evidence, trusts = np.empty(num_experts), np.empty((num_experts, 2)), np.empty((num_experts, 2))
-    locations = np.empty(num_experts)
+    (num_filters, size), d = belief.mean.shape, inputs.shape[1]
+    num_experts, num_tails = belief.near.shape
+    num_questions = num_filters // num_experts
+    h, seen, gains = np.empty(size), np.empty(size), np.empty((num_filters, size))
+    locations, variances = np.empty(num_filters), np.empty(num_filters)
+    evidence, steps = np.empty((num_experts, num_tails)), np.empty((num_filters, 4))
+    past_scale, past_degrees = np.empty((num_filters, num_tails)), np.empty((num_filters, num_tails))
     left_open = 0.0
     for i in range(start, stop):
         x, row = inputs[i], i - start
@@ -412,80 +494,56 @@ def learn_rows(
         if lag > 0:
             advance(lag, belief, dynamics)
             lag = 0
-        full = 1 + d + belief.num_points[0]
         near = near_probability(x, belief)
-        slack = fill_features(x, belief, dynamics, h)
-        for e in range(num_experts):
-            size = full if dynamics.function[e] > 0.0 else 1
-            locations[e], variance = look(e, lag, slack, h, size, d, belief, dynamics, seen, gains[e])
-            totals[e] = noises[i] + variance
-            if not is_said:
-                say(e, row, locations[e], variance, noises[i], belief, said)
+        slack = see(x, lag, belief, dynamics, h, seen, locations, variances, gains)
         if not is_said:
-            mix_weights(near, row, belief, said)
-        opened, prior_variance = 0.0, 0.0
-        for e in range(num_experts):
-            errors[e] = targets[i] - locations[e]
-            said_square = (targets[i] - said.location[row, e]) ** 2
-            prior_variance = max(prior_variance, dynamics.function[e])
-            for k in range(2):
-                evidence[e, k] = t_log_density(said_square, said.scale[row, e, k], said.degrees[row, e, k])
-                trusts[e, k] = 1.0
-                if k == 1:
-                    degrees = 1.0 / (1.0 / LONG_TAIL + 0.5 / belief.shape[e, k])
-                    scale = belief.rate[e, k] / belief.shape[e, k] * totals[e]
-                    trusts[e, k] = (degrees + 1.0) / (degrees + errors[e] * errors[e] / scale)
-                weight = math.exp(said.log_weight[row, e, k]) * min(trusts[e, k], 1.0)
-                opened += weight * 0.5 * math.log1p(slack * dynamics.function[e])
-        if belief.num_points[0] >= most_points and prior_variance > 0.0:
+            noise = noises[i]
+            say(locations, variances, noise, belief, densities, said.location[row], said.scale[row], said.degrees[row])
+            mix_weights(near, belief, said.log_weight[row])
+        judge(targets[i], counts[i], said.location[row], said.scale[row], said.degrees[row], densities, evidence)
+        weigh_row(targets[i], counts[i], noises[i], locations, variances, belief, densities, steps)
+        opened, highest = 0.0, 0.0
+        for f in range(num_filters):
+            e = f // num_questions
+            worth = dynamics.function[f] * steps[f, 2]
+            highest = max(highest, worth)
+            weight = math.exp(said.log_weight[row, e, 0])
+            if num_tails > 1:
+                weight += math.exp(said.log_weight[row, e, 1]) * min(steps[f, 3], 1.0)
+            opened += weight * 0.5 * math.log1p(slack * worth)
+        if belief.num_points[0] >= most_points and highest > 0.0:
             if exchanges:
-                note_use(h, slack, prior_variance, belief)
+                note_use(h, slack, highest, belief)
             elif opened > OPEN_NATS:
                 left_open += opened
         if opened > OPEN_NATS and slack > 1e-9 and lag == 0:
             if belief.num_points[0] >= most_points and exchanges:
                 drop_point(int(np.argmin(belief.use[: belief.num_points[0]])), belief, dynamics)
-                slack = fill_features(x, belief, dynamics, h)
-                full = 1 + d + belief.num_points[0]
-                for e in range(num_experts):
-                    size = full if dynamics.function[e] > 0.0 else 1
-                    locations[e], variance = look(e, lag, slack, h, size, d, belief, dynamics, seen, gains[e])
-                    totals[e] = noises[i] + variance
-                    errors[e] = targets[i] - locations[e]
+                slack = see(x, lag, belief, dynamics, h, seen, locations, variances, gains)
+                weigh_row(targets[i], counts[i], noises[i], locations, variances, belief, densities, steps)
             if belief.num_points[0] < most_points:
                 belief.use[belief.num_points[0]] = opened
-                full = add_point(x, h, slack, full, belief, dynamics, gains)
-        for e in range(num_experts):
-            size = full if dynamics.function[e] > 0.0 else 1
-            absorb(e, size, d, errors[e], totals[e], gains[e], belief, dynamics, lag == 0)
-            for k in range(2):
-                square = trusts[e, k] * errors[e] * errors[e] / totals[e]
-                belief.shape[e, k] = NOISE_KEEP * (belief.shape[e, k] + 0.5)
-                belief.rate[e, k] = NOISE_KEEP * (belief.rate[e, k] + 0.5 * square) + 1e-12
+                add_point(x, h, slack, 1 + d + belief.num_points[0], belief, dynamics, gains)
+        for f in range(num_filters):
+            n = size_of(f, belief.num_points[0], d, dynamics)
+            absorb(f, n, d, steps[f, 0], steps[f, 1], gains[f], belief, dynamics, lag == 0)
+            if densities is None:
+                square = steps[f, 0] * steps[f, 0] / steps[f, 1]
+                for k in range(num_tails):
+                    trusted = square if k == 0 else steps[f, 3] * square
+                    belief.shape[f, k] = NOISE_KEEP * (belief.shape[f, k] + 0.5)
+                    belief.rate[f, k] = NOISE_KEEP * (belief.rate[f, k] + 0.5 * trusted) + 1e-12
         if lag == 0:
             belief.clock[0] += 1
         weigh(belief.near, evidence, near * powers[row])
         note_input(x, belief)
         weigh(belief.far, evidence, (1.0 - near) * powers[row])
         if i % FAR_EVERY == 0 and i > 0:
-            judge_past(inputs, targets, i, near, belief, dynamics, h, seen, gains[0], evidence)
+            past = int(((i * _GOLDEN) % 1.0) * i)
+            see(inputs[past], 0, belief, dynamics, h, seen, locations, variances, gains)
+            say(locations, variances, 1.0, belief, densities, locations, past_scale, past_degrees)
+            judge(targets[past], counts[past], locations, past_scale, past_degrees, densities, evidence)
+            weigh(belief.far, evidence, near * (1.0 - near_probability(inputs[past], belief)))
         if left_open > most_open:
             return i + 1, left_open
     return stop, left_open
-
-
-@_compile
-@no_type_check
-def judge_past(inputs, targets, i, near, belief, dynamics, h, seen, gain, evidence):
-    """Judge the experts by a row of long ago, for inputs that are unlike those of late."""
-    past, d = int(((i * _GOLDEN) % 1.0) * i), inputs.shape[1]
-    slack = fill_features(inputs[past], belief, dynamics, h)
-    for e in range(len(belief.mean)):
-        size = 1 + d + belief.num_points[0] if dynamics.function[e] > 0.0 else 1
-        location, variance = look(e, 0, slack, h, size, d, belief, dynamics, seen, gain)
-        square = (targets[past] - location) ** 2
-        for k in range(2):
-            a = belief.shape[e, k]
-            degrees = 2.0 * a if k == 0 else 1.0 / (1.0 / LONG_TAIL + 0.5 / a)
-            evidence[e, k] = t_log_density(square, belief.rate[e, k] / a * (1.0 + variance), degrees)
-    weigh(belief.far, evidence, near * (1.0 - near_probability(inputs[past], belief)))

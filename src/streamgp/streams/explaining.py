@@ -5,9 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from streamgp.errors import UnsupportedError
+from streamgp.streams.kernels import Stationary
 from streamgp.streams.learner import StreamLearner
-from streamgp.streams.prior import EXPERTS
 
 __all__ = ["ExpertOpinion", "Explanation", "NearRow", "explain"]
 
@@ -17,7 +16,10 @@ _FAR_OUT = 0.5
 
 
 class ExpertOpinion(NamedTuple):
-    """Forecast of one expert: its name, its weight, and the mean and the deviation of its prediction."""
+    """Forecast of one expert: its name, its weight, and the mean and the deviation of its prediction.
+
+    Of classes, the mean is the probability that it gives to the one that is the most probable by all.
+    """
 
     name: str
     weight: float
@@ -63,23 +65,16 @@ class Explanation(NamedTuple):
 
 def explain(learner: StreamLearner, X: Float[np.ndarray, "n d"]) -> tuple[Explanation, ...]:
     """Return, for each row, what the experts expect of it and which rows are most alike."""
-    forecast = learner.predict(X)
-    if learner.fitted is None or learner.dynamics is None:
-        raise UnsupportedError("There is nothing to explain before the first row. Call learn first.")
-    units, buffer = learner.fitted.units, learner.buffer
-    stretch = learner.dynamics.inverse_lengthscales
-    scaled, known = units.inputs(X), buffer.scaled_inputs[: buffer.num_rows]
-    tails = forecast.weight.shape[1] // len(EXPERTS)
+    forecast, fitted, buffer = learner.predict(X), learner.fitted, learner.buffer
+    assert fitted is not None
+    kernel, scaled = fitted.prior.stream_kernel, fitted.units.inputs(X)
+    stretch = kernel.inverse_lengthscales if isinstance(kernel, Stationary) else np.ones(X.shape[1])
+    known, names = buffer.scaled_inputs[: buffer.num_rows], learner.expert_names
+    weights, means, deviations = forecast.by_expert(len(names))
     explanations = []
     for i, x in enumerate(scaled):
-        opinions = []
-        for e, expert in enumerate(EXPERTS):
-            part = slice(e * tails, (e + 1) * tails)
-            weight, degrees = forecast.weight[i, part], np.maximum(forecast.degrees[i, part], 3.0)
-            variance = float((weight * forecast.scale[i, part] ** 2 * degrees / (degrees - 2.0)).sum() / weight.sum())
-            opinions.append(
-                ExpertOpinion(expert.name, float(weight.sum()), float(forecast.location[i, part][0]), variance**0.5)
-            )
+        columns = (weights[i].tolist(), means[i].tolist(), deviations[i].tolist())
+        opinions = [ExpertOpinion(*each) for each in zip(names, *columns, strict=True)]
         distance = np.sqrt((((known - x) * stretch) ** 2).sum(1))
         nearest = [
             NearRow(

@@ -57,17 +57,16 @@ class History:
         self.refits = refits
         self.spacing = spacing
 
-    def note(self, row: int, belief: Belief, target_scale: float) -> None:
+    def note(self, row: int, belief: Belief, scale: float) -> None:
         """Take note of what is known at a row; where there are too many points, every second one is dropped."""
         if row % self.spacing:
             return
         weights = np.exp(belief.near)
-        variance = float((weights * belief.rate / belief.shape).sum())
         point = HistoryPoint(
             row=row,
             weights=tuple(weights.sum(1).tolist()),
-            scale=target_scale * variance**0.5,
-            tail_share=float(weights[:, 1].sum()),
+            scale=scale,
+            tail_share=float(weights[:, 1:].sum()),
             num_points=int(belief.num_points[0]),
         )
         self.points = (*self.points, point)

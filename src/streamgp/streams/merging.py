@@ -10,10 +10,11 @@ from streamgp.errors import OptionError, StreamGPWarning
 from streamgp.streams.buffer import Buffer
 from streamgp.streams.history import History
 from streamgp.streams.learner import StreamLearner
-from streamgp.streams.points import choose_points, whitening_of
-from streamgp.streams.refit import Fitted, Snapshot, carry
+from streamgp.streams.points import choose_points
+from streamgp.streams.refit import Fitted, Snapshot, carry, size_of_state
 from streamgp.streams.rows import advance_rows
-from streamgp.streams.state import Belief, Dynamics, new_belief
+from streamgp.streams.schedule import Schedule
+from streamgp.streams.state import Belief, Dynamics
 
 __all__ = ["merge"]
 
@@ -41,7 +42,7 @@ def merge(learners: Sequence[StreamLearner], base: StreamLearner | None = None) 
     if base is not None and any(each.num_seen < base.num_seen for each in learners):
         raise OptionError("base has learned more rows than a model that is merged. Pass what all of them began with.")
     beliefs = _at_common_points(everyone, fitted, max(first.options.most_points, 1))
-    dynamics = fitted.prior.dynamics()
+    dynamics = fitted.dynamics()
     shared = []
     if base is not None:
         # The rows of the base have aged with those that came after them; what is least forgotten is kept.
@@ -49,7 +50,8 @@ def merge(learners: Sequence[StreamLearner], base: StreamLearner | None = None) 
         shared = [_aged(beliefs[-1], age, dynamics) for age in ages]
         beliefs = beliefs[:-1]
     num_shared = 0 if base is None else (len(learners) - 1) * base.num_seen
-    merged = StreamLearner(first.num_dims, first.options)
+    merged = StreamLearner(first.num_dims, first.options, num_classes=first.num_classes)
+    merged.sureness = max(learners, key=lambda each: each.num_seen).sureness
     merged.fitted, merged.dynamics = fitted, dynamics
     merged.belief = _added(beliefs, shared, dynamics)
     merged.num_seen = sum(each.num_seen for each in learners) - num_shared
@@ -59,16 +61,18 @@ def merge(learners: Sequence[StreamLearner], base: StreamLearner | None = None) 
     merged.clock = int(merged.belief.clock[0])
     merged.anchor = Snapshot(fitted, merged.belief.copy())
     merged.buffer, merged.history = Buffer.empty(first.num_dims), History()
-    merged.next_refit = None if first.options.refit == "never" else 2 * merged.num_since_start
+    merged.schedule = Schedule(None if first.options.refit == "never" else 2 * merged.num_since_start)
     return merged
 
 
 def _is_same(first: Fitted, second: Fitted) -> bool:
-    return all(
-        np.allclose(vars(a)[name], vars(b)[name], rtol=_SAME, atol=0.0)
-        for a, b in zip(first, second, strict=True)
-        for name in vars(a)
-    )
+    parts = [(first.units, second.units), (first.prior, second.prior)]
+    numbers = [(vars(a)[name], vars(b)[name]) for a, b in parts for name in vars(a) if name != "kernel"]
+    if (first.observing is None) != (second.observing is None):
+        return False
+    if first.observing is not None and second.observing is not None:
+        numbers.append((first.observing.offsets, second.observing.offsets))
+    return all(np.shape(a) == np.shape(b) and np.allclose(a, b, rtol=_SAME, atol=0.0) for a, b in numbers)
 
 
 def _at_common_points(learners: Sequence[StreamLearner], fitted: Fitted, most: int) -> list[Belief]:
@@ -77,10 +81,9 @@ def _at_common_points(learners: Sequence[StreamLearner], fitted: Fitted, most: i
     points = [each.points[: each.num_points[0]] for each in beliefs]
     if all(np.array_equal(each, points[0]) for each in points):
         return beliefs
-    dynamics = fitted.prior.dynamics()
+    kernel = fitted.prior.stream_kernel
     together = np.unique(np.vstack(points), axis=0)
-    weights = dynamics.inverse_lengthscales
-    chosen = together[choose_points(together, weights, most=most, tolerance=1e-6)]
+    chosen = together[choose_points(together, kernel, most=most, tolerance=1e-6)]
     if len(chosen) < len(together):
         warnings.warn(
             f"The models have {len(together)} different inducing points, of which {len(chosen)} are kept; what the "
@@ -90,9 +93,7 @@ def _at_common_points(learners: Sequence[StreamLearner], fitted: Fitted, most: i
         )
     carried = []
     for belief in beliefs:
-        new = new_belief(
-            dynamics, chosen, whitening_of(chosen, weights), noise_variance=1.0, clock=int(belief.clock[0])
-        )
+        new = fitted.new_belief(chosen, clock=int(belief.clock[0]))
         carry(Snapshot(fitted, belief), new, fitted)
         carried.append(new)
     return carried
@@ -109,7 +110,7 @@ def _added(beliefs: Sequence[Belief], shared: Sequence[Belief], dynamics: Dynami
     latest = max(beliefs, key=lambda each: int(each.clock[0])).copy()
     p, d = int(latest.num_points[0]), latest.points.shape[1]
     for e in range(len(latest.mean)):
-        size = 1 + d + p if dynamics.function[e] > 0.0 else 1
+        size = size_of_state(dynamics, e, d, p)
         expected = np.r_[dynamics.level[e], np.full(d, dynamics.slope[e]), np.full(p, dynamics.function[e])][:size]
         prior = np.diag(1.0 / expected)
         precision, weighted = np.zeros((size, size)), np.zeros(size)

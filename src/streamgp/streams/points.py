@@ -7,11 +7,11 @@ from jaxtyping import Float, Int
 from scipy.linalg import cholesky, solve_triangular
 
 from streamgp.streams.constants import NEAR_PRIOR, OPEN_NATS
+from streamgp.streams.kernels import StreamKernel
 from streamgp.streams.state import Belief
 
-__all__ = ["choose_points", "is_moving", "matern", "slack_of", "tolerance_of", "whitening_of"]
+__all__ = ["choose_points", "is_moving", "slack_of", "tolerance_of", "whitening_of"]
 
-_SQRT5 = math.sqrt(5.0)
 _JITTER = 1e-8
 # Recent rows that are looked at to see whether points should move along; more notice later and more surely.
 _NUM_RECENT = 64
@@ -21,35 +21,23 @@ _NUM_TESTED = 16
 _MOVED_NATS = 0.1
 
 
-def matern(
-    first: Float[np.ndarray, "n d"], second: Float[np.ndarray, "m d"], inverse_lengthscales: Float[np.ndarray, " d"]
-) -> Float[np.ndarray, "n m"]:
-    """Return the Matérn-5/2 kernel of variance one."""
-    a, b = first * inverse_lengthscales, second * inverse_lengthscales
-    square = (a * a).sum(1)[:, None] + (b * b).sum(1) - 2.0 * a @ b.T
-    r = _SQRT5 * np.sqrt(np.maximum(square, 0.0))
-    return np.exp(-r) * (1.0 + r + r * r / 3.0)
-
-
-def whitening_of(
-    points: Float[np.ndarray, "p d"], inverse_lengthscales: Float[np.ndarray, " d"]
-) -> Float[np.ndarray, "p p"]:
+def whitening_of(points: Float[np.ndarray, "p d"], kernel: StreamKernel) -> Float[np.ndarray, "p p"]:
     """Return W with K⁻¹ = WᵀW for the kernel matrix of the points."""
     p = len(points)
-    kernel = matern(points, points, inverse_lengthscales)
-    kernel.flat[:: p + 1] = 1.0 + _JITTER
-    return solve_triangular(cholesky(kernel, lower=True), np.eye(p), lower=True)
+    K = kernel(points, points)
+    K.flat[:: p + 1] = kernel.diagonal(points) * (1.0 + _JITTER)
+    return solve_triangular(cholesky(K, lower=True), np.eye(p), lower=True)
 
 
 def slack_of(
     inputs: Float[np.ndarray, "n d"],
     points: Float[np.ndarray, "p d"],
     whitening: Float[np.ndarray, "p p"],
-    inverse_lengthscales: Float[np.ndarray, " d"],
+    kernel: StreamKernel,
 ) -> Float[np.ndarray, " n"]:
     """Return the share of the function's variance that points leave open at inputs."""
-    features = whitening @ matern(points, inputs, inverse_lengthscales)
-    return np.maximum(1.0 - (features * features).sum(0), 0.0)
+    features = whitening @ kernel(points, inputs)
+    return np.maximum(kernel.diagonal(inputs) - (features * features).sum(0), 0.0)
 
 
 def tolerance_of(function_variance: float) -> float:
@@ -58,18 +46,18 @@ def tolerance_of(function_variance: float) -> float:
 
 
 def choose_points(
-    inputs: Float[np.ndarray, "n d"], inverse_lengthscales: Float[np.ndarray, " d"], *, most: int, tolerance: float
+    inputs: Float[np.ndarray, "n d"], kernel: StreamKernel, *, most: int, tolerance: float
 ) -> Int[np.ndarray, " p"]:
     """Choose inputs greedily, each the one that the others leave most open, until none is above the tolerance."""
     most = min(most, len(inputs))
-    slack, rows, chosen = np.ones(len(inputs)), np.zeros((most, len(inputs))), list[int]()
+    slack, rows, chosen = kernel.diagonal(inputs), np.zeros((most, len(inputs))), list[int]()
+    least = 1e-6 * float(slack.max())
     for j in range(most):
         i = int(slack.argmax())
-        if slack[i] < max(tolerance, 1e-6) and chosen:
+        if slack[i] < max(tolerance, least) and chosen:
             break
         chosen.append(i)
-        kernel = matern(inputs[i : i + 1], inputs, inverse_lengthscales)[0]
-        rows[j] = (kernel - rows[:j, i] @ rows[:j]) / math.sqrt(slack[i])
+        rows[j] = (kernel(inputs[i : i + 1], inputs)[0] - rows[:j, i] @ rows[:j]) / math.sqrt(max(slack[i], 1e-300))
         slack = np.maximum(slack - rows[j] ** 2, 0.0)
         slack[i] = 0.0
     return np.array(chosen, dtype=int)
@@ -78,7 +66,7 @@ def choose_points(
 def is_moving(
     inputs: Float[np.ndarray, "n d"],
     belief: Belief,
-    inverse_lengthscales: Float[np.ndarray, " d"],
+    kernel: StreamKernel,
     function_variance: float,
 ) -> bool:
     """Tell whether points should move along with the rows, and measure how much rows would miss each point.
@@ -93,13 +81,13 @@ def is_moving(
     points, whitening = belief.points[:p], belief.whitening[:p, :p]
 
     def missed(rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " p"]:
-        features = whitening @ matern(points, rows, inverse_lengthscales)
+        features = whitening @ kernel(points, rows)
         without = (whitening.T @ features) ** 2 / (whitening**2).sum(0)[:, None]
-        left = 1.0 + function_variance * np.maximum(1.0 - (features * features).sum(0), 0.0)
+        left = 1.0 + function_variance * np.maximum(kernel.diagonal(rows) - (features * features).sum(0), 0.0)
         return 0.5 * np.log1p(function_variance * without / left).mean(1)
 
     def left_open(rows: Float[np.ndarray, "n d"], chosen: Float[np.ndarray, "p d"]) -> float:
-        slack = slack_of(rows, chosen, whitening_of(chosen, inverse_lengthscales), inverse_lengthscales)
+        slack = slack_of(rows, chosen, whitening_of(chosen, kernel), kernel)
         return float(0.5 * np.log1p(function_variance * slack).mean())
 
     belief.use[:p] = NEAR_PRIOR * missed(recent) + (1.0 - NEAR_PRIOR) * missed(old)
@@ -109,7 +97,7 @@ def is_moving(
     order = np.argsort(belief.use[:p] + np.where(is_latest, np.inf, 0.0), kind="stable")[: p - int(is_latest.sum())]
     before = points[order]
     after = np.vstack([candidates, points[order[max(len(candidates) - int(is_latest.sum()), 0) :]]])
-    after = after[choose_points(after, inverse_lengthscales, most=p, tolerance=1e-6)]
+    after = after[choose_points(after, kernel, most=p, tolerance=1e-6)]
     helped = left_open(test, before) - left_open(test, after)
     lost = left_open(old, after) - left_open(old, before)
     return helped > lost + _MOVED_NATS

@@ -8,9 +8,10 @@ from jaxtyping import Float, Int
 from scipy.special import gammaln, logsumexp, stdtr, stdtrit
 
 from streamgp.errors import ArgumentTypeError, ValueRangeError
+from streamgp.streams.buffer import Units
 from streamgp.streams.state import Said
 
-__all__ = ["Forecast"]
+__all__ = ["Forecast", "read_levels"]
 
 # Degrees of freedom of which a reported deviation makes at least use, as that of fewer than two is infinite; larger
 # reports smaller deviations of the first rows. Quantiles and densities use the true ones.
@@ -48,8 +49,9 @@ class Forecast:
             weight=weight / weight.sum(1, keepdims=True),
         )
 
-    def said(self, target_mean: float, target_scale: float, num_experts: int) -> Said:
+    def said(self, units: Units, num_experts: int) -> Said:
         """Return it in standardized units, by experts and tails."""
+        target_mean, target_scale = units.target_mean, units.target_scale
         by_tail = (self.num_rows, num_experts, -1)
         return Said(
             location=np.ascontiguousarray(((self.location - target_mean) / target_scale).reshape(by_tail)[..., 0]),
@@ -62,6 +64,11 @@ class Forecast:
     def num_rows(self) -> int:
         """Number of rows."""
         return len(self.weight)
+
+    @property
+    def is_discrete(self) -> bool:
+        """Tell whether targets are counts."""
+        return False
 
     @property
     def mean(self) -> Float[np.ndarray, " n"]:
@@ -85,16 +92,13 @@ class Forecast:
         """Return the probability of at most each target."""
         return (self.weight * stdtr(self.degrees, (np.asarray(y)[:, None] - self.location) / self.scale)).sum(1)
 
+    def below(self, y: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+        """Return the probability of less than each target."""
+        return self.cumulative(y)
+
     def quantiles(self, probabilities: Any) -> Float[np.ndarray, "n k"]:
         """Return quantiles, by bisection between the smallest and the largest of the parts."""
-        levels = np.asarray(probabilities, dtype=float)
-        if levels.ndim != 1:
-            raise ArgumentTypeError(
-                f"quantiles must be a list of probabilities, such as [0.05, 0.95], but is {probabilities!r}. Pass "
-                f"[{probabilities!r}] for one."
-            )
-        if not ((levels > 0.0) & (levels < 1.0)).all():
-            raise ValueRangeError(f"quantiles must be probabilities between 0 and 1, but are {probabilities}.")
+        levels = read_levels(probabilities)
         parts = self.location[:, None] + self.scale[:, None] * stdtrit(self.degrees[:, None], levels[:, None])
         counts = self.weight[:, None] > 1e-12
         low = np.where(counts, parts, np.inf).min(-1)
@@ -110,6 +114,26 @@ class Forecast:
                 break
         return 0.5 * (low + high)
 
+    def by_expert(self, num_experts: int) -> tuple[Float[np.ndarray, "n e"], ...]:
+        """Return weights, means and deviations of the experts."""
+        by_tail = (self.num_rows, num_experts, -1)
+        weight, degrees = self.weight.reshape(by_tail), np.maximum(self.degrees, _LEAST_DEGREES).reshape(by_tail)
+        square = (weight * self.scale.reshape(by_tail) ** 2 * degrees / (degrees - 2.0)).sum(2) / weight.sum(2)
+        return weight.sum(2), self.location.reshape(by_tail)[..., 0], np.sqrt(square)
+
     def take(self, rows: Int[np.ndarray, " r"]) -> "Forecast":
         """Return the forecast of some of the rows."""
         return Forecast(*(each[rows] for each in (self.location, self.scale, self.degrees, self.weight)))
+
+
+def read_levels(probabilities: Any) -> Float[np.ndarray, " k"]:
+    """Return probabilities of quantiles, checked."""
+    levels = np.asarray(probabilities, dtype=float)
+    if levels.ndim != 1:
+        raise ArgumentTypeError(
+            f"quantiles must be a list of probabilities, such as [0.05, 0.95], but is {probabilities!r}. Pass "
+            f"[{probabilities!r}] for one."
+        )
+    if not ((levels > 0.0) & (levels < 1.0)).all():
+        raise ValueRangeError(f"quantiles must be probabilities between 0 and 1, but are {probabilities}.")
+    return levels

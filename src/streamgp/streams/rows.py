@@ -3,7 +3,6 @@
 import math
 import sys
 import time
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -11,20 +10,28 @@ from jaxtyping import Int
 
 from streamgp.streams import compiled, plain
 from streamgp.streams.buffer import Buffer
+from streamgp.streams.compiling import HAS_NUMBA
+from streamgp.streams.kernels import Stationary
+from streamgp.streams.observing import Observing
 from streamgp.streams.state import Belief, Dynamics, Said
 
 __all__ = ["advance_rows", "learn_rows", "predict_rows"]
 
 # Seconds of compilation that are worth a line.
 _ANNOUNCED_SECONDS = 1.0
-_announced: set[str] = set()
 
 
 def predict_rows(
-    inputs: np.ndarray, times: Int[np.ndarray, " n"], belief: Belief, dynamics: Dynamics, said: Said
+    inputs: np.ndarray,
+    times: Int[np.ndarray, " n"],
+    belief: Belief,
+    dynamics: Dynamics,
+    observing: Observing | None,
+    said: Said,
 ) -> None:
     """Write what is said of rows of these times."""
-    _announcing("predict_rows", _functions().predict_rows, inputs, times, belief, dynamics, said)
+    module, densities = _functions(dynamics, observing)
+    _announcing(module.predict_rows, inputs, times, belief, dynamics, densities, said)
 
 
 def learn_rows(
@@ -33,6 +40,7 @@ def learn_rows(
     stop: int,
     belief: Belief,
     dynamics: Dynamics,
+    observing: Observing | None,
     *,
     most_points: int,
     said: Said,
@@ -46,17 +54,19 @@ def learn_rows(
 
     With `powers`, `said` holds what was said when rows were asked for, which is judged by these powers.
     """
+    module, densities = _functions(dynamics, observing)
     result: tuple[int, float] = _announcing(
-        "learn_rows",
-        _functions().learn_rows,
+        module.learn_rows,
         buffer.scaled_inputs,
         buffer.scaled_targets,
+        buffer.counts,
         buffer.noises,
         buffer.times,
         start,
         stop,
         belief,
         dynamics,
+        densities,
         most_points,
         most_open,
         exchanges,
@@ -73,17 +83,24 @@ def advance_rows(num_rows: int, belief: Belief, dynamics: Dynamics) -> None:
         plain.advance(num_rows, belief, dynamics)
 
 
-def _functions() -> ModuleType:
-    return compiled if compiled.HAS_NUMBA else plain
+def _functions(dynamics: Dynamics, observing: Observing | None) -> tuple[Any, Any]:
+    """Return the module whose functions know this kernel and likelihood, and the likelihood as they take it."""
+    is_known = HAS_NUMBA and isinstance(dynamics.kernel, Stationary)
+    if observing is None:
+        return (compiled if is_known else plain), None
+    densities = observing.compiled if is_known else None
+    return (plain, observing) if densities is None else (compiled, densities)
 
 
-def _announcing(name: str, function: Any, *arguments: Any) -> Any:
+def _announcing(function: Any, *arguments: Any) -> Any:
     """Call a function, and say in one line where compiling it took its time."""
-    if name in _announced or not compiled.HAS_NUMBA:
-        return function(*arguments)
+    num_known = len(getattr(function, "signatures", ()))
     began = time.perf_counter()
     result = function(*arguments)
-    _announced.add(name)
-    if sum(function.stats.cache_misses.values()) and (seconds := time.perf_counter() - began) > _ANNOUNCED_SECONDS:
-        sys.stderr.write(f"streamgp compiled the functions of a stream's row in {seconds:.0f} s, once per machine.\n")
+    if len(getattr(function, "signatures", ())) > num_known:
+        seconds = time.perf_counter() - began
+        if sum(function.stats.cache_misses.values()) and seconds > _ANNOUNCED_SECONDS:
+            sys.stderr.write(
+                f"streamgp compiled the functions of a stream's row in {seconds:.0f} s, once per machine.\n"
+            )
     return result

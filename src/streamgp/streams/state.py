@@ -5,32 +5,36 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
+from streamgp.streams.kernels import StreamKernel
+
 __all__ = ["NUM_TAILS", "Belief", "Dynamics", "Said", "empty_said", "new_belief"]
 
-# Each filter has two scales of errors, one with Gaussian errors and one with long tails.
+# Scales of errors of each filter of real targets: one with Gaussian errors and one with long tails.
 NUM_TAILS = 2
 
 
 class Dynamics(NamedTuple):
     """Transitions of the filters' states between rows; all variances are in units of the noise's.
 
+    There is one filter for each expert, or, of several classes, one for each expert and class, classes last.
+
     Attributes:
-        inverse_lengthscales: Of the inputs.
-        function: Prior variance of the function; zero for an expert that knows the level alone.
-        slope: Prior variance of each slope.
+        kernel: Kernel of the function, of variance one if it is stationary.
+        function: Prior variance of the function; zero for a filter that has none.
+        slope: Prior variance of each slope; zero for a filter that knows the level alone.
         level: Prior variance of the level.
         keep: Share of the variance of function and slopes that survives a row; below 1 they return to the prior.
         keep_level: Share of the variance of the level that survives a row.
         walk: Variance that the level gains in a row.
     """
 
-    inverse_lengthscales: Float[np.ndarray, " d"]
-    function: Float[np.ndarray, " e"]
-    slope: Float[np.ndarray, " e"]
-    level: Float[np.ndarray, " e"]
-    keep: Float[np.ndarray, " e"]
-    keep_level: Float[np.ndarray, " e"]
-    walk: Float[np.ndarray, " e"]
+    kernel: StreamKernel
+    function: Float[np.ndarray, " f"]
+    slope: Float[np.ndarray, " f"]
+    level: Float[np.ndarray, " f"]
+    keep: Float[np.ndarray, " f"]
+    keep_level: Float[np.ndarray, " f"]
+    walk: Float[np.ndarray, " f"]
 
 
 class Belief(NamedTuple):
@@ -45,7 +49,7 @@ class Belief(NamedTuple):
         clock: Row that the states are for, the next one.
         mean: Means of the states.
         covariance: Covariances of the states, in units of the noise's variance.
-        shape: Shapes of the inverse-gamma beliefs about the noise's variance, by tail.
+        shape: Shapes of the inverse-gamma beliefs about the noise's variance, by tail; other targets have no tails.
         rate: Rates of these beliefs.
         near: Log weights for inputs such as come of late.
         far: Log weights for other inputs.
@@ -58,12 +62,12 @@ class Belief(NamedTuple):
     whitening: Float[np.ndarray, "p p"]
     num_points: Int[np.ndarray, " 1"]
     clock: Int[np.ndarray, " 1"]
-    mean: Float[np.ndarray, "e k"]
-    covariance: Float[np.ndarray, "e k k"]
-    shape: Float[np.ndarray, "e 2"]
-    rate: Float[np.ndarray, "e 2"]
-    near: Float[np.ndarray, "e 2"]
-    far: Float[np.ndarray, "e 2"]
+    mean: Float[np.ndarray, "f k"]
+    covariance: Float[np.ndarray, "f k k"]
+    shape: Float[np.ndarray, "e t"]
+    rate: Float[np.ndarray, "e t"]
+    near: Float[np.ndarray, "e t"]
+    far: Float[np.ndarray, "e t"]
     moments: Float[np.ndarray, "4 d"]
     counts: Float[np.ndarray, " 2"]
     use: Float[np.ndarray, " p"]
@@ -88,29 +92,31 @@ class Belief(NamedTuple):
 
 
 class Said(NamedTuple):
-    """Forecasts of the experts for rows: mixtures of Student's t, in standardized units.
+    """Forecasts of the experts for rows: mixtures of Student's t, in standardized units, or of latent Gaussians.
 
     Attributes:
         location: Centers.
-        scale: Squared scales, by tail.
-        degrees: Degrees of freedom, by tail.
-        log_weight: Log weights, by tail.
+        scale: Squared scales, by tail; variances of latent values.
+        degrees: Degrees of freedom, by tail; infinite for latent values.
+        log_weight: Log weights of the experts, by tail.
     """
 
-    location: Float[np.ndarray, "n e"]
-    scale: Float[np.ndarray, "n e 2"]
-    degrees: Float[np.ndarray, "n e 2"]
-    log_weight: Float[np.ndarray, "n e 2"]
+    location: Float[np.ndarray, "n f"]
+    scale: Float[np.ndarray, "n f t"]
+    degrees: Float[np.ndarray, "n f t"]
+    log_weight: Float[np.ndarray, "n e t"]
 
     def rows(self, start: int, stop: int) -> "Said":
         """Return what is said of some of the rows."""
         return Said(*(each[start:stop] for each in self))
 
 
-def empty_said(num_rows: int, num_experts: int) -> Said:
+def empty_said(num_rows: int, belief: Belief) -> Said:
     """Return room for what is said of so many rows."""
-    by_tail = (num_rows, num_experts, NUM_TAILS)
-    return Said(np.empty((num_rows, num_experts)), np.empty(by_tail), np.empty(by_tail), np.empty(by_tail))
+    (num_experts, num_tails), num_filters = belief.near.shape, len(belief.mean)
+    by_tail = (num_rows, num_filters, num_tails)
+    log_weight = np.empty((num_rows, num_experts, num_tails))
+    return Said(np.empty((num_rows, num_filters)), np.empty(by_tail), np.empty(by_tail), log_weight)
 
 
 def new_belief(
@@ -120,25 +126,27 @@ def new_belief(
     *,
     noise_variance: float,
     clock: int = 0,
+    num_questions: int = 1,
+    num_tails: int = NUM_TAILS,
 ) -> Belief:
     """Return the prior at these points, with equal weights."""
-    num_experts, (p, d) = len(dynamics.function), points.shape
-    size = 1 + d + p
-    covariance = np.zeros((num_experts, size, size))
+    num_filters, (p, d) = len(dynamics.function), points.shape
+    size, num_experts = 1 + d + p, num_filters // num_questions
+    covariance = np.zeros((num_filters, size, size))
     diagonal = np.einsum("eii->ei", covariance)
     diagonal[:, 0] = dynamics.level
     diagonal[:, 1 : 1 + d] = dynamics.slope[:, None]
     diagonal[:, 1 + d :] = dynamics.function[:, None]
-    even = np.full((num_experts, NUM_TAILS), -np.log(NUM_TAILS * num_experts))
+    even = np.full((num_experts, num_tails), -np.log(num_tails * num_experts))
     return Belief(
         points=np.ascontiguousarray(points),
         whitening=np.ascontiguousarray(whitening),
         num_points=np.array([p]),
         clock=np.array([clock]),
-        mean=np.zeros((num_experts, size)),
+        mean=np.zeros((num_filters, size)),
         covariance=covariance,
-        shape=np.ones((num_experts, NUM_TAILS)),
-        rate=np.full((num_experts, NUM_TAILS), noise_variance),
+        shape=np.ones((num_experts, num_tails)),
+        rate=np.full((num_experts, num_tails), noise_variance),
         near=even.copy(),
         far=even,
         moments=np.vstack([np.zeros(d), np.ones(d), np.zeros(d), np.ones(d)]),

@@ -6,16 +6,39 @@ import numpy as np
 
 from streamgp.storage import register
 from streamgp.streams.buffer import Buffer, Units
+from streamgp.streams.classes import Sureness
 from streamgp.streams.history import History, HistoryPoint, RefitRecord
-from streamgp.streams.learner import StreamLearner, StreamOptions, Ticket
+from streamgp.streams.latent_forecasts import ClassForecast, LatentForecast
+from streamgp.streams.learner import StreamLearner, Ticket
+from streamgp.streams.observing import Observing
+from streamgp.streams.options import StreamOptions
 from streamgp.streams.predictive import Forecast
-from streamgp.streams.prior import Prior
-from streamgp.streams.refit import Fitted, Snapshot
+from streamgp.streams.prior import Expert, Prior
+from streamgp.streams.refit import Fitted, Plan, Snapshot
+from streamgp.streams.schedule import Schedule
 from streamgp.streams.state import Belief
 
 __all__ = ["STORED"]
 
-STORED = (Belief, Fitted, Forecast, HistoryPoint, Prior, RefitRecord, Snapshot, StreamOptions, Ticket, Units)
+STORED = (
+    Belief,
+    ClassForecast,
+    Expert,
+    Fitted,
+    Forecast,
+    HistoryPoint,
+    LatentForecast,
+    Observing,
+    Plan,
+    Prior,
+    RefitRecord,
+    Schedule,
+    Snapshot,
+    StreamOptions,
+    Sureness,
+    Ticket,
+    Units,
+)
 
 
 def _fields(learner: StreamLearner) -> dict[str, Any]:
@@ -26,6 +49,8 @@ def _fields(learner: StreamLearner) -> dict[str, Any]:
 
 def _rebuild(
     options: StreamOptions,
+    plan: Plan,
+    sureness: Sureness,
     buffer: Buffer,
     fitted: Fitted | None,
     belief: Belief | None,
@@ -38,18 +63,17 @@ def _rebuild(
     clock: int,
     num_seen: int,
     num_since_start: int,
-    next_refit: int | None,
-    interval: int,
+    schedule: Schedule,
     moves: bool,
     patience: float,
     most_open: float,
     history: History,
 ) -> StreamLearner:
     given = locals()
-    learner = StreamLearner(buffer.inputs.shape[1], options)
+    learner = StreamLearner(buffer.inputs.shape[1], options, num_classes=plan.num_classes)
     for name, value in given.items():
         setattr(learner, name, value)
-    learner.dynamics = None if fitted is None else fitted.prior.dynamics()
+    learner.dynamics = None if fitted is None else fitted.dynamics()
     return learner
 
 

@@ -1,0 +1,26 @@
+"""Functions of numbers and arrays, compiled by numba where it is installed and kept on disk where that is possible."""
+
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["HAS_NUMBA", "compiled_function"]
+
+try:
+    from numba import njit
+
+    HAS_NUMBA = True
+except ImportError:  # pragma: no cover - numba is a dependency, but has no wheels for some machines
+    HAS_NUMBA = False
+
+# Sums may be reordered, and nothing is assumed of infinities and NaN.
+_FAST = {"reassoc", "contract", "arcp", "nsz"}
+
+
+def compiled_function(function: Callable[..., Any]) -> Any:
+    """Compile a function when it is first called; without numba it stays as it is."""
+    if not HAS_NUMBA:
+        return function
+    try:
+        return njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)(function)
+    except RuntimeError:  # no directory for the cache can be written to: compiled anew in each process
+        return njit(nogil=True, error_model="numpy", fastmath=_FAST)(function)
