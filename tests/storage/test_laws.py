@@ -207,6 +207,7 @@ CHECKED = {
     "streaming.SpaceTimeLearner",
     "streaming.StreamLearner",
     "streaming.StreamSettings",
+    "streams.StreamOptions",
     "streaming.ValueScore",
 }
 CLASSES = [

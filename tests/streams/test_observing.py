@@ -212,6 +212,13 @@ def test_counts_are_learned_and_their_forecasts_agree():
     np.testing.assert_allclose(draws.mean(0), forecast.mean[:5], **judgement(relative=0.3))
 
 
+def test_outliers_hardly_move_students_t():
+    X, y = made_rows("student_t", 200)
+    learner = learned("student_t", X, y)
+    clean = np.sin(2 * X[:, 0]) + X[:, 1]
+    assert np.abs(learner.predict(X).mean - clean).mean() < 0.08
+
+
 def test_a_class_that_comes_late_was_not_there_before():
     X, y = made_rows("classes", 150)
     X, y = X[np.argsort(y == 2, kind="stable")], y[np.argsort(y == 2, kind="stable")]

@@ -23,6 +23,8 @@ _LEAST_PRECISION = 1e-6
 _NUM_ITERATIONS = 20
 # How far the likelihood's own parameters, logarithms mostly, may go from the first ones; wider may run away.
 _BOUND = 4.0
+# Deviation with which they are expected around the first ones; wider lets few rows say more than they know.
+_DEVIATION = 2.0
 
 
 class LatentRows(NamedTuple):
@@ -79,7 +81,9 @@ def fit_latent(
     prior, gain, sites = default if start is None else start, 0.0, None
     for _ in range(_NUM_ROUNDS):
         sites = _propagated(rows, observing, prior, sites, is_timed=is_timed)
-        observing = _with_parameters(rows, observing, sites, first)
+        changed = _with_parameters(rows, observing, sites, first)
+        if changed is not observing:
+            observing, sites = changed, _propagated(rows, changed, prior, sites, is_timed=is_timed)
         noises = 1.0 / sites.precision
         stand_ins = Rows(rows.inputs, sites.weighted * noises, rows.times, noises)
         prior, more = fit_prior(stand_ins, default, prior, is_timed=is_timed)
@@ -158,7 +162,7 @@ def _with_parameters(rows: LatentRows, observing: Observing, sites: _Sites, firs
         found = at(variable)
         one = with_counts(found, rows.counts) if observing.has_counts else found
         each = (powers * one.log_density(nodes, targets) + log_prior).logsumexp(0)
-        value = -each.sum() - found.log_prior()
+        value = -each.sum() - found.log_prior() + 0.5 * ((variable - middle) / _DEVIATION).square().sum()
         (gradient,) = torch.autograd.grad(value, variable)
         return float(value.detach()), gradient.numpy()
 
@@ -166,6 +170,7 @@ def _with_parameters(rows: LatentRows, observing: Observing, sites: _Sites, firs
         return np.concatenate([value.detach().double().numpy().ravel() for value in each.learnable().values()])
 
     best, lowest, center = likelihood, np.inf, numbers(first)
+    middle = torch.from_numpy(center)
     bounds = list(zip(center - _BOUND, center + _BOUND, strict=True))
     for begin in (numbers(likelihood), center):
         result = minimize(
