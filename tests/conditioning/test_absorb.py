@@ -317,6 +317,16 @@ def test_observations_of_very_different_noise_agree_with_sixty_digits(rng, form,
     assert_predicts(prediction, condition_precisely(gp, X, y, noise, W, mode="absorb"))
 
 
+@pytest.mark.parametrize("batch_shape", [(), (2, 1)])
+def test_the_noise_of_one_observation_may_be_a_matrix(rng, batch_shape):
+    gp = random_sparse_gp(rng, batch_shape=batch_shape).gp
+    new = random_observations(rng, num_observations=1)
+    by_matrix, _ = gp.absorb(new.inputs, new.targets, noise_variance=torch.tensor([[0.3]]).double())
+    by_number, _ = gp.absorb(new.inputs, new.targets, noise_variance=0.3)
+    assert_close(by_matrix.whitened_mean, by_number.whitened_mean, **rounding(torch.float64, condition=1e3))
+    assert_close(by_matrix.whitened_covariance, by_number.whitened_covariance, **rounding(torch.float64, condition=1e3))
+
+
 def test_precise_observations_beyond_what_numbers_hold_are_refused(rng):
     gp = random_sparse_gp(rng).gp
     with pytest.raises(NumericalError, match="in units of their noise"):

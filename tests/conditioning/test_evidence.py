@@ -298,6 +298,46 @@ def test_components_of_gradients_that_are_not_known_are_left_out(rng):
         gp.condition(sg.evidence.gradient(X), slopes, noise_variance=noise)
 
 
+def test_noise_may_be_one_number_or_one_for_each_part(rng):
+    gp, X = make_gp("rbf"), torch.rand(4, D, generator=rng, dtype=torch.float64)
+    slopes = torch.randn(2, D, generator=rng, dtype=torch.float64)
+    slopes[1, 0] = torch.nan
+    rows, one = sg.evidence.combine(sg.evidence.gradient(X[:2]), X[2:]), torch.tensor([0.3, -0.2]).double()
+    each = torch.cat([torch.full((2 * D,), 0.2), torch.full((2,), 0.4)]).double()
+    expected = gp.condition(rows, (slopes, one), noise_variance=each).predict(X)
+    for noise in ((0.2, 0.4), (0.2, each[-2:]), (each[: 2 * D], 0.4), each.diag()):
+        found = gp.condition(rows, (slopes, one), noise_variance=noise).predict(X)
+        assert_close(found.mean, expected.mean, **tolerance(torch.float64))
+        assert_close(found.variance, expected.variance, **tolerance(torch.float64))
+    for noise in (0.3, torch.tensor(0.3).double()):
+        found = gp.condition(rows, (slopes, one), noise_variance=noise).predict(X)
+        same = gp.condition(rows, (slopes, one), noise_variance=torch.full_like(each, 0.3)).predict(X)
+        assert_close(found.mean, same.mean, **tolerance(torch.float64))
+    total = gp.condition(sg.evidence.total(X, [0, 0, 0, 0]), 2.0, noise_variance=0.1)
+    same = gp.condition(sg.evidence.total(X, [0, 0, 0, 0]), [2.0], noise_variance=0.1)
+    assert torch.equal(total.predict(X).mean, same.predict(X).mean)
+
+
+@pytest.mark.parametrize("kind", ["averages", "values", "beside slopes"])
+def test_values_may_not_be_left_out(rng, kind):
+    gp, X = make_gp("rbf"), torch.rand(4, D, generator=rng, dtype=torch.float64)
+    rows = {
+        "averages": sg.evidence.average(X, [0, 0, 1, 1]),
+        "values": sg.evidence.values(X),
+        "beside slopes": sg.evidence.combine(sg.evidence.average(X, [0, 0, 1, 1]), sg.evidence.gradient(X[:1])),
+    }[kind]
+    y = torch.ones(rows.num_rows, dtype=torch.float64)
+    y[1] = torch.nan
+    with pytest.raises(ValueRangeError, match="NaN in row 1"):
+        gp.condition(rows, y, noise_variance=0.1)
+    if kind == "beside slopes":
+        y[1], y[-1] = 1.0, torch.nan
+        left_out = gp.condition(rows, y, noise_variance=0.1).predict(X)
+        index = torch.arange(rows.num_rows - 1)
+        same = gp.condition(rows.select(index), y[:-1], noise_variance=0.1).predict(X)
+        assert_close(left_out.mean, same.mean, **tolerance(torch.float64))
+
+
 def test_gradients_reach_inputs_weights_and_targets_of_evidence(rng):
     gp = make_gp("matern 5/2")
     X = torch.rand(4, D, generator=rng, dtype=torch.float64, requires_grad=True)

@@ -10,11 +10,12 @@ from gpytorch.variational import (
     UnwhitenedVariationalStrategy,
     VariationalStrategy,
 )
+from tests.support.problems import random_sparse_gp
 from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.errors import UnsupportedError
-from streamgp.testing.tolerances import approximation
+from streamgp.testing.tolerances import approximation, tolerance
 
 
 class MultitaskModel(gpytorch.models.ApproximateGP):
@@ -66,6 +67,12 @@ def test_a_model_of_several_outputs_is_read_to_the_same_predictions(rng, kind, b
     assert_close(gp.predict(X).covariance, expected.covariance_matrix, **approximation(2e-4, "jitter"))
     conditioned = gp.condition(X, torch.zeros(4, 3, dtype=torch.float64), noise_variance=0.1)
     assert torch.isfinite(conditioned.predict(X).mean).all()
+
+
+def test_a_model_of_one_output_is_read_to_the_same_predictions(rng):
+    gp = random_sparse_gp(rng).gp
+    model, X = gp.to_gpytorch(), torch.rand(4, 2, generator=rng, dtype=torch.float64)
+    assert_close(sg.from_gpytorch(model).predict(X).covariance, gp.predict(X).covariance, **tolerance(torch.float64))
 
 
 def test_means_that_cannot_be_mixed_are_refused(rng):

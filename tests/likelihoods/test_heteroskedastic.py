@@ -44,3 +44,13 @@ def test_moments_are_those_of_a_mixture_of_normal_distributions(rng):
     assert_close(drawn.mean(), likelihood.predictive_mean(mean, variance).squeeze(), **sampling((V / n) ** 0.5))
     fourth = (drawn - drawn.mean()).pow(4).mean().item()
     assert_close(drawn.var().item(), V, **sampling(((fourth - V**2) / n) ** 0.5))
+
+
+def test_learning_starts_at_the_moments_of_the_targets():
+    y = torch.tensor([1.0, 3.0, 5.0], dtype=torch.float64)
+    mean, variance = HeteroskedasticGaussian().starting_latents(y)
+    assert_close(mean, torch.tensor([3.0, math.log(0.1 * 8 / 3)], dtype=torch.float64))
+    assert_close(variance, torch.tensor([8 / 3, 1.0], dtype=torch.float64))
+    mean, variance = HeteroskedasticGaussian().starting_latents(torch.ones(3, dtype=torch.float64))
+    assert_close(mean, torch.tensor([1.0, math.log(0.1)], dtype=torch.float64))
+    assert variance.tolist() == [1.0, 1.0]

@@ -54,3 +54,10 @@ def test_classes_have_neither_moments_nor_quantiles_nor_a_default_number():
     assert "softmax" not in names()
     with pytest.raises(ValueRangeError, match="num_classes"):
         Softmax(1)
+
+
+def test_classes_are_numbers_from_zero_and_start_with_nothing_known():
+    likelihood = Softmax(4)
+    assert likelihood.support == (0.0, 3.0)
+    mean, variance = likelihood.starting_latents(torch.zeros(5, dtype=torch.float64))
+    assert (mean.tolist(), variance.tolist()) == ([0.0] * 4, [1.0] * 4)

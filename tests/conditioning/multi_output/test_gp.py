@@ -12,6 +12,7 @@ from tests.support.conditioning_laws import DTYPES
 from torch.testing import assert_close
 
 import streamgp as sg
+from streamgp.conditioning.multi_output.prediction import MultiOutputPrediction
 from streamgp.errors import ArgumentTypeError, OptionError, ShapeError, StreamGPError, UnsupportedError, ValueRangeError
 from streamgp.likelihoods import Bernoulli, Gaussian, Poisson
 from streamgp.testing.tolerances import approximation, belief_rounding, rounding, sampling, tolerance
@@ -97,6 +98,36 @@ def test_in_two_parts_equals_at_once_and_chains_after_absorbing(rng, dtype):
     assert_close(twice.covariance, once.covariance, **limits)
     nothing = gp.condition(X[:0], Y[:0], noise_variance=0.1).predict(W)
     assert_close(nothing.mean, gp.predict(W).mean, **rounding(dtype, scale=3.0))
+
+
+@pytest.mark.parametrize("output", [1, -1])
+def test_rows_about_one_output_are_outcomes_whose_others_are_missing(rng, output):
+    gp, X, W = make(rng), uniform(rng, 3, 2), uniform(rng, 4, 2)
+    y, Y = torch.randn(3, generator=rng, dtype=torch.float64), torch.full((3, 3), NAN, dtype=torch.float64)
+    Y[:, output] = y
+    rows = gp.rows_of(sg.evidence.values(X), output)
+    ours, theirs = gp.condition(rows, y, noise_variance=0.1), gp.condition(X, Y, noise_variance=0.1)
+    assert_close(ours.predict(W).covariance, theirs.predict(W).covariance, **tolerance(torch.float64))
+    assert_close(ours.predict(W).mean, theirs.predict(W).mean, **tolerance(torch.float64))
+    poisson = gp.condition(rows, y.abs().round(), likelihood="poisson", sites="laplace")
+    same = gp.condition(X, Y.abs().round(), likelihood="poisson", sites="laplace")
+    assert_close(poisson.predict(W).mean, same.predict(W).mean, **approximation(1e-6, "iteration"))
+
+
+def test_deviations_are_roots_of_variances_and_take_the_form_of_the_inputs(rng):
+    gp, X = make(rng), uniform(rng, 3, 2)
+    prediction = gp.predict(X)
+    assert torch.equal(prediction.std, prediction.variance.sqrt())
+    assert isinstance(MultiOutputPrediction(prediction.rows, 3).mean, torch.Tensor)
+    assert isinstance(gp.predict(X.numpy()).std, np.ndarray)
+    assert gp.predict(X, output=[2, 0]).mean.shape == (3, 2)
+
+
+def test_a_model_for_gpytorch_comes_back(rng):
+    gp, X = make(rng), uniform(rng, 3, 2)
+    again = sg.from_gpytorch(gp.to_gpytorch())
+    assert isinstance(again, sg.MultiOutputGP)
+    assert_close(again.predict(X).covariance, gp.predict(X).covariance, **tolerance(torch.float64))
 
 
 def test_one_output_equals_a_sparse_gp(rng):
