@@ -321,7 +321,7 @@ def test_observations_of_very_different_noise_agree_with_sixty_digits(rng, form,
 def test_the_noise_of_one_observation_may_be_a_matrix(rng, batch_shape):
     gp = random_sparse_gp(rng, batch_shape=batch_shape).gp
     new = random_observations(rng, num_observations=1)
-    by_matrix, _ = gp.absorb(new.inputs, new.targets, noise_variance=torch.tensor([[0.3]]).double())
+    by_matrix, _ = gp.absorb(new.inputs, new.targets, noise_variance=torch.tensor([[0.3]], dtype=torch.float64))
     by_number, _ = gp.absorb(new.inputs, new.targets, noise_variance=0.3)
     assert_close(by_matrix.whitened_mean, by_number.whitened_mean, **rounding(torch.float64, condition=1e3))
     assert_close(by_matrix.whitened_covariance, by_number.whitened_covariance, **rounding(torch.float64, condition=1e3))
