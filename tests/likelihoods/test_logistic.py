@@ -32,3 +32,12 @@ def test_expected_sigmoids_of_both_signs_add_to_one():
 
 def test_log_beta_of_whole_numbers():
     assert_close(log_beta(torch.tensor(3.0), torch.tensor(2.0)), torch.tensor(1.0 / 12.0).log())
+
+
+def test_what_does_not_hang_on_the_latent_value_is_computed_in_double_precision():
+    f, a, b = torch.randn(5), torch.tensor(1e6 + 1), torch.tensor(3e6 + 5)
+    constant = torch.tensor(0.0, dtype=torch.float64)
+    single = logistic_log_density(f, a, b, log_constant=constant)
+    assert torch.equal(single, logistic_log_density(f, a.double(), b.double(), log_constant=constant))
+    small = logistic_log_density(f, 1.1 * a, 1.3 * b, log_constant=constant)
+    assert torch.equal(small, logistic_log_density(f, (1.1 * a).double(), (1.3 * b).double(), log_constant=constant))

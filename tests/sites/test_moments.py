@@ -8,10 +8,11 @@ from gpytorch.kernels import RBFKernel
 from torch.testing import assert_close
 
 import streamgp as sg
+from streamgp.errors import StreamGPWarning
 from streamgp.likelihoods import Bernoulli, Censored, Gaussian, Ordinal, Poisson, StudentT
 from streamgp.sites import DenseBelief, FactoredBelief, SiteRule, find_sites
 from streamgp.sites.moments import predictive_derivatives
-from streamgp.testing.tolerances import approximation, tolerance
+from streamgp.testing.tolerances import approximation, judgement, tolerance
 
 RULE = SiteRule("moments")
 
@@ -121,3 +122,24 @@ def test_a_gaussian_likelihood_needs_no_sites(rng):
     X, y = torch.rand(3, 1, generator=rng, dtype=torch.float64), torch.randn(3, generator=rng, dtype=torch.float64)
     one, two = (gp.condition(X, y, likelihood=Gaussian(0.1), sites=rule) for rule in ("moments", "variational"))
     assert torch.equal(one.predict(X).mean, two.predict(X).mean)
+
+
+def test_an_outlier_moves_the_mean_and_widens_nothing():
+    C = (0.9 * torch.ones(3, 3) + 0.1 * torch.eye(3)).double()
+    y = torch.tensor([0.1, 0.0, 6.0], dtype=torch.float64)
+    sites, info = find_sites(DenseBelief(torch.zeros_like(y), C), StudentT(3.0, 0.2), y, RULE)
+    assert bool(info.is_converged)
+    assert info.num_negative == 1
+    assert sites.variance[2] > 1e7
+    others, _ = find_sites(DenseBelief(torch.zeros_like(y[:2]), C[:2, :2]), StudentT(3.0, 0.2), y[:2], RULE)
+    assert_close(sites.targets[:2], others.targets, **judgement(absolute=1e-2))
+
+
+def test_signs_that_push_alike_are_found_in_as_many_steps_as_it_takes():
+    C = 100.0 * (torch.ones(30, 30) + 1e-3 * torch.eye(30)).double()
+    belief, y = DenseBelief(torch.zeros(30, dtype=torch.float64), C), torch.ones(30, dtype=torch.float64)
+    _, info = find_sites(belief, Bernoulli("probit"), y, RULE)
+    assert bool(info.is_converged)
+    assert info.num_iterations > 40  # where other rules go on in double precision
+    with pytest.warns(StreamGPWarning, match="did not converge in 50 steps"):
+        find_sites(belief, Bernoulli("probit"), y, SiteRule("moments", max_iterations=50))

@@ -50,8 +50,10 @@ def improve_moments(
     the moments of the value given $y$ has
 
     $$
-    \tau = \frac{-h}{1 + V_c h}, \qquad r = \tau e_c + \frac{g}{1 + V_c h} .
+    \tau = \frac{-h}{1 + V_c h}, \qquad r = \tau e_c + (1 + V_c \tau) g .
     $$
+
+    A site that would widen the belief has the least precision instead, and the same mean.
 
     Args:
         belief: Before all sites.
@@ -72,13 +74,14 @@ def improve_moments(
     spread = V if belief.slack is None else V + belief.slack
     first, second = predictive_derivatives(likelihood, belief.mean + shift, spread, y)
     left = (1.0 + V * second).clamp_min(torch.finfo(y.dtype).eps)
-    new_precision = torch.maximum(-second / left, least)
-    new_pull = new_precision * shift + first / left
+    is_clipped = -second / left < least
+    new_precision = torch.where(is_clipped, least, -second / left)
+    # The pull that moves the mean as the observation does, whatever the precision: first / left where it is not clipped.
+    new_pull = new_precision * shift + (1.0 + V * new_precision) * first
     # Moments that the value would have, beside those it has.
     target_variance = V * left
     moved = (shift + V * first - updated.shift).abs() / variance.sqrt()
     changed = (target_variance - variance).abs() / variance
-    is_clipped = -second / left < least
     residual = torch.maximum(moved, torch.where(is_clipped, (new_precision - precision).abs() * variance, changed))
     largest = residual.detach().nan_to_num(nan=torch.inf).amax(-1)
     return MomentStep(torch.stack([new_pull, new_precision]), largest, torch.ones_like(largest), (second > 0).sum(-1))
