@@ -76,6 +76,8 @@ _DROPPED = {
 # Functions whose first two arguments may be swapped without a change.
 _SYMMETRIC = {"min", "max", "minimum", "maximum", "equal", "isclose", "hypot", "broadcast_shapes"}
 _KEPT_KEYWORDS = {"strict", "name", "names", "device", "advice", "stacklevel", "encoding"}
+# Whole numbers from here on are of nodes, steps or sizes: half of them is a change, and one more is none.
+_MANY = 16
 _COMPARED = {
     ast.Lt: (ast.LtE, ast.GtE), ast.LtE: (ast.Lt, ast.Gt), ast.Gt: (ast.GtE, ast.LtE), ast.GtE: (ast.Gt, ast.Lt),
     ast.Eq: (ast.NotEq,), ast.NotEq: (ast.Eq,), ast.Is: (ast.IsNot,), ast.IsNot: (ast.Is,),
@@ -136,7 +138,7 @@ def _nodes(node: ast.AST, statement: range) -> Iterator[tuple[ast.AST, range]]:
     is_list = isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__"
     is_untouched = isinstance(node, ast.Import | ast.ImportFrom | ast.Raise | ast.JoinedStr | ast.Assert)
     is_wording = isinstance(node, ast.IfExp) and _is_text(node.body) and _is_text(node.orelse)
-    if is_shown or is_list or is_untouched or is_wording or _is_about_types(node):
+    if is_shown or is_list or is_untouched or is_wording or _is_about_types(node) or _is_bound(node):
         return
     if isinstance(node, ast.stmt):
         body = [] if isinstance(node, ast.FunctionDef) else getattr(node, "body", [])
@@ -198,7 +200,7 @@ def _changes(node: ast.AST) -> Iterator[tuple[str, ast.AST, ast.AST]]:
         case ast.Constant(value=bool() as value):
             yield "constant", node, ast.Constant(not value)
         case ast.Constant(value=int() as value):
-            yield "constant", node, ast.Constant(value + 1)
+            yield "constant", node, ast.Constant(value + 1 if value < _MANY else value // 2)
         case ast.Constant(value=float() as value):
             for other in (2.0 * value, 0.5 * value) if value else (1.0,):
                 yield "constant", node, ast.Constant(other)
@@ -226,6 +228,12 @@ def _changed_calls(node: ast.Call) -> Iterator[tuple[str, ast.AST, ast.AST]]:
         yield "called instead", node, _with(node, func=_with(func, **{attribute: _INSTEAD[name]}))
     if name in _DROPPED and isinstance(func, ast.Attribute) and getattr(func.value, "id", "") != "torch":
         yield "dropped call", node, func.value
+
+
+def _is_bound(node: ast.AST) -> bool:
+    """Tell a bound of steps that end by themselves, such as `range(100)`."""
+    arguments = node.args if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "range" else []
+    return [getattr(each, "value", 0) >= _MANY for each in arguments if isinstance(each, ast.Constant)] == [True]
 
 
 def _with(node: ast.AST, **fields: object) -> ast.AST:

@@ -116,7 +116,7 @@ def change_description(draw, content):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::streamgp.errors.StreamGPWarning")
-@pytest.mark.parametrize("num_files", [12, pytest.param(400, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("num_files", [5, pytest.param(400, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("name", CASES)
 def test_a_file_whose_contents_were_changed_is_refused_or_can_be_used(name, num_files, tmp_path):
     make, use = CASES[name]

@@ -201,7 +201,7 @@ def test_a_very_wide_belief_still_converges():
 
 
 @pytest.mark.filterwarnings("ignore:The variational sites")
-@pytest.mark.parametrize("amplitude", [1e133, 1e200, 1e300])
+@pytest.mark.parametrize("amplitude", [1e133, 1e300])
 @pytest.mark.parametrize("name", ["gamma", "poisson", "negative_binomial", "student_t", "bernoulli"])
 @pytest.mark.parametrize("rule", ["variational", "laplace"])
 def test_a_belief_near_the_end_of_all_numbers_is_refused_or_finite(amplitude, name, rule):
