@@ -364,6 +364,13 @@ def run_apart(function: Callable[[], int], output: Path) -> int | None:
     return None
 
 
+def _digest_of(paths: Sequence[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in sorted(paths):
+        digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
 class Laboratory:
     """A copy of the sources, where they are changed and tested."""
 
@@ -384,30 +391,40 @@ class Laboratory:
             recorded |= self._record_folder(folder)
         return recorded
 
+    @functools.cached_property
+    def _digest(self) -> str:
+        """What a record depends on beside its own file: the sources, and what tests share."""
+        shared = [path for path in (ROOT / "tests").rglob("*.py") if not path.name.startswith("test_")]
+        return _digest_of([*self.sources.rglob("*.py"), *shared])
+
     @functools.cache  # noqa: B019 # there is one laboratory
-    def _record_folder(self, package: str) -> Recording:
-        """Run the tests of a folder; what was noted for the same files is read."""
-        digest = hashlib.sha256()
-        for path in sorted([*self.sources.rglob("*.py"), *(ROOT / "tests" / package).rglob("*.py")]):
-            digest.update(path.read_bytes())
-        file = self.records / f"{package}-{digest.hexdigest()[:12]}.json"
-        if not file.exists():
-            print(f"Recording what the tests of {package} run.", flush=True)
+    def _record_folder(self, folder: str) -> Recording:
+        """Run the tests of a folder; what was noted for the same sources and file is read."""
+        names = {str(path.relative_to(ROOT)): path for path in sorted((ROOT / "tests" / folder).rglob("test_*.py"))}
+        records = {name: self.records / self._digest / f"{_digest_of([path])}.json" for name, path in names.items()}
+        missing = [name for name, record in records.items() if not record.exists()]
+        if missing:
+            print(f"Recording what {len(missing)} files of tests of {folder} run.", flush=True)
 
             def run() -> int:
                 recorder = Recorder(self.sources)
                 with recorder.coverage.collect():
-                    code = pytest.main([*_QUIETLY, f"tests/{package}"], plugins=[recorder])
-                file.write_text(json.dumps(recorder.tests()))
+                    code = pytest.main([*_QUIETLY, *missing], plugins=[recorder])
+                tests = recorder.tests()
+                (self.records / self._digest).mkdir(exist_ok=True)
+                for name in missing:
+                    own = {test: value for test, value in tests.items() if test.partition("::")[0] == name}
+                    records[name].write_text(json.dumps(own))
                 return code
 
             if run_apart(run, self.log) != 0:
-                file.unlink(missing_ok=True)
-                raise SystemExit(f"The tests of {package} fail without any change:\n{self.log.read_text()[-3000:]}")
-        content = json.loads(file.read_text())
+                for name in missing:
+                    records[name].unlink(missing_ok=True)
+                raise SystemExit(f"The tests of {folder} fail without any change:\n{self.log.read_text()[-3000:]}")
         return {
-            name: Recorded(seconds, {path: set(here) for path, here in lines.items()})
-            for name, (seconds, lines) in content.items()
+            test: Recorded(seconds, {path: set(here) for path, here in lines.items()})
+            for record in records.values()
+            for test, (seconds, lines) in json.loads(record.read_text()).items()
         }
 
     def judge(self, mutant: Mutant, tests: Sequence[str], seconds: float) -> str:
