@@ -76,7 +76,7 @@ def improve_moments(
     left = (1.0 + V * second).clamp_min(torch.finfo(y.dtype).eps)
     is_clipped = -second / left < least
     new_precision = torch.where(is_clipped, least, -second / left)
-    # The pull that moves the mean as the observation does, whatever the precision: first / left where it is not clipped.
+    # The pull that moves the mean as the observation does, whatever the precision; first / left if not clipped.
     new_pull = new_precision * shift + (1.0 + V * new_precision) * first
     # Moments that the value would have, beside those it has.
     target_variance = V * left
