@@ -80,3 +80,21 @@ def test_points_and_weights_under_one_kernel_have_the_covariance_of_values_and_w
 def test_without_points_a_kernel_needs_features():
     with pytest.raises(UnsupportedError, match="the kernel must have finitely many features"):
         inducing_variables(torch.zeros(0, D), read_kernel(RBFKernel()))
+
+
+@pytest.mark.parametrize("name", ["points", "weights"])
+def test_a_batch_equals_a_loop(rng, name):
+    Z = torch.rand(2, 3, 4, D, generator=rng, dtype=torch.float64)
+    X = torch.rand(2, 3, 5, D, generator=rng, dtype=torch.float64)
+    kernel = read_kernel((RBFKernel() if name == "points" else PolynomialKernel(2)).double())
+    whole = inducing_variables(Z if name == "points" else Z[..., :0, :], kernel)
+    other = inducing_variables(Z.flip(-2) if name == "points" else Z[..., :0, :], kernel)
+    found = whole.covariance(), whole.cross(X), whole.crossed(X, X[..., :2, :]), whole.matches(other)
+    for i, j in ((0, 0), (1, 2)):
+        one, two = (
+            inducing_variables(each.points[i, j] if name == "points" else Z[i, j, :0], kernel)
+            for each in (whole, other)
+        )
+        alone = one.covariance(), one.cross(X[i, j]), one.crossed(X[i, j], X[i, j, :2]), one.matches(two)
+        for ours, theirs in zip(found, alone, strict=True):
+            assert_close(ours[i, j], theirs)

@@ -5,7 +5,7 @@ from tests.support.reference import assert_within, predict_dense
 from torch.testing import assert_close
 
 from streamgp.gp import InducingFactor, SparseProcess
-from streamgp.testing.tolerances import rounding
+from streamgp.testing.tolerances import rounding, tolerance
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -52,14 +52,27 @@ def test_another_belief_at_the_same_points_shares_their_factor(rng):
     )
 
 
-def test_factors_of_members_are_replaced_with_what_follows_from_them(rng):
-    first, second = (random_sparse_gp(rng, batch_shape=(3,)).gp.process.inducing_factor for _ in range(2))
-    other = InducingFactor.of((second.factor @ second.factor.mT)[:2], 0.0)
-    assert first.whitening.shape == (3, 6, 6)  # was asked for
-    changed = first.with_members(torch.tensor([2, 0]), other)
-    for name in ("factor", "double_factor", "total_jitter", "whitening", "leave_one_out"):
-        mine, new, theirs = (getattr(each, name) for each in (first, changed, other))
-        assert torch.equal(new[2], theirs[0])
-        assert torch.equal(new[0], theirs[1])
-        assert torch.equal(new[1], mine[1])
-    assert changed.is_as_stated == (first.is_as_stated and other.is_as_stated)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_members_of_factors_are_reshaped_and_replaced_with_all_that_follows_from_them(rng, dtype):
+    root = torch.randn(2, 3, 4, 4, generator=rng, dtype=torch.float64)
+    K = (root @ root.mT + torch.eye(4)).to(dtype)
+    whole = InducingFactor.of(K, 0.1)
+    assert whole.is_as_stated
+    assert_close(whole.total_jitter, torch.full((2, 3), 0.1, dtype=dtype))
+    eye = torch.eye(4, dtype=torch.float64)
+    assert_close(whole.whitening @ whole.double_factor, eye.expand(2, 3, 4, 4), **tolerance(torch.float64))
+    inverse = torch.linalg.inv(K.double() + 0.1 * eye)
+    expected = (1.0 / inverse.diagonal(dim1=-2, dim2=-1)).to(dtype)
+    assert_close(whole.leave_one_out, expected, **tolerance(dtype))
+    flat = whole.reshape(torch.Size([6]))
+    other = InducingFactor.of(torch.ones(2, 4, 4, dtype=dtype), 0.0)  # which needs jitter
+    _ = other.whitening
+    changed = flat.with_members(torch.tensor([1, 4]), other)
+    assert not changed.is_as_stated
+    for name in ("factor", "double_factor", "total_jitter", "whitening"):
+        mine, new = getattr(whole, name).flatten(0, 1).clone(), getattr(other, name)
+        assert torch.equal(getattr(flat, name), mine)
+        mine[[1, 4]] = new
+        assert torch.equal(getattr(changed, name), mine)
+        assert torch.equal(getattr(changed.reshape(torch.Size([2, 3])), name).flatten(0, 1), mine)
+    assert "whitening" not in vars(InducingFactor.of(K, 0.1).reshape(torch.Size([6])))
