@@ -271,7 +271,7 @@ def sample(source_folder: Path, packages: Sequence[str], number: int, seed: int)
 
 
 class Recorded(NamedTuple):
-    """What is known of a test: how long it takes, traced, and the lines that it runs of each file."""
+    """Record of a test: how long it takes, traced, and the lines that it runs of each file."""
 
     seconds: float
     lines: dict[str, set[int]]
@@ -393,7 +393,7 @@ class Laboratory:
 
     @functools.cached_property
     def _digest(self) -> str:
-        """What a record depends on beside its own file: the sources, and what tests share."""
+        """Digest of what a record depends on beside its own file: the sources, and what tests share."""
         shared = [path for path in (ROOT / "tests").rglob("*.py") if not path.name.startswith("test_")]
         return _digest_of([*self.sources.rglob("*.py"), *shared])
 

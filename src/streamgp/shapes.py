@@ -32,5 +32,5 @@ def broadcast_shapes(*shapes: Sequence[int]) -> torch.Size:
 
 
 def is_broadcastable(first: Sequence[int], second: Sequence[int]) -> bool:
-    """Whether two shapes broadcast."""
+    """Say whether two shapes broadcast."""
     return all(a == b or a == 1 or b == 1 for a, b in zip(reversed(first), reversed(second), strict=False))

@@ -195,7 +195,7 @@ def _update_root(R: Tensor, W: Tensor, e: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _update_precise_root(R: Tensor, W: Tensor, e: Tensor) -> tuple[Tensor, Tensor]:
-    r"""The same by orthogonal factors of the rows $(W, I)^\top$, where products of $W$ would swallow the ones.
+    r"""Root and step by orthogonal factors of the rows $(W, I)^\top$, where products of $W$ would swallow the ones.
 
     With the largest rows and columns first, each row keeps its own digits however far their scales are apart.
 
