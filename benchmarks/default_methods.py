@@ -46,8 +46,9 @@ class Run:
         if k > 1:
             return self.points
         scores = [y[0] for y in self.observed] if scores is None else scores
-        feasible = [i for i, y in enumerate(self.observed) if all(c <= 0 for c in y[k:])]
-        return [self.points[min(feasible or range(len(self.points)), key=lambda i: scores[i])]]
+        known = [i for i, y in enumerate(self.observed) if not math.isnan(y[0])]
+        feasible = [i for i in known if all(c <= 0 for c in self.observed[i][k:])]
+        return [self.points[min(feasible or known, key=lambda i: scores[i])]]
 
     def result(self, recommended: Sequence[Point]) -> dict[str, Any]:
         """The true value of what is recommended, that of the best point evaluated, and seconds of each ask."""
@@ -95,14 +96,16 @@ def run_botorch(problem: Problem, q: int, budget: int, seed: int, *, is_log: boo
     while len(run.points) < budget:
         began = time.perf_counter()
         X, Y = columns.encode(run.points), outcomes()
+        X, Y = X[~Y.isnan().any(-1)], Y[~Y.isnan().any(-1)]
         model = _fit_botorch(X, Y, columns)
         new = columns.decode(_propose_botorch(model, X, problem, columns, q))
         run.seconds.append(time.perf_counter() - began)
         run.evaluate(new)
     if not problem.is_noisy or problem.num_objectives > 1:
         return run.result(run.best())
-    X = columns.encode(run.points)
-    mean = _fit_botorch(X, outcomes(), columns).posterior(X).mean[:, 0].detach()
+    X, Y = columns.encode(run.points), outcomes()
+    is_known = ~Y.isnan().any(-1)
+    mean = _fit_botorch(X[is_known], Y[is_known], columns).posterior(X).mean[:, 0].detach()
     return run.result(run.best((-mean).tolist()))
 
 
@@ -208,7 +211,10 @@ def run_optuna(problem: Problem, q: int, budget: int, seed: int, *, method: str)
         run.seconds.append(time.perf_counter() - began)
         for trial, y in zip(trials, run.evaluate(asked), strict=True):
             trial.set_user_attr("constraints", y[k:])
-            study.tell(trial, y[:k])
+            if math.isnan(y[0]):
+                study.tell(trial, state=optuna.trial.TrialState.FAIL)
+            else:
+                study.tell(trial, y[:k])
     return run.result(run.best())
 
 

@@ -23,7 +23,9 @@ class Problem:
         truth: The values without noise: objectives, and then constraints, which are kept at zero or below.
         num_objectives: How many of them are objectives.
         num_constraints: How many of them are constraints.
-        noise: Standard deviation of Gaussian noise on the objectives.
+        noise: Standard deviation of Gaussian noise on the objectives; the scale of Student's t where it has degrees.
+        degrees: Degrees of freedom of the noise; infinite for Gaussian.
+        fails: Where an evaluation fails; None for nowhere.
         is_count: Whether the objective is observed as a Poisson count.
         reference: Of the hypervolume, where there are two objectives.
         worst: What a recommended point is worth that is not feasible.
@@ -34,6 +36,8 @@ class Problem:
     num_objectives: int = 1
     num_constraints: int = 0
     noise: float = 0.0
+    degrees: float = math.inf
+    fails: Callable[[Point], bool] | None = None
     is_count: bool = False
     reference: tuple[float, float] | None = None
     worst: float = math.inf
@@ -44,17 +48,21 @@ class Problem:
         return self.noise > 0.0 or self.is_count
 
     def observe(self, point: Point, generator: np.random.Generator) -> list[float]:
-        """Evaluate with noise."""
+        """Evaluate with noise; NaN for a failure."""
         values = self.truth(point)
+        if self.fails is not None and self.fails(point):
+            return [math.nan] * len(values)
         if self.is_count:
             return [float(generator.poisson(values[0]))]
-        noise = self.noise * generator.standard_normal(self.num_objectives)
+        is_heavy = math.isfinite(self.degrees)
+        drawn = generator.standard_t(self.degrees, self.num_objectives) if is_heavy else None
+        noise = self.noise * (generator.standard_normal(self.num_objectives) if drawn is None else drawn)
         return [*(v + e for v, e in zip(values, noise, strict=False)), *values[self.num_objectives :]]
 
 
 def judge(problem: Problem, points: Sequence[Point]) -> float:
     """The true value of a recommended point, or the negated hypervolume of the true values of a recommended set."""
-    values = [problem.truth(point) for point in points]
+    values = [problem.truth(point) for point in points if problem.fails is None or not problem.fails(point)]
     k = problem.num_objectives
     kept = [v[:k] for v in values if all(c <= 1e-9 for c in v[k:])]
     if problem.reference is None:

@@ -8,7 +8,8 @@ Results are lines of JSON, one for each (problem, method, q, seed), so that a ru
     python benchmarks/defaults.py --output DIRECTORY --seeds 20
     python benchmarks/defaults.py --output DIRECTORY --report
 
-With `--development`, functions of `development_problems.py` are run instead, by which defaults are chosen.
+With `--development` or `--hard`, functions of `development_problems.py` are run instead, by which defaults are chosen;
+with `--unseen`, those of `unseen_problems.py`, by which nothing was: 40 evaluations each, for the last two.
 """
 
 import argparse
@@ -23,11 +24,13 @@ import numpy as np
 import torch
 from default_methods import METHODS, run_method
 from default_problems import HELD_OUT, PROBLEMS
-from development_problems import DEVELOPMENT, TRADE_OFFS
+from development_problems import DEVELOPMENT, HARD, TRADE_OFFS
 from scipy import stats
+from unseen_problems import UNSEEN
 
 BUDGETS = {1: 50, 4: 60}
-ALL = {**PROBLEMS, **DEVELOPMENT, **TRADE_OFFS}
+SHORT = 40  # evaluations of each hard or unseen problem
+ALL = {**PROBLEMS, **DEVELOPMENT, **TRADE_OFFS, **HARD, **UNSEEN}
 Line = dict[str, Any]
 
 
@@ -102,6 +105,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=20, help="number of seeds, from 0")
     parser.add_argument("--problems", nargs="*", choices=list(ALL), help="all declared ones by default")
     parser.add_argument("--development", action="store_true", help="functions by which defaults are chosen")
+    parser.add_argument("--hard", action="store_true", help="functions by which models are chosen")
+    parser.add_argument("--unseen", action="store_true", help="functions by which nothing was chosen")
     parser.add_argument("--methods", nargs="*", default=list(METHODS), choices=list(METHODS))
     parser.add_argument("--q", nargs="*", type=int, default=[1], choices=list(BUDGETS))
     parser.add_argument("--threads", type=int, default=None, help="of torch")
@@ -114,17 +119,19 @@ def main() -> None:
     lines: list[Line] = [json.loads(row) for row in path.read_text().splitlines()] if path.exists() else []
     done = {(one["problem"], one["method"], one["q"], one["seed"]) for one in lines}
     warnings.simplefilter("ignore")
+    chosen = DEVELOPMENT if options.development else HARD if options.hard else UNSEEN if options.unseen else PROBLEMS
     units = [
         (problem, method, q, seed)
         for seed in range(options.seeds)
         for q in options.q
         for method in options.methods
-        for problem in options.problems or (DEVELOPMENT if options.development else PROBLEMS)
+        for problem in options.problems or chosen
     ]
     for problem, method, q, seed in () if options.report else units:
         if (problem, method, q, seed) in done:
             continue
-        result = run_method(method, ALL[problem], q, BUDGETS[q], seed)
+        budget = SHORT if problem in HARD or problem in UNSEEN else BUDGETS[q]
+        result = run_method(method, ALL[problem], q, budget, seed)
         lines.append({"problem": problem, "method": method, "q": q, "seed": seed, **result})
         with path.open("a") as file:
             file.write(json.dumps(lines[-1]) + "\n")

@@ -12,7 +12,7 @@ from default_problems import Point, Problem, array, cube
 
 import streamgp as sg
 
-__all__ = ["DEVELOPMENT", "TRADE_OFFS", "log_regret", "typical_value"]
+__all__ = ["DEVELOPMENT", "HARD", "TRADE_OFFS", "log_regret", "typical_value"]
 
 # Regrets below this share of a typical value are good enough: their logarithms are not told apart.
 _GOOD_ENOUGH = 1e-3
@@ -190,3 +190,62 @@ def typical_value(problem: Problem) -> float:
 def log_regret(name: str, value: float) -> float:
     """The logarithm of a regret, which stops to fall where it is good enough."""
     return math.log(max(value, 0.0) + _GOOD_ENOUGH * typical_value(DEVELOPMENT[name]))
+
+
+def ramps(point: Point) -> list[float]:
+    """Sum of stairs: plateaus joined by steep ramps, about a point that is no corner."""
+    u = 6 * np.abs(array(point) - np.array([0.31, 0.62, 0.45, 0.74, 0.22, 0.55])[: len(point)])
+    return [float((np.floor(u) + np.clip(5 * (u - np.floor(u)) - 4, 0, 1)).mean())]
+
+
+def ramps_turned(point: Point) -> list[float]:
+    u = 4 * np.abs(_turned(array(point) - np.array([0.31, 0.62, 0.45, 0.74, 0.22, 0.55]), 4))
+    return [float((np.floor(u) + np.clip(5 * (u - np.floor(u)) - 4, 0, 1)).mean())]
+
+
+def slopes(point: Point) -> list[float]:
+    """Plateaus that are not quite flat, joined by two steep ramps for each input, the best of them within the cube."""
+    r = np.abs(array(point) - np.array([0.31, 0.62, 0.45, 0.74, 0.22, 0.55])[: len(point)])
+    ramps = 1 / (1 + np.exp(-40 * (r - 0.12))) + 1 / (1 + np.exp(-40 * (r - 0.36)))
+    return [float((ramps + 0.2 * r).mean())]
+
+
+def ellipsoid(point: Point) -> list[float]:
+    x = _turned(array(point) - 0.4, 5)
+    return [float((10 ** np.linspace(0, 4, len(x)) * x**2).sum())]
+
+
+def needle(point: Point) -> list[float]:
+    """A plateau with one wide hole, which few points of a design see."""
+    distance = ((array(point) - np.array([0.72, 0.35, 0.6, 0.2])) ** 2).sum()
+    return [float(1 - math.exp(-distance / (2 * 0.2**2)))]
+
+
+def friedman(point: Point) -> list[float]:
+    """Five of twenty inputs matter."""
+    x = [point[f"x{j}"] for j in range(5)]
+    return [10 * math.sin(math.pi * x[0] * x[1]) + 20 * (x[2] - 0.5) ** 2 + 10 * x[3] + 5 * x[4] + 10.0]
+
+
+def cliff(point: Point) -> list[float]:
+    """A bowl whose best part touches where evaluations fail."""
+    x = array(point)
+    return [float((x[0] - 0.8) ** 2 + (x[1] - 0.7) ** 2 + 0.5 * (x[2] - 0.3 * x[0]) ** 2)]
+
+
+def _is_over_cliff(point: Point) -> bool:
+    return point["x0"] + point["x1"] > 1.3
+
+
+# By these, mechanisms against overconfidence and lost signals are chosen; written down before the first run.
+HARD = {
+    "ramps-6": Problem(cube(6, 0.0, 1.0), ramps),
+    "ramps-turned-6": Problem(cube(6, 0.0, 1.0), ramps_turned),
+    "slopes-6": Problem(cube(6, 0.0, 1.0), slopes),  # added when the two before turned out to be easy
+    "ellipsoid-10": Problem(cube(10, -1.0, 1.0), ellipsoid),
+    "hartmann-6-noise-.2": Problem(cube(6, 0.0, 1.0), hartmann_6, noise=0.2),
+    "hartmann-6-noise-.5": Problem(cube(6, 0.0, 1.0), hartmann_6, noise=0.5),
+    "needle-4-noisy": Problem(cube(4, 0.0, 1.0), needle, noise=0.1),
+    "friedman-20-noisy": Problem(cube(20, 0.0, 1.0), friedman, noise=1.0),
+    "cliff-3": Problem(cube(3, 0.0, 1.0), cliff, fails=_is_over_cliff, worst=2.0),
+}

@@ -9,6 +9,7 @@ from botorch.utils.multi_objective.pareto import is_non_dominated
 from torch import Tensor
 
 from streamgp.acquisition import AbstractRule, AbstractSpace
+from streamgp.acquisition.rules.source_rule import KnowledgePerCost
 from streamgp.display import html_rows, html_table, with_uncertainty
 from streamgp.errors import StreamGPError
 from streamgp.gp.interactions import InteractionKernel
@@ -65,8 +66,11 @@ def describe(title: str, state: LoopState, settings: LoopSettings) -> str:
 
 def _best(state: LoopState, settings: LoopSettings) -> str | None:
     """The best so far: with its uncertainty if the model knows all that was told, otherwise as observed."""
-    told = state.observations
-    y = told.y[told.is_success & is_within_limits(told.y, settings)]
+    told, rule = state.observations, settings.rule
+    is_shown = told.is_success & is_within_limits(told.y, settings)
+    if isinstance(rule, KnowledgePerCost):
+        is_shown = is_shown & rule.is_target(told.points)
+    y = told.y[is_shown]
     if len(settings.objectives) > 1:
         if not len(y):
             return None

@@ -15,6 +15,7 @@ from gpytorch.kernels import Kernel
 from torch import Tensor
 
 from streamgp.acquisition.rules.pool_rules import AbstractThresholdRule
+from streamgp.acquisition.rules.source_rule import KnowledgePerCost
 from streamgp.checks import check_count
 from streamgp.errors import StreamGPWarning, UnsupportedError
 from streamgp.loops.best import Best, find_best
@@ -24,6 +25,7 @@ from streamgp.loops.pareto import ParetoSet, draw_pareto, find_pareto
 from streamgp.loops.plots import draw_progress
 from streamgp.loops.prediction import ResponsePrediction, check_level, predict_objective
 from streamgp.loops.settings import LoopSettings
+from streamgp.loops.sources import SOURCE, ask_within, with_source
 from streamgp.loops.state import (
     LoopState,
     Prepared,
@@ -76,13 +78,21 @@ class AbstractLoop(ABC):
         self._prepared: tuple[Prepared, ...] = ()
         _LOOPS.add(self)
 
-    def ask(self, q: int = 1, *, fixed: Mapping[str, Any] | None = None, as_frame: bool = False) -> Any:
+    def ask(
+        self,
+        q: int = 1,
+        *,
+        fixed: Mapping[str, Any] | None = None,
+        as_frame: bool = False,
+        budget: float | None = None,
+    ) -> Any:
         """Suggest points to evaluate next, and keep them as pending.
 
         Args:
             q: Number of points.
             fixed: Values of parameters that stay as they are in this suggestion, by name.
             as_frame: Return a DataFrame of pandas, where parameters have names.
+            budget: With sources, what the measurements may cost together; their number follows from it.
 
         Returns:
             Points as the user has them: a tensor `(q, d)`, indices of a pool, or a list of dictionaries.
@@ -91,7 +101,9 @@ class AbstractLoop(ABC):
         settings = replace(self._settings, space=self._settings.space.fixing(fixed)) if fixed else self._settings
         with self._lock, limit_threads(len(self._state.observations.points) ** 3):
             prepared = next((one for one in self._prepared if one.told is self._state and q == 1 and not fixed), None)
-            if prepared is None:
+            if budget is not None:
+                self._state, points = ask_within(self._state, settings, budget)
+            elif prepared is None:
                 self._state, points = suggest(self._state, settings, q)
             else:
                 self._state, points = prepared.asked, prepared.points
@@ -99,7 +111,14 @@ class AbstractLoop(ABC):
         return to_frame(shown) if as_frame else shown
 
     def tell(
-        self, X: Any, y: Any, *, total_count: Any = None, noise_variance: Any = None, gradient: Any = None
+        self,
+        X: Any,
+        y: Any,
+        *,
+        total_count: Any = None,
+        noise_variance: Any = None,
+        gradient: Any = None,
+        source: Any = None,
     ) -> None:
         """Learn outcomes, of points that were asked for or of any others.
 
@@ -113,8 +132,10 @@ class AbstractLoop(ABC):
             noise_variance: Noise of Gaussian outcomes, likewise, if it is known.
             gradient: Slopes of the outcome at the points, where a simulator gives them: `(n, d)` in the user's units,
                 or by name; NaN, or left out, where one is not known.
+            source: Name of the source of all outcomes, or of each, where points do not say it.
         """
         settings = self._settings
+        X = with_source(settings.rule, X, source)
         if settings.is_preference:
             raise UnsupportedError("Preferences are not told as outcomes. Use tell_comparison(winners, losers).")
         new = read_observations(
@@ -183,6 +204,8 @@ class AbstractLoop(ABC):
             fixed: A context: values that parameters have, by name. What is returned is recommended within it, evaluated
                 or not.
         """
+        if isinstance(self._settings.rule, KnowledgePerCost):
+            fixed = {**(fixed or {}), SOURCE: self._settings.rule.names[self._settings.rule.target]}
         if fixed:
             if len(self._settings.objectives) > 1:
                 raise UnsupportedError("A context has one best point of one objective. Leave fixed out.")
@@ -211,7 +234,10 @@ class AbstractLoop(ABC):
         """
         settings, probability = self._settings, check_level(level)
         index = settings.outcome_index(output)
-        inputs, rule = settings.space.read_inputs(X), settings.rule.innermost
+        rule = settings.rule.innermost
+        if isinstance(rule, KnowledgePerCost) and X is not None and not _names_source(X):
+            X = with_source(rule, X, rule.names[rule.target])
+        inputs = settings.space.read_inputs(X)
         if threshold is None and isinstance(rule, AbstractThresholdRule):
             threshold = rule.threshold
         if threshold is None:
@@ -399,6 +425,12 @@ class AbstractLoop(ABC):
 
     def _repr_html_(self) -> str:
         return describe(type(self).__name__, self._state, self._settings)
+
+
+def _names_source(X: Any) -> bool:
+    """Tell whether points say where they are measured."""
+    first = X if isinstance(X, Mapping) or hasattr(X, "columns") else next(iter(X), {})
+    return not isinstance(first, Sequence) and SOURCE in first
 
 
 def _renew_locks() -> None:

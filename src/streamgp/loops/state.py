@@ -6,12 +6,14 @@ from typing import Any, final
 import torch
 from torch import Tensor
 
+from streamgp.acquisition.rules.source_rule import KnowledgePerCost
 from streamgp.checks import check_count
 from streamgp.errors import NumericalError, ShapeError, UnsupportedError, ValueRangeError
 from streamgp.loops.exact_surrogate import ExactSurrogate, fit_exact
 from streamgp.loops.observations import Observations, no_observations, read_observations
 from streamgp.loops.pool_space import PoolSpace
 from streamgp.loops.settings import LoopSettings
+from streamgp.loops.source_surrogate import SourceSurrogate, fit_sources
 from streamgp.loops.sparse_fitting import absorb_observations, fit_sparse, is_refit_due
 from streamgp.loops.surrogate import AbstractSurrogate, SparseSurrogate
 from streamgp.storage import register
@@ -254,6 +256,10 @@ def refitted(state: LoopState, settings: LoopSettings) -> LoopState:
 def _relearned(
     state: LoopState, settings: LoopSettings, data: Observations, surrogate: AbstractSurrogate | None
 ) -> LoopState:
+    if isinstance(settings.rule, KnowledgePerCost):
+        assert surrogate is None or isinstance(surrogate, SourceSurrogate)
+        is_new = surrogate is None or surrogate.num_fitted != int(data.is_informative.sum())
+        return replace(state, surrogate=fit_sources(data, settings, surrogate)) if is_new else state
     if is_refit_due(surrogate, data, settings):
         if settings.surrogate.is_exact:
             assert surrogate is None or isinstance(surrogate, ExactSurrogate)

@@ -8,7 +8,9 @@ import torch
 from gpytorch.kernels import Kernel
 
 from streamgp.acquisition import AbstractRule, AbstractSpace, Search
+from streamgp.acquisition.rules.improvement import NoisyExpectedImprovement
 from streamgp.acquisition.rules.names import OPTIMIZER_RULES, read_rule
+from streamgp.acquisition.rules.source_rule import Cost, KnowledgePerCost
 from streamgp.checks import ArrayLike, check_count, check_seed
 from streamgp.errors import ArgumentTypeError, OptionError, UnsupportedError
 from streamgp.gp.named_kernels import make_kernel
@@ -32,6 +34,7 @@ from streamgp.loops.pareto import ParetoSet, draw_pareto
 from streamgp.loops.plots import check_drawable, draw_acquisition
 from streamgp.loops.policies import with_policies
 from streamgp.loops.settings import check_kernel, read_constraints, read_refit
+from streamgp.loops.sources import read_sources, sourced_parameters
 from streamgp.loops.state import LoopState, compare
 from streamgp.storage import register
 
@@ -120,6 +123,24 @@ def check_combination(
         )
 
 
+def _by_sources(
+    rule: KnowledgePerCost,
+    objectives: tuple[Objective, ...],
+    constraints: tuple[Constraint, ...],
+    *,
+    acquisition: AbstractRule,
+    kernel: Any,
+) -> KnowledgePerCost:
+    """The rule of sources, where nothing is asked that it cannot do."""
+    if len(objectives) > 1 or constraints or not objectives[0].outcome.has_unknown_noise:
+        raise UnsupportedError(
+            "Sources are for a single objective with real outcomes, likelihood='gaussian', and no constraints."
+        )
+    if acquisition != NoisyExpectedImprovement() or kernel is not None:
+        raise UnsupportedError("With sources, the rule and the kernel are their own. Leave out acquisition and kernel.")
+    return rule
+
+
 @final
 class Optimizer(AbstractLoop):
     r"""Bayesian optimization by ask and tell.
@@ -156,6 +177,8 @@ class Optimizer(AbstractLoop):
         kernel: Kernel | str | None = None,
         refit: str | int = "auto",
         search: Search | None = None,
+        sources: Mapping[str, Cost] | None = None,
+        target: str | None = None,
         seed: int = 0,
     ) -> None:
         """Start without data.
@@ -189,8 +212,15 @@ class Optimizer(AbstractLoop):
                 `"never"` after the first time, a number of new observations, or `"auto"`, which is always up to 500
                 observations and then for each 5 % of new ones. New data is absorbed in any case.
             search: How much work goes into the search for a suggestion.
+            sources: Ways to measure, from a quick simulation to the real thing: their costs by name, numbers or
+                functions of the setting. Suggestions then have a `"source"`, and are those of the largest knowledge
+                gradient per unit of cost.
+            target: The source that matters, of which `best` is.
             seed: Of everything random.
         """
+        by_cost = None if sources is None and target is None else read_sources(sources, target)
+        if by_cost is not None:
+            bounds = sourced_parameters(bounds, by_cost.names)
         space = read_space(bounds, input_constraints)
         wanted = read_objectives(objectives, Objective(maximize=maximize, likelihood=likelihood))
         objective, rows = wanted[0], read_constraints(constraints)
@@ -198,14 +228,18 @@ class Optimizer(AbstractLoop):
             is_compared = objective.outcome.likelihood.num_inputs == 2
             acquisition = "qnehvi" if len(wanted) > 1 else "qkg" if is_compared else "qnei"
         rule = read_rule(acquisition, OPTIMIZER_RULES)
+        if by_cost is not None:
+            rule = _by_sources(by_cost, wanted, rows, acquisition=rule, kernel=kernel)
         check_combination(wanted, rows, rule)
         if search is not None and not isinstance(search, Search):
             raise ArgumentTypeError(
                 f"search must be a streamgp.acquisition.Search, but is a {type(search).__name__}. "
                 "Write search=Search(num_restarts=10)."
             )
-        d = space.num_parameters
+        d = space.num_parameters - (by_cost is not None)
         default = min(2 * (d + 1), max(d + 2, _FEW_INITIAL), _MOST_INITIAL)
+        if by_cost is not None:  # all sources but the target at all settings, and the target at half of them
+            default = default // 2 * (2 * len(by_cost.names) - 1)
         if isinstance(space, ParameterSpace):
             default = int(min(default, space.num_points))
         self._start(
@@ -214,7 +248,7 @@ class Optimizer(AbstractLoop):
                 objectives=wanted,
                 constraints=rows,
                 rule=rule
-                if objective.outcome.likelihood.num_inputs == 2
+                if objective.outcome.likelihood.num_inputs == 2 or by_cost is not None
                 else with_policies(rule, num_objectives=len(wanted)),
                 surrogate=SurrogateSettings(
                     kernel=read_kernel(kernel, space.num_dims),
