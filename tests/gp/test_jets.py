@@ -3,10 +3,13 @@
 import pytest
 import torch
 from gpytorch.kernels import (
+    CosineKernel,
     LinearKernel,
     MaternKernel,
+    PeriodicKernel,
     PolynomialKernel,
     RBFKernel,
+    RQKernel,
     ScaleKernel,
 )
 
@@ -24,6 +27,9 @@ KERNELS = {
     "active": MaternKernel(2.5, active_dims=(0, 2)),
     "sum": ScaleKernel(RBFKernel()) + MaternKernel(2.5, active_dims=(1,)),
     "product": ScaleKernel(RBFKernel() * MaternKernel(1.5, active_dims=(1,)) * LinearKernel()),
+    "rational quadratic": ScaleKernel(RQKernel(ard_num_dims=3)),
+    "periodic": PeriodicKernel(ard_num_dims=3),
+    "cosine": ScaleKernel(CosineKernel(active_dims=(0, 2))),
     "interactions": ScaleKernel(InteractionKernel(ard_num_dims=3)),
     "polynomial": PolynomialKernel(3),
     "spherical": SphericalLinearKernel(3),
@@ -70,3 +76,17 @@ def test_a_product_follows_the_product_rule():
         5.0 + 8.0,
         7.0 + 3.0 * 4.0 - 5.0 + 4.0,
     ]
+
+
+@pytest.mark.parametrize("apart", [0.0, 1e-9, 1e-3, 0.0999, 0.1001, 2.7])
+def test_slopes_of_a_cosine_keep_their_digits_near_zero(apart):
+    kernel = CosineKernel().double()
+    kernel.period_length = torch.tensor(torch.pi, dtype=torch.float64)  # of the distance itself
+    zero = torch.zeros(1, 1, dtype=torch.float64)
+    one = zero + 1.0
+    with torch.no_grad():
+        jet = read_kernel(kernel).jet(Moving(zero + apart, one), Moving(zero, one))
+    x = torch.tensor(apart, dtype=torch.float64)
+    expected = (x.cos(), -x.sin(), x.sin(), x.cos())
+    for part, value in zip((jet.value, jet.first, jet.second, jet.both), expected, strict=True):
+        torch.testing.assert_close(part.squeeze(), value, **tolerance(torch.float64))

@@ -132,8 +132,8 @@ def no_slopes(reason: str) -> UnsupportedError:
     """The error of a kernel or mean under which derivatives are not known."""
     return UnsupportedError(
         f"{reason}, so that derivatives cannot be observed or predicted under it. Use a squared-exponential, "
-        "Matérn-3/2 or Matérn-5/2 kernel, one with finitely many features, or sums and products of these, or evidence "
-        "of values alone."
+        "Matérn-3/2, Matérn-5/2, rational-quadratic, periodic or cosine kernel, one with finitely many features, or "
+        "sums and products of these, or evidence of values alone."
     )
 
 

@@ -36,7 +36,7 @@ from streamgp.gp.finite_features import (
     SelectedFeatures,
 )
 from streamgp.gp.interactions import InteractionKernel
-from streamgp.gp.jets import Jet, Moving, no_slopes
+from streamgp.gp.jets import Jet, Moving
 from streamgp.gp.kernel_function import (
     AbstractFeatureKernel,
     AbstractKernelFunction,
@@ -44,6 +44,7 @@ from streamgp.gp.kernel_function import (
     all_features,
     origin_of,
 )
+from streamgp.gp.module_slopes import module_jet
 from streamgp.gp.spherical_linear import SphericalLinearKernel
 from streamgp.gp.stationary import read_stationary
 
@@ -161,9 +162,7 @@ class ModuleKernel(AbstractKernelFunction):
         return self.module(inputs, diag=True)
 
     def jet(self, first: Moving, second: Moving) -> Jet:
-        whole = self.module
-        inside = whole.base_kernel if type(whole) is ScaleKernel else whole
-        raise no_slopes(f"The slopes of a {type(inside).__name__} are not known")
+        return module_jet(self.module, first, second)
 
     def random_features(self, points: Tensor, num_features: int, normal: Normal) -> None:
         return None
