@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 import torch
-from gpytorch.kernels import ConstantKernel, CosineKernel, LinearKernel, MaternKernel, PolynomialKernel, RBFKernel
+from gpytorch.kernels import (
+    ConstantKernel,
+    LinearKernel,
+    MaternKernel,
+    PiecewisePolynomialKernel,
+    PolynomialKernel,
+    RBFKernel,
+)
 from gpytorch.means import LinearMean
 from tests.support.dense_evidence import KERNELS, Row, dense_belief
 from torch.testing import assert_close
@@ -421,7 +428,7 @@ def test_kernels_without_derivatives_are_refused_by_name():
     for kernel, name in (
         (rough, "Matérn-1/2"),
         (RBFKernel().double() * rough, "Matérn-1/2"),
-        (CosineKernel(), "Cosine"),
+        (PiecewisePolynomialKernel(), "PiecewisePolynomial"),
     ):
         gp = sg.SparseGP.from_prior(kernel.double(), X)
         with pytest.raises(UnsupportedError, match=name):

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from streamgp.checks import ArrayLike, check_count, check_generator, check_inputs, to_form
 from streamgp.display import draw_band, html_table, new_axes
-from streamgp.errors import ShapeError, ValueRangeError
+from streamgp.errors import ShapeError, UnsupportedError, ValueRangeError
 from streamgp.evidence import Evidence
 from streamgp.gp import AbstractProcess, Prediction
 from streamgp.storage import save
@@ -140,5 +140,9 @@ class AbstractGP(ABC):
     def _checked(self, X: ArrayLike | Evidence) -> Tensor | Evidence:
         reference = self.process.reference
         if isinstance(X, Evidence):
+            if X.is_rate:
+                raise UnsupportedError(
+                    "Averages of rates are observed, and not predicted. Predict their inputs, and average responses."
+                )
             return X.matched(reference, self.process.batch_shape)
         return check_inputs(X, num_dims=reference.shape[-1], like=reference, batch_shape=self.process.batch_shape)

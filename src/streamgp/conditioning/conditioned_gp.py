@@ -11,6 +11,7 @@ from torch import Tensor
 from streamgp.checks import ArrayLike
 from streamgp.conditioning.abstract_gp import AbstractGP
 from streamgp.conditioning.observation import Noise, Observation, prior_belief
+from streamgp.errors import UnsupportedError
 from streamgp.evidence import Evidence, join
 from streamgp.gp import AbstractProcess, SparseProcess, num_own_axes, row_by_row
 from streamgp.likelihoods import AbstractLikelihood
@@ -195,6 +196,8 @@ class ConditionedGP(AbstractGP):
         sites: str | SiteRule = "variational",
     ) -> "ConditionedGP":
         """Condition again; sites are found from the belief at hand. See `SparseGP.condition`."""
+        if isinstance(X, Evidence) and X.is_rate:
+            raise UnsupportedError("Averages of rates are conditioned on at once. Combine them, and condition once.")
         read = Observation.read(X, y, self.process, noise_variance=noise_variance, likelihood=likelihood, sites=sites)
         return condition(self.process, read)
 

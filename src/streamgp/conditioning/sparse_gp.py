@@ -19,8 +19,10 @@ from streamgp.conditioning.forgetting import forget
 from streamgp.conditioning.monotone import condition_increasing
 from streamgp.conditioning.observation import Observation
 from streamgp.conditioning.placement import check_inducing_points, place
+from streamgp.conditioning.rates import read_rates
 from streamgp.conditioning.unlearning import LeaveOneOut, UnlearnInfo, leave_one_out, unlearn
 from streamgp.errors import ShapeError
+from streamgp.evidence import Evidence
 from streamgp.export import write_source
 from streamgp.gp import Prior, PseudoData, SamplePaths, SparseProcess, pseudo_data, sample_paths
 from streamgp.gp.exporting import write_gpytorch
@@ -155,7 +157,7 @@ class SparseGP(AbstractGP):
             The conditioned GP. It is differentiable in `X`, `y` and `noise_variance`, and can be conditioned again.
         """
         read = Observation.read(X, y, self.process, noise_variance=noise_variance, likelihood=likelihood, sites=sites)
-        return condition(self.process, read)
+        return condition(self.process, read_rates(self.process, read, lambda one: condition(self.process, one).process))
 
     def condition_increasing(self, X: ArrayLike, *, along: ArrayLike, max_signs: int = 64) -> ConditionedGP:
         """Condition on the function rising along a direction, by signs of slopes where the belief has them wrong.
@@ -219,6 +221,7 @@ class SparseGP(AbstractGP):
         """
         read = Observation.read(X, y, self.process, noise_variance=noise_variance, likelihood=likelihood, sites=sites)
         observation = read.detach_and_expand(self.process.batch_shape)
+        observation = read_rates(self.process, observation, self._absorbed_here)
         prior = None
         if kernel is not None or mean is not None:
             prior = Prior.snapshot(
@@ -232,6 +235,35 @@ class SparseGP(AbstractGP):
             )
             absorbed, info = absorb(placed, observation, seen, carried=carried)
         return SparseGP(absorbed), info
+
+    def linear_rates(
+        self,
+        rows: Evidence,
+        y: ArrayLike,
+        *,
+        likelihood: str | AbstractLikelihood,
+        sites: str | SiteRule = "variational",
+    ) -> Evidence:
+        """Make averages of rates linear around what will be believed once they are absorbed.
+
+        Args:
+            rows: Evidence made by `average(..., rates=True)`.
+            y: What was observed of them.
+            likelihood: Of one observation.
+            sites: How observations become Gaussian.
+
+        Returns:
+            Rows of the same inputs, with weights and offsets under which they are sums of latent values.
+        """
+        read = Observation.read(rows, y, self.process, noise_variance=None, likelihood=likelihood, sites=sites)
+        linear = read_rates(self.process, read.detach_and_expand(self.process.batch_shape), self._absorbed_here).inputs
+        assert isinstance(linear, Evidence)
+        return linear
+
+    def _absorbed_here(self, observation: Observation) -> SparseProcess:
+        """The belief after an observation, at the inducing points that there are."""
+        placed, seen, carried = place(self.process, observation, "keep", num_inducing=None, prior=None, retention=1.0)
+        return absorb(placed, observation, seen, carried=carried)[0]
 
     def forget(self, factor: float) -> "SparseGP":
         """Let the belief relax toward the prior, as if the past observations had been less precise.

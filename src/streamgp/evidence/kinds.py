@@ -24,7 +24,7 @@ def values(X: ArrayLike) -> Evidence:
     return Evidence(X, X.shape[-1], None, None, ((X.shape[-2],),))
 
 
-def average(X: ArrayLike, groups: Any, weights: ArrayLike | None = None) -> Evidence:
+def average(X: ArrayLike, groups: Any, weights: ArrayLike | None = None, *, rates: bool = False) -> Evidence:
     r"""Observe averages over groups of inputs, $y_g = \sum_i w_{gi} f(x_{gi})$ with weights that add up to one.
 
     ```python
@@ -45,6 +45,9 @@ def average(X: ArrayLike, groups: Any, weights: ArrayLike | None = None) -> Evid
             sorted order of the labels, which is that of `.labels`.
         weights: How much each input counts, `(n,)`, such as its population; equally by default. They are divided by
             their sum in each group.
+        rates: Whether it is responses that are averaged, such as the rates or prevalences of pixels, and not latent
+            values: a count of a district is `Poisson(population)` of such a row, positive tests are `Binomial(tested)`.
+            Targets are then observations of a likelihood, and the rows are made linear around the belief.
     """
     X, rows, labels, weights = _grouped(X, groups, weights)
     sums = weights.new_zeros(len(labels)).index_add(0, rows, weights)
@@ -57,7 +60,9 @@ def average(X: ArrayLike, groups: Any, weights: ArrayLike | None = None) -> Evid
             f"{float(sums[is_lost][0]):.3g}. Leave the group out, or use evidence.total, which takes weights as they "
             "are."
         )
-    return Evidence(X, X.shape[-1], rows, weights / sums[rows], ((len(labels),),), labels)
+    if rates and bool((weights < 0).any()):
+        raise ValueRangeError("weights of averages of rates must not be negative, as those of people. Leave rows out.")
+    return Evidence(X, X.shape[-1], rows, weights / sums[rows], ((len(labels),),), labels, is_rate=rates)
 
 
 def total(X: ArrayLike, groups: Any, weights: ArrayLike | None = None) -> Evidence:

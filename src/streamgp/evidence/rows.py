@@ -19,7 +19,7 @@ __all__ = ["Evidence", "join"]
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Evidence:
-    r"""Rows $\ell_k = \sum_i w_{ki} a_i(f)$ of atoms $a(f) = c f(x) + v \cdot \nabla f(x)$.
+    r"""Rows $\ell_k = o_k + \sum_i w_{ki} a_i(f)$ of atoms $a(f) = c f(x) + v \cdot \nabla f(x)$.
 
     Made by the functions of `streamgp.evidence`. A GP is conditioned on rows of evidence as it is on values at inputs,
     and predicts them likewise.
@@ -31,6 +31,9 @@ class Evidence:
         weights: $w$, one for each atom; None where all are one and each atom is a row.
         part_shapes: Shape of the targets of each kind of evidence that was combined.
         labels: Names of the groups that rows stand for, in order; empty where rows have none.
+        is_rate: Whether rows are the latent values of averages of responses, such as rates, instead of sums of latent
+            values; conditioning makes rows that are linear of them.
+        offsets: $o$, one for each row; None for zero.
     """
 
     atoms: Float[Tensor, "*b n a"]
@@ -39,6 +42,8 @@ class Evidence:
     weights: Float[Tensor, " n"] | None
     part_shapes: tuple[tuple[int, ...], ...]
     labels: tuple[Any, ...] = ()
+    is_rate: bool = False
+    offsets: Float[Tensor, " k"] | None = None
 
     @property
     def num_rows(self) -> int:
@@ -75,6 +80,16 @@ class Evidence:
         """Zeros without memory in the shape of inputs, for checks that ask for shapes alone."""
         return self.atoms.detach().new_zeros(()).expand(self.shape)
 
+    @property
+    def num_groups(self) -> int:
+        """Number of rows that are sums; zero where each atom is a row."""
+        return 0 if self.row_of is None else self.num_rows
+
+    @property
+    def is_mixed(self) -> bool:
+        """True if rows are neither values nor averages of rates."""
+        return not self.is_rate and (self.has_slopes or self.row_of is not None)
+
     def dim(self) -> int:
         """Number of axes of `shape`."""
         return self.atoms.dim()
@@ -98,6 +113,10 @@ class Evidence:
     def value_weights(self) -> Float[Tensor, "*b n"] | None:
         """Weights $c$ of values beside slopes; None where they are all one."""
         return self.atoms[..., -1] if self.has_slopes else None
+
+    def linear(self, weights: Float[Tensor, " n"], offsets: Float[Tensor, " k"]) -> "Evidence":
+        """Return the rows with other weights, as sums of latent values with offsets."""
+        return replace(self, weights=weights, offsets=offsets, is_rate=False)
 
     def sum_rows(self, values: Float[Tensor, "*c n m"]) -> Float[Tensor, "*c k m"]:
         """Add up atoms to rows along the last axis but one."""
@@ -125,6 +144,8 @@ class Evidence:
             self.weights[is_kept],
             ((len(rows),),),
             tuple(self.labels[i] for i in rows.tolist()) if self.labels else (),
+            self.is_rate,
+            None if self.offsets is None else self.offsets[rows],
         )
 
     def detach(self) -> "Evidence":
@@ -148,7 +169,8 @@ class Evidence:
             return self
         row_of = None if self.row_of is None else self.row_of.to(like.device)
         weights = None if self.weights is None else self.weights.to(like)
-        return replace(self, atoms=self.atoms.to(like), row_of=row_of, weights=weights)
+        offsets = None if self.offsets is None else self.offsets.to(like)
+        return replace(self, atoms=self.atoms.to(like), row_of=row_of, weights=weights, offsets=offsets)
 
     def rescaled(self, shift: Float[Tensor, " d"], scale: Float[Tensor, " d"]) -> "Evidence":
         """Return the rows as those of a function of $(x - s) / a$."""
@@ -204,13 +226,32 @@ def join(first: Tensor | Evidence, second: Tensor | Evidence) -> Tensor | Eviden
         return torch.cat([each.expand(*batch, *each.shape[-2:]) for each in (first, second)], dim=-2)
     one, other = (each if isinstance(each, Evidence) else _of_values(each) for each in (first, second))
     has_slopes = one.has_slopes or other.has_slopes
+    if (one.is_rate and other.is_mixed) or (other.is_rate and one.is_mixed):
+        raise UnsupportedError(
+            "Averages of rates are combined with values and other averages of rates; those of latent values and slopes "
+            "are not of the same kind. Condition on them one after the other."
+        )
     atoms = [(each.lifted() if has_slopes else each.atoms) for each in (one, other)]
     atoms = [each.expand(*batch, *each.shape[-2:]) for each in atoms]
     row_of = weights = None
     if one.row_of is not None or other.row_of is not None:
         row_of = torch.cat([_rows_of(one), _rows_of(other) + one.num_rows])
         weights = torch.cat([_weights_of(one), _weights_of(other)])
-    return Evidence(torch.cat(atoms, dim=-2), one.num_dims, row_of, weights, one.part_shapes + other.part_shapes)
+    offsets = None
+    if one.offsets is not None or other.offsets is not None:
+        offsets = torch.cat(
+            [each.atoms.new_zeros(each.num_rows) if each.offsets is None else each.offsets for each in (one, other)]
+        )
+    return Evidence(
+        torch.cat(atoms, dim=-2),
+        one.num_dims,
+        row_of,
+        weights,
+        one.part_shapes + other.part_shapes,
+        # A value is the latent value of its own response.
+        is_rate=one.is_rate or other.is_rate,
+        offsets=offsets,
+    )
 
 
 def _of_values(X: Tensor) -> Evidence:

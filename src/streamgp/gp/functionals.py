@@ -23,6 +23,11 @@ Inputs = Tensor | Evidence
 
 def row_mean(mean: Mean, rows: Evidence) -> Float[Tensor, "*c k"]:
     """Prior mean of each row."""
+    summed = _summed_mean(mean, rows)
+    return summed if rows.offsets is None else summed + rows.offsets
+
+
+def _summed_mean(mean: Mean, rows: Evidence) -> Float[Tensor, "*c k"]:
     x, c = rows.points, rows.value_weights
     if c is None or type(mean) in (ConstantMean, ZeroMean):  # whose slopes are zero
         value = mean(x)

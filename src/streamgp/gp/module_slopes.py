@@ -23,13 +23,14 @@ def module_jet(module: Kernel, first: Moving, second: Moving) -> Jet:
     if jet is None:
         raise no_slopes(f"The slopes of a {type(inside).__name__} are not known")
     if module.active_dims is not None:
-        first, second = (Moving(*(_selected(part, module.active_dims) for part in each)) for each in (first, second))
+        first, second = _selected(first, module.active_dims), _selected(second, module.active_dims)
     found = jet(inside, first, second)
     return found * module.outputscale[..., None, None] if type(module) is ScaleKernel else found
 
 
-def _selected(part: Tensor | None, dims: Tensor) -> Tensor | None:
-    return None if part is None else part.index_select(-1, dims)
+def _selected(moving: Moving, dims: Tensor) -> Moving:
+    x, v = moving
+    return Moving(x.index_select(-1, dims), None if v is None else v.index_select(-1, dims))
 
 
 def _rational_quadratic(kernel: Any, first: Moving, second: Moving) -> Jet:

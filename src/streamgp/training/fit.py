@@ -46,6 +46,9 @@ __all__ = ["fit"]
 _MOST_ROWS_AT_ONCE = 50_000
 # Inducing points of each latent function of several outputs, if no number is given.
 _POINTS_OF_OUTPUTS = 100
+# Times that averages of rates are made linear around the belief of the fit before, and iterations of each fit after the
+# first; hyperparameters hardly move in the last.
+_RATE_ROUNDS, _RATE_ITERATIONS = 3, 30
 
 
 @overload
@@ -297,10 +300,33 @@ def _shards(X: Any, y: Any, map: Any, request: Request, options: Options) -> Abs
 
 
 def _fit_at_once(rows: CheckedRows, request: Request, options: Options) -> FitResult:
+    if isinstance(rows.inputs, Evidence) and rows.inputs.is_rate:
+        return _fit_rates(rows, rows.inputs, request, options)
     task, scaling, first = prepare(rows, request, options)
     dtype = rows.inputs.dtype
     trained, process = best_start(first, task, num_starts=request.num_starts, dtype=dtype)
     return make_result(trained, process, task.log, scaling=scaling, dtype=dtype)
+
+
+def _fit_rates(rows: CheckedRows, rates: Evidence, request: Request, options: Options) -> FitResult:
+    """Fit to averages of responses: to those of latent values first, then to rows that are linear around the belief."""
+    likelihood = request.likelihood
+    if likelihood is None or likelihood.is_gaussian or request.carried is not None or not rates.num_groups:
+        raise UnsupportedError(
+            "Averages of rates are fitted through a likelihood such as Poisson(population) or Binomial(tested), and "
+            "without a carried belief. Pass likelihood=..., or average latent values with rates=False."
+        )
+    result = _fit_at_once(rows._replace(inputs=replace(rates, is_rate=False)), request, options)
+    for _ in range(_RATE_ROUNDS):
+        inside = (
+            rates if result.scaling is None else rates.rescaled(result.scaling.input_shift, result.scaling.input_scale)
+        )
+        gp = SparseGP.from_prior(result.gp.kernel, result.gp.inducing_points, mean=result.gp.mean)
+        linear = gp.linear_rates(inside, rows.targets, likelihood=result.likelihood)
+        again = rows._replace(inputs=replace(rates, weights=linear.weights, offsets=linear.offsets, is_rate=False))
+        following = replace(options, is_warm=True, max_iterations=options.max_iterations or _RATE_ITERATIONS)
+        result = _fit_at_once(again, replace(request, start=result, kernel=None, mean=None), following)
+    return result
 
 
 def _fit_in_parts(source: AbstractSource, request: Request, options: Options, *, sizes: Minibatches) -> FitResult:
