@@ -3,6 +3,7 @@
 import numpy as np
 
 from streamgp.streams.buffer import Buffer, Units
+from streamgp.streams.compiling import HAS_NUMBA
 from streamgp.streams.prior import Prior
 from streamgp.streams.refit import Fitted
 from streamgp.streams.state import Belief
@@ -33,3 +34,12 @@ def buffer_of(X: np.ndarray, y: np.ndarray) -> Buffer:
     buffer = Buffer.empty(X.shape[1])
     buffer.append(X, y, np.ones(len(y)), np.arange(len(y)), Units.plain(X.shape[1]))
     return buffer
+
+
+def called_from_python(function):
+    """Compile a function of a test that calls parts of compiled functions, which Python cannot call itself."""
+    if not HAS_NUMBA:
+        return function
+    from numba import njit
+
+    return njit(function)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from tests.streams.streams import PRIOR, moving_rows, prior_belief
+from tests.streams.streams import PRIOR, called_from_python, moving_rows, prior_belief
 
 from streamgp.streams import compiled, plain
 from streamgp.streams.compiling import HAS_NUMBA
@@ -16,6 +16,13 @@ MODULES = [pytest.param(compiled, marks=pytest.mark.skipif(not HAS_NUMBA, reason
 def assert_same(first: Belief | Said, second: Belief | Said) -> None:
     for name, a, b in zip(first._fields, first, second, strict=True):
         np.testing.assert_allclose(a, b, **rounding(torch.float64, condition=1e4), err_msg=name)
+
+
+@called_from_python
+def add_and_drop(x, belief, dynamics, h, gains):
+    slack = compiled.fill_features(x, belief, dynamics, h)
+    compiled.add_point(x, h, slack, 14, belief, dynamics, gains)
+    compiled.drop_point(10, belief, dynamics)
 
 
 def learn(module, rows, belief, *, stop, start=0, most_points=24, exchanges=False, said=None, observing=None):
@@ -85,9 +92,7 @@ def test_dropping_the_point_that_came_last_undoes_adding_it(module):
     h, gains = np.empty(1 + 3 + 12), np.zeros((len(belief.mean), 16))
     x = np.array([4.0, 1.0, 1.0])
     if module is compiled:
-        slack = compiled.fill_features(x, belief, dynamics, h)
-        compiled.add_point(x, h, slack, 14, belief, dynamics, gains)
-        compiled.drop_point(10, belief, dynamics)
+        add_and_drop(x, belief, dynamics, h, gains)
     else:
         features, slack = plain._features(x, belief, dynamics)
         plain._add_point(x, features, slack, gains[:, :14], belief, dynamics)

@@ -9,7 +9,7 @@ from typing import no_type_check
 import numpy as np
 
 from streamgp.streams.compiled_sites import match
-from streamgp.streams.compiling import compiled_function as _compile
+from streamgp.streams.compiling import compiled_function, compiled_part
 from streamgp.streams.constants import (
     FAR_EVERY,
     LEAST_PROBABILITY,
@@ -28,7 +28,7 @@ _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 _ODDS = (1.0 - NEAR_PRIOR) / NEAR_PRIOR
 
 
-@_compile
+@compiled_part
 @no_type_check
 def t_log_density(square, scale, degrees):
     """Log density of Student's t at an error of this square."""
@@ -43,7 +43,7 @@ def t_log_density(square, scale, degrees):
     )
 
 
-@_compile
+@compiled_part
 @no_type_check
 def correlation(family, square):
     """Kernel at a squared distance, in lengthscales; see `kernels.value_of`."""
@@ -56,7 +56,7 @@ def correlation(family, square):
     return math.exp(-r) if family == 2 else math.exp(-r) * (1.0 + r)
 
 
-@_compile
+@compiled_part
 @no_type_check
 def fill_features(x, belief, dynamics, h):
     """Write (1, x, φ(x)), and return the slack 1 − φᵀφ, the share of the function's variance that is left open."""
@@ -82,7 +82,7 @@ def fill_features(x, belief, dynamics, h):
     return max(1.0 - total, 0.0)
 
 
-@_compile
+@compiled_part
 @no_type_check
 def look(e, lag, slack, h, size, d, belief, dynamics, seen, gain):
     """Look at a row as one expert, `lag` rows away from the row of its state.
@@ -125,14 +125,14 @@ def look(e, lag, slack, h, size, d, belief, dynamics, seen, gain):
     return location, open_ + max(variance, 0.0)
 
 
-@_compile
+@compiled_part
 @no_type_check
 def size_of(f, p, d, dynamics):
     """Size of a filter's state: the level, the slopes if it has any, and the function's values."""
     return 1 + d + p if dynamics.function[f] > 0.0 else (1 + d if dynamics.slope[f] > 0.0 else 1)
 
 
-@_compile
+@compiled_part
 @no_type_check
 def see(x, lag, belief, dynamics, h, seen, locations, variances, gains):
     """Look at a row as all filters; returns the slack."""
@@ -144,7 +144,7 @@ def see(x, lag, belief, dynamics, h, seen, locations, variances, gains):
     return slack
 
 
-@_compile
+@compiled_part
 @no_type_check
 def say(locations, variances, noise, belief, densities, location, scale, degrees):
     """Write what the filters say of a row."""
@@ -160,7 +160,7 @@ def say(locations, variances, noise, belief, densities, location, scale, degrees
             scale[f, 0], degrees[f, 0] = variances[f], np.inf
 
 
-@_compile
+@compiled_part
 @no_type_check
 def judge(y, count, location, scale, degrees, densities, evidence):
     """Write the log density or probability that each expert has given to a target."""
@@ -188,7 +188,7 @@ def judge(y, count, location, scale, degrees, densities, evidence):
                 evidence[e, 0] = math.log(right / total)
 
 
-@_compile
+@compiled_part
 @no_type_check
 def weigh_row(y, count, noise, locations, variances, belief, densities, row_steps):
     """Write by how much each filter follows a row.
@@ -215,7 +215,7 @@ def weigh_row(y, count, noise, locations, variances, belief, densities, row_step
             row_steps[f, 3] = 1.0
 
 
-@_compile
+@compiled_part
 @no_type_check
 def near_probability(x, belief):
     """Probability that a row comes from where rows are of late, and not from where all have been."""
@@ -229,7 +229,7 @@ def near_probability(x, belief):
     return 1.0 / (1.0 + math.exp(min(-log_ratio, 300.0)) * _ODDS)
 
 
-@_compile
+@compiled_part
 @no_type_check
 def note_input(x, belief):
     """Add a row to the moments of the inputs."""
@@ -243,7 +243,7 @@ def note_input(x, belief):
             moments[2 * k + 1, j] = keep * moments[2 * k + 1, j] + error * (x[j] - moments[2 * k, j])
 
 
-@_compile
+@compiled_part
 @no_type_check
 def weigh(weights, evidence, power):
     """One step of fixed share: weights times the evidence to a power, and a share for all."""
@@ -263,7 +263,7 @@ def weigh(weights, evidence, power):
             weights[e, k] = math.log((1.0 - share) * weights[e, k] / total + even + 1e-300)
 
 
-@_compile
+@compiled_part
 @no_type_check
 def mix_weights(near, belief, log_weight):
     """Write the weights for a row that comes from where rows are of late with this probability."""
@@ -274,7 +274,7 @@ def mix_weights(near, belief, log_weight):
             log_weight[e, k] = math.log(max(weight, 1e-300))
 
 
-@_compile
+@compiled_part
 @no_type_check
 def advance(num_rows, belief, dynamics):
     """Move all states on by so many rows."""
@@ -290,7 +290,7 @@ def advance(num_rows, belief, dynamics):
     belief.clock[0] += num_rows
 
 
-@_compile
+@compiled_part
 @no_type_check
 def move_state(e, size, d, root, root_level, belief, dynamics):
     """Multiply a state by the roots of what is kept, and return the variance that is lost to the prior."""
@@ -310,7 +310,7 @@ def move_state(e, size, d, root, root_level, belief, dynamics):
         covariance[j, j] += lost * (dynamics.slope[e] if j <= d else dynamics.function[e])
 
 
-@_compile
+@compiled_part
 @no_type_check
 def absorb(e, size, d, step, shrink, gain, belief, dynamics, moves):
     """Absorb a row by which the mean steps along the gain and the covariance shrinks, and move on to the next row."""
@@ -333,13 +333,14 @@ def absorb(e, size, d, step, shrink, gain, belief, dynamics, moves):
         covariance[0, 0] += dynamics.walk[e]
 
 
-@_compile
+@compiled_part
 @no_type_check
 def add_point(x, h, slack, size, belief, dynamics, gains):
     """Make a row a point: one more whitened value, of which the prior alone is known; returns the new size."""
     p, d = belief.num_points[0], len(x)
     root = math.sqrt(slack)
-    belief.points[p] = x
+    for j in range(d):
+        belief.points[p, j] = x[j]
     for j in range(p):
         total = 0.0
         for i in range(p):
@@ -361,16 +362,22 @@ def add_point(x, h, slack, size, belief, dynamics, gains):
     return size + 1
 
 
-@_compile
+@compiled_part
 @no_type_check
 def drop_point(point, belief, dynamics):
     """Leave out a point: turn the whitened values so that the last alone is what the others do not say of it."""
     p, d = belief.num_points[0], belief.points.shape[1]
     start, size = 1 + d, 1 + d + p
-    axis = belief.whitening[:p, point].copy()
-    axis /= math.sqrt((axis * axis).sum())
-    axis[p - 1] += 1.0 if axis[p - 1] >= 0.0 else -1.0
-    beta = 2.0 / (axis * axis).sum()
+    # In loops, as sums and copies of NumPy take seconds to compile.
+    axis, square = np.empty(p), 0.0
+    for i in range(p):
+        axis[i] = belief.whitening[i, point]
+        square += axis[i] * axis[i]
+    for i in range(p):
+        axis[i] /= math.sqrt(square)
+    turned_one = axis[p - 1]
+    axis[p - 1] += 1.0 if turned_one >= 0.0 else -1.0
+    beta = 2.0 / (1.0 - turned_one * turned_one + axis[p - 1] * axis[p - 1])
     for j in range(p):
         total = 0.0
         for i in range(p):
@@ -401,14 +408,26 @@ def drop_point(point, belief, dynamics):
                 of_i = axis[i - start] if i >= start else 0.0
                 covariance[j, i] -= beta * (turned[j] * of_i + of_j * turned[i]) - beta * beta * both * of_j * of_i
     last = p - 1
-    belief.points[point] = belief.points[last]
+    for j in range(d):
+        belief.points[point, j] = belief.points[last, j]
     belief.use[point] = belief.use[last]
     for i in range(p):
         belief.whitening[i, point] = belief.whitening[i, last]
     belief.num_points[0] = last
 
 
-@_compile
+@compiled_part
+@no_type_check
+def least_used(belief):
+    """Find the point that recent rows would miss least."""
+    least = 0
+    for i in range(belief.num_points[0]):
+        if belief.use[i] < belief.use[least]:
+            least = i
+    return least
+
+
+@compiled_part
 @no_type_check
 def note_use(h, slack, variance, belief):
     """Add to the use of each point what this row would miss without it, in nats."""
@@ -424,7 +443,7 @@ def note_use(h, slack, variance, belief):
         belief.use[j] = USE_KEEP * belief.use[j] + (1.0 - USE_KEEP) * missed
 
 
-@_compile
+@compiled_function
 @no_type_check
 def predict_rows(inputs, times, belief, dynamics, densities, said):
     """Say what rows of these times are expected to be; nothing is changed."""
@@ -437,7 +456,7 @@ def predict_rows(inputs, times, belief, dynamics, densities, said):
         mix_weights(near_probability(inputs[i], belief), belief, said.log_weight[i])
 
 
-@_compile
+@compiled_function
 @no_type_check
 def learn_rows(
     inputs,
@@ -518,7 +537,7 @@ def learn_rows(
                 left_open += opened
         if opened > OPEN_NATS and slack > 1e-9 and lag == 0:
             if belief.num_points[0] >= most_points and exchanges:
-                drop_point(int(np.argmin(belief.use[: belief.num_points[0]])), belief, dynamics)
+                drop_point(least_used(belief), belief, dynamics)
                 slack = see(x, lag, belief, dynamics, h, seen, locations, variances, gains)
                 weigh_row(targets[i], counts[i], noises[i], locations, variances, belief, densities, steps)
             if belief.num_points[0] < most_points:
@@ -540,7 +559,8 @@ def learn_rows(
         weigh(belief.far, evidence, (1.0 - near) * powers[row])
         if i % FAR_EVERY == 0 and i > 0:
             past = int(((i * _GOLDEN) % 1.0) * i)
-            see(inputs[past], 0, belief, dynamics, h, seen, locations, variances, gains)
+            now = lag * 0  # a zero that is not literal, for which all would be compiled anew
+            see(inputs[past], now, belief, dynamics, h, seen, locations, variances, gains)
             say(locations, variances, 1.0, belief, densities, locations, past_scale, past_degrees)
             judge(targets[past], counts[past], locations, past_scale, past_degrees, densities, evidence)
             weigh(belief.far, evidence, near * (1.0 - near_probability(inputs[past], belief)))

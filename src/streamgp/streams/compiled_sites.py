@@ -9,7 +9,7 @@ from typing import NamedTuple, no_type_check
 import numpy as np
 from jaxtyping import Float
 
-from streamgp.streams.compiling import compiled_function as _compile
+from streamgp.streams.compiling import compiled_part
 from streamgp.streams.constants import GRID_DEVIATIONS, GRID_NODES, GRID_STEPS, LEAST_VARIANCE
 
 __all__ = ["BINOMIAL", "NEGATIVE_BINOMIAL", "POISSON", "PROBIT", "STUDENT_T", "Densities", "match"]
@@ -31,7 +31,7 @@ class Densities(NamedTuple):
     offsets: Float[np.ndarray, " q"]
 
 
-@_compile
+@compiled_part
 @no_type_check
 def log_normal_cumulative(z):
     """Logarithm of the normal distribution function."""
@@ -42,7 +42,7 @@ def log_normal_cumulative(z):
     return -0.5 * z * z - math.log(-z) - 0.5 * math.log(2.0 * math.pi) + series
 
 
-@_compile
+@compiled_part
 @no_type_check
 def log_density(family, a, b, y, count, f):
     """Log density of a target given a latent value, but for terms without it."""
@@ -58,7 +58,7 @@ def log_density(family, a, b, y, count, f):
     return y * shifted - (y + failures) * softplus
 
 
-@_compile
+@compiled_part
 @no_type_check
 def log_constant(family, a, b, y, count):
     """Terms of the log density without the latent value."""
@@ -73,7 +73,7 @@ def log_constant(family, a, b, y, count):
     return 0.0
 
 
-@_compile
+@compiled_part
 @no_type_check
 def match(densities, y, count, power, mean, variance):
     """Return log evidence, mean and variance of a latent value after a target, whose density is raised to a power."""

@@ -20,7 +20,7 @@ _NUM_ROUNDS = 2
 # Sweeps over all sites in a round, and the part of the way that they go; more and less are surer to converge.
 _NUM_SWEEPS, _DAMPING = 4, 0.7
 _LEAST_PRECISION = 1e-6
-_NUM_ITERATIONS = 20
+_NUM_ITERATIONS, _NUM_PRIOR_ITERATIONS = 20, 25
 # How far the likelihood's own parameters, logarithms mostly, may go from the first ones; wider may run away.
 _BOUND = 4.0
 # Deviation with which they are expected around the first ones; wider lets few rows say more than they know.
@@ -86,7 +86,7 @@ def fit_latent(
             observing, sites = changed, _propagated(rows, changed, prior, sites, is_timed=is_timed)
         noises = 1.0 / sites.precision
         stand_ins = Rows(rows.inputs, sites.weighted * noises, rows.times, noises)
-        prior, more = fit_prior(stand_ins, default, prior, is_timed=is_timed)
+        prior, more = fit_prior(stand_ins, default, prior, is_timed=is_timed, num_iterations=_NUM_PRIOR_ITERATIONS)
         gain += more
     assert sites is not None
     prior = replace(prior, noise_variance=float(np.median(1.0 / sites.precision)))

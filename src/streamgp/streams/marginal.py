@@ -131,7 +131,14 @@ def negative_log_marginal(
     return value + 0.5 * float(z @ z), gradient + z / deviation
 
 
-def fit_prior(rows: Rows, default: Prior, start: Prior | None = None, *, is_timed: bool = True) -> tuple[Prior, float]:
+def fit_prior(
+    rows: Rows,
+    default: Prior,
+    start: Prior | None = None,
+    *,
+    is_timed: bool = True,
+    num_iterations: int = _NUM_ITERATIONS,
+) -> tuple[Prior, float]:
     """Learn hyperparameters, from the last ones and, while rows are few, from the default ones.
 
     Args:
@@ -139,6 +146,7 @@ def fit_prior(rows: Rows, default: Prior, start: Prior | None = None, *, is_time
         default: What is expected before there are rows to learn from.
         start: Last hyperparameters.
         is_timed: Whether function and level change with time.
+        num_iterations: Most iterations.
 
     Returns:
         The hyperparameters, and by how many nats a row they are better than those at the start.
@@ -148,21 +156,21 @@ def fit_prior(rows: Rows, default: Prior, start: Prior | None = None, *, is_time
     if isinstance(first.stream_kernel, ModuleKernel):
         objective, to_prior, begin = _module_objective(rows, first, is_timed=is_timed)
         low, high = np.full(len(begin), -np.inf), np.full(len(begin), np.inf)
-        starts = [(begin, _NUM_ITERATIONS)]
+        starts = [(begin, num_iterations)]
     else:
         differences = (rows.inputs[:, j : j + 1] - rows.inputs[:, j] for j in range(d))
         squares = np.stack([each**2 for each in differences]) if d else np.zeros((0, n, n))
         low, high = np.full(d + _NUM_LOGS, -_BOUND), np.full(d + _NUM_LOGS, _BOUND)
-        to_prior, starts = first.from_log, [(first.log, _NUM_ITERATIONS)]
+        to_prior, starts = first.from_log, [(first.log, num_iterations)]
         if start is not None and n <= _FEW_ROWS:
-            starts.append((default.log, _NUM_ITERATIONS // 2))
+            starts.append((default.log, num_iterations // 2))
 
         def objective(theta: Float[np.ndarray, " h"]) -> tuple[float, Float[np.ndarray, " h"]]:
             return negative_log_marginal(theta, rows, squares, first, is_timed=is_timed)
 
     low[-_NUM_LOGS:], high[-_NUM_LOGS:], low[-1] = -_BOUND, _BOUND, _LEAST_LOG_NOISE
     if start is not None:
-        starts[0] = (np.clip(starts[0][0], low + 0.1, high - 0.1), _NUM_ITERATIONS)
+        starts[0] = (np.clip(starts[0][0], low + 0.1, high - 0.1), num_iterations)
     best, lowest = starts[0][0], math.inf
     for theta, iterations in starts:
         bounds = list(zip(low, high, strict=True))

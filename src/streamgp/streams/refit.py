@@ -34,6 +34,8 @@ _FIRST_FIT = 10
 _NO_SLOPE = 1e-6
 # Rows that the marginal likelihood sees, half of them the latest; more know more, and take time in their cube.
 _NUM_FIT_ROWS = 400
+# Those of latent functions, whose sites are found again and again; for classes over the root of their number.
+_NUM_LATENT_ROWS = 300
 # Share of the budget of points that a refit may use, so that rows to come find room; larger leaves less.
 _POINT_SHARE = 7 / 8
 # Nats that points leave open in an average row before they are learned jointly; larger does so less often.
@@ -313,7 +315,7 @@ def _learn_prior(
     """Learn hyperparameters by the marginal likelihood of half latest, half thinned rows."""
     n = buffer.num_rows
     chosen = np.arange(n)
-    most = int(_NUM_FIT_ROWS / math.sqrt(plan.num_questions))
+    most = _NUM_FIT_ROWS if observing is None else int(_NUM_LATENT_ROWS / math.sqrt(plan.num_questions))
     if n > most:
         half = most // 2
         chosen = np.r_[np.linspace(0, n - half - 1, half).astype(int), np.arange(n - half, n)]
