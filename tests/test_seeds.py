@@ -1,6 +1,13 @@
+import pytest
 import torch
 
+from streamgp.errors import ValueRangeError
 from streamgp.seeds import derived_seed, seeded
+
+
+def test_a_seed_below_zero_is_refused_with_a_sentence():
+    with pytest.raises(ValueRangeError, match="seed"):
+        seeded(-1, 3)
 
 
 def test_seeds_differ_by_any_counter_and_repeat():

@@ -6,6 +6,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
+from streamgp.checks import check_seed
+
 __all__ = ["derived_seed", "seeded", "sobol_points"]
 
 
@@ -26,7 +28,7 @@ def sobol_points(num_points: int, num_dims: int, *, seed: int, skip: int = 0) ->
 
 def derived_seed(seed: int, *counters: int) -> int:
     """A seed for one use of many, each of which has other counters."""
-    return int(np.random.SeedSequence([seed, *counters]).generate_state(1)[0])
+    return int(np.random.SeedSequence([check_seed(seed), *counters]).generate_state(1)[0])
 
 
 def seeded(seed: int, *counters: int) -> torch.Generator:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from streamgp.checks import check_finite, check_inputs, to_double
 from streamgp.conditioning import SparseGP
-from streamgp.errors import ArgumentTypeError, ShapeError, UnsupportedError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, FileFormatError, ShapeError, UnsupportedError, ValueRangeError
 from streamgp.gp import SparseProcess
 from streamgp.processes import sent_by_value
 from streamgp.storage import register
@@ -25,8 +25,14 @@ from streamgp.training.scaling import Scaling
 __all__ = ["KeyedLearner"]
 
 
+def _check_keyed(learner: "KeyedLearner") -> None:
+    check_finite_fields(learner)
+    if not len(set(learner.keys)) == len(learner.keys) == len(learner.means):
+        raise FileFormatError("The file's keys are not those of its beliefs. It is damaged.")
+
+
 @sent_by_value
-@register(name="keyed.KeyedLearner", check=check_finite_fields)
+@register(name="keyed.KeyedLearner", check=_check_keyed)
 @final
 @dataclass(frozen=True, eq=False)
 class KeyedLearner:
