@@ -1,7 +1,9 @@
+import copy
 from dataclasses import replace
 
 import pytest
 import torch
+from gpytorch.kernels import RBFKernel
 from tests.support.conditioning_laws import BATCH_SHAPES, DTYPES
 from tests.support.problems import random_observations, random_sparse_gp
 from torch.testing import assert_close
@@ -89,3 +91,46 @@ def test_noise_below_the_least_tells_as_much_as_the_least_even_what_was_sure(rng
     assert torch.equal(found[0], found[1])
     assert torch.equal(found[2], found[3])
     assert (found[2] > 1e50).all()
+
+
+def in_units(gp, unit):
+    """A GP of the same function in other units."""
+    kernel, mean = copy.deepcopy(gp.kernel), copy.deepcopy(gp.mean)
+    kernel.outputscale = kernel.outputscale * unit**2
+    mean.constant.data = unit * mean.constant
+    scaled = sg.SparseGP.from_prior(kernel, gp.inducing_points, mean=mean).process
+    scaled = replace(scaled, jitter=gp.process.jitter * unit**2)
+    return sg.SparseGP(scaled.with_belief(gp.whitened_mean, gp.process.whitened_root))
+
+
+ROWS = {
+    "block": lambda X: X,
+    "one": lambda X: X[:1],
+    "averages": lambda X: sg.evidence.average(X, [0, 0, 1, 1, 2, 2, 2, 3]),
+    "slopes": lambda X: sg.evidence.gradient(X[:3]),
+    "both": lambda X: sg.evidence.combine(sg.evidence.gradient(X[:2]), X[2:], sg.evidence.total(X, [0] * 8)),
+}
+
+
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("num_inducing", [5, 6, 8])
+def test_what_is_learned_does_not_hang_on_the_unit_of_the_targets(rng, rows, num_inducing):
+    unit, gp = 300.0, random_sparse_gp(rng, base=RBFKernel).gp
+    X = 1.5 * torch.rand(8, 2, generator=rng, dtype=torch.float64)
+    told = ROWS[rows](X)
+    n = len(told) if isinstance(told, torch.Tensor) else told.num_rows
+    y, noise = torch.randn(n, generator=rng, dtype=torch.float64), 0.02 + torch.rand(n, generator=rng).double()
+    shape = (n,) if isinstance(told, torch.Tensor) else told.target_shape
+    one, info = gp.absorb(told, y.reshape(shape), noise_variance=noise.reshape(shape), num_inducing=num_inducing)
+    other, same = in_units(gp, unit).absorb(
+        told, unit * y.reshape(shape), noise_variance=unit**2 * noise.reshape(shape), num_inducing=num_inducing
+    )
+    assert torch.equal(other.inducing_points, one.inducing_points)
+    assert same.num_swapped == info.num_swapped
+    limits = rounding(torch.float64, condition=1e7, scale=3.0)
+    assert_close(
+        other.predict(X).mean, unit * one.predict(X).mean, **rounding(torch.float64, condition=1e7, scale=unit)
+    )
+    assert_close(other.whitened_covariance, one.whitened_covariance, **limits)
+    assert_close(same.residual_trace, info.residual_trace, **limits)
+    assert_close(same.lost_trace, info.lost_trace, **limits)

@@ -2,10 +2,10 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from streamgp.likelihoods import Bernoulli, Gaussian, HeteroskedasticGaussian, Poisson, Softmax
+from streamgp.likelihoods import Bernoulli, Censored, Gaussian, HeteroskedasticGaussian, Poisson, Softmax
 from streamgp.sites import DenseBelief, SiteRule
 from streamgp.sites.rules import _objective, improve, iterate
-from streamgp.testing.tolerances import approximation, tolerance
+from streamgp.testing.tolerances import approximation, rounding, tolerance
 
 RULE = SiteRule("variational", tolerance=1e-10)
 
@@ -110,6 +110,21 @@ def test_the_objective_is_the_bound_or_the_log_posterior_density(rng, likelihood
             likelihood.log_density(mean, y).sum() + before.log_prob(mean).sum() - before.log_prob(belief.mean).sum()
         )
     assert_close(found, expected.expand(found.shape), **tolerance(torch.float64, scale=10.0))
+
+
+@pytest.mark.parametrize("rule", ["variational", "laplace", "moments"])
+@pytest.mark.parametrize("unit", [1e-3, 40.0])
+def test_a_step_does_not_hang_on_the_unit_of_latent_values(rng, belief, rule, unit):
+    y = torch.tensor([-0.3, 0.4, -0.3, 2.0], dtype=torch.float64)
+    x = torch.rand(2, 4, generator=rng, dtype=torch.float64)
+    units = torch.tensor([[1.0 / unit], [1.0 / unit**2]], dtype=torch.float64)
+    one = improve(belief, Censored(0.5, lower=-0.3), y, SiteRule(rule), x)
+    scaled = DenseBelief(unit * belief.mean, unit**2 * belief.covariance)
+    other = improve(scaled, Censored(0.5 * unit**2, lower=-0.3 * unit), unit * y, SiteRule(rule), units * x)
+    assert_close(other.state, units * one.state, **rounding(torch.float64, condition=1e3))
+    assert_close(other.residual, one.residual, **rounding(torch.float64, condition=1e3))
+    assert_close(other.step_limit, one.step_limit)
+    assert one.residual > 0.1
 
 
 def test_nothing_is_done_where_nothing_was_observed():
