@@ -76,3 +76,25 @@ def test_a_gaussian_likelihood_is_known_noise():
     assert observation.likelihood is None
     assert observation.noise is not None
     assert float(observation.noise.values) == 0.3
+
+
+@pytest.mark.parametrize("likelihood", ["preference", "poisson", None])
+def test_leading_axes_must_broadcast_with_those_of_the_gp(likelihood):
+    batch = torch.rand(3, 4, 2, dtype=torch.float64)
+    process = sg.SparseGP.from_prior(RBFKernel(), batch).process
+    own = (5, 2, 2) if likelihood == "preference" else (5, 2)
+    options = {"noise_variance": None if likelihood else 0.1, "likelihood": likelihood, "sites": "laplace"}
+    for lead, is_good in (((), True), ((3,), True), ((1,), True), ((7, 3), True), ((2,), False), ((3, 2), False)):
+        X, y = torch.rand(*lead, *own, dtype=torch.float64), torch.ones(5, dtype=torch.float64)
+        if is_good:
+            assert Observation.read(X, y, process, **options).targets.shape[-1] == 5
+            lead = lead or (1,)
+            fantasies = Observation.read(X, torch.ones(6, *lead, 5, dtype=torch.float64), process, **options)
+            assert fantasies.targets.shape == (6, *lead, 5)
+        else:
+            with pytest.raises(ShapeError, match="X"):
+                Observation.read(X, y, process, **options)
+    with pytest.raises(ShapeError, match="y"):
+        Observation.read(
+            torch.rand(own, dtype=torch.float64), torch.ones(2, 5, dtype=torch.float64), process, **options
+        )

@@ -127,6 +127,7 @@ def test_a_model_for_gpytorch_comes_back(rng):
     gp, X = make(rng), uniform(rng, 3, 2)
     again = sg.from_gpytorch(gp.to_gpytorch())
     assert isinstance(again, sg.MultiOutputGP)
+    assert (again.num_dims, again.num_outputs) == (2, 3)
     assert_close(again.predict(X).covariance, gp.predict(X).covariance, **tolerance(torch.float64))
 
 
