@@ -287,6 +287,11 @@ class Recorder:
         self.folder = str(folder) + os.sep
         self.coverage = coverage.Coverage(data_file=None, source=[str(folder)], config_file=False)
         self.seconds: dict[str, float] = {}
+        self.failed: set[str] = set()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.failed.add(report.nodeid.partition("::")[0])
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
@@ -412,14 +417,12 @@ class Laboratory:
                     code = pytest.main([*_QUIETLY, *missing], plugins=[recorder])
                 tests = recorder.tests()
                 (self.records / self._digest).mkdir(exist_ok=True)
-                for name in missing:
+                for name in set(missing) - recorder.failed:
                     own = {test: value for test, value in tests.items() if test.partition("::")[0] == name}
                     records[name].write_text(json.dumps(own))
                 return code
 
             if run_apart(run, self.log) != 0:
-                for name in missing:
-                    records[name].unlink(missing_ok=True)
                 raise SystemExit(f"The tests of {folder} fail without any change:\n{self.log.read_text()[-3000:]}")
         return {
             test: Recorded(seconds, {path: set(here) for path, here in lines.items()})

@@ -19,7 +19,6 @@ from streamgp.cli.optimize.optimizing import cell, draw_study, rounded
 from streamgp.cli.optimize.results import FAILED, read_outcome, read_results, without_known
 from streamgp.cli.outputs import remove_unfinished, write_together
 from streamgp.errors import StreamGPError
-from streamgp.likelihoods import Binomial
 from streamgp.loops import AbstractLoop, LoopSettings, ParameterSpace, PoolSpace
 from streamgp.loops.observations import read_observations
 from streamgp.loops.state import LoopState
@@ -139,8 +138,8 @@ class Reading:
     def fields(self) -> dict[str, str]:
         """Return the fields of outcomes, with what they hold at first."""
         likelihood = self.settings.outcomes[0].likelihood
-        if isinstance(self.settings.space, PoolSpace) and isinstance(likelihood, Binomial):
-            counts = likelihood.total_count
+        counts = likelihood.row_values
+        if isinstance(self.settings.space, PoolSpace) and likelihood.needs_row_data and counts is not None:
             return {"positive": "", _TESTED: f"{float(counts):g}" if counts.numel() == 1 else ""}
         return dict.fromkeys(self.settings.names, "")
 
