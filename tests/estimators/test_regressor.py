@@ -134,7 +134,67 @@ def test_it_works_in_pipelines_and_cross_validation():
         model.predict(X, return_std=True, return_cov=True)
 
 
-def test_a_saved_result_predicts_the_same(fitted, tmp_path):
+def test_a_saved_regressor_predicts_the_same(fitted, tmp_path):
     fitted.save(tmp_path / "model")
-    X = 100 * waves(5, seed=5)[0]
-    np.testing.assert_array_equal(sg.load(tmp_path / "model").predict(X).mean, fitted.result_.predict(X).mean)
+    X, loaded = 100 * waves(5, seed=5)[0], sg.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict(X), fitted.predict(X))
+    assert loaded.get_params() == fitted.get_params()
+    assert loaded.info_ == fitted.info_
+    conditioned = fitted.condition(X, np.zeros(5))
+    conditioned.save(tmp_path / "model")
+    np.testing.assert_array_equal(sg.load(tmp_path / "model").predict(X), conditioned.predict(X))
+
+
+@pytest.fixture(scope="module")
+def skewed():
+    """A regressor of prices, whose noise is a share of them."""
+    rng = np.random.default_rng(0)
+    X = rng.random((150, 2))
+    y = np.exp(1.5 * np.sin(5 * X[:, 0]) + 0.3 * rng.normal(size=150))
+    return sg.GPRegressor().fit(X, y), X, y
+
+
+def test_skewed_targets_are_bent(skewed):
+    model, X, y = skewed
+    assert model._reading.targets.power < 0.7
+    straight = sg.GPRegressor(warp=None).fit(X, y)
+    rng = np.random.default_rng(1)
+    W = rng.random((200, 2))
+    v = np.exp(1.5 * np.sin(5 * W[:, 0]) + 0.3 * rng.normal(size=200))
+    assert model.log_predictive_density(W, v).mean() > straight.log_predictive_density(W, v).mean() + 0.2
+    low, high = model.predict(W, quantiles=[0.05, 0.95])[1].T
+    assert 0.84 < np.mean((low < v) & (v < high)) < 0.96
+
+
+def test_bent_targets_have_one_distribution(skewed):
+    model, X, _ = skewed
+    mean, deviation, quantiles = model.predict(X[:4], return_std=True, quantiles=[0.1, 0.5])
+    drawn = model.sample_y(X[:4], n_samples=20_000, random_state=0)
+    np.testing.assert_array_less(np.abs(drawn.mean(1) - mean), 6 * deviation / np.sqrt(20_000))
+    np.testing.assert_allclose(np.quantile(drawn, 0.5, axis=1), quantiles[:, 1], **judgement(relative=0.03))
+    _, covariance = model.predict(X[:4], return_cov=True)
+    np.testing.assert_allclose(np.sqrt(covariance.diagonal()), deviation, **judgement(relative=1e-6))
+    np.testing.assert_allclose(np.cov(drawn), covariance, atol=0.1 * covariance.max())
+    grid = np.linspace(-3.0, 60.0, 40_001)
+    density = np.exp(model.log_predictive_density(np.repeat(X[:1], len(grid), axis=0), grid))
+    assert np.trapezoid(density, grid) == pytest.approx(1.0, abs=1e-3)
+    assert np.trapezoid(grid * density, grid) == pytest.approx(mean[0], rel=1e-3)
+
+
+def test_a_bent_regressor_learns_on_in_the_units_of_its_targets(skewed, tmp_path):
+    model, X, _ = skewed
+    for other in (model.condition(X[:3], [9.0] * 3), model.absorb(X[:3], [9.0] * 3)):
+        assert (np.abs(other.predict(X[:3]) - 9.0) < np.abs(model.predict(X[:3]) - 9.0)).all()
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(sg.load(tmp_path / "model").sample_y(X[:3]), model.sample_y(X[:3]))
+
+
+def test_bends_are_asked_for_by_name(skewed):
+    _, X, y = skewed
+    options = {"num_inducing": 10, "kernel": "matern"}
+    assert sg.GPRegressor(warp="inputs", **options).fit(X, y)._reading.targets.is_identity
+    assert not sg.GPRegressor(warp="targets", **options).fit(X, y)._reading.inputs.columns
+    given = sg.GPRegressor(kernel=ScaleKernel(MaternKernel()), num_inducing=10).fit(X, y)
+    assert given._reading.targets.is_identity
+    with pytest.raises(OptionError, match="warp must be one of 'auto', 'inputs', 'targets', 'none', but is 'log'"):
+        sg.GPRegressor(warp="log", **options).fit(X, y)

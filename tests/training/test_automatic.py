@@ -3,7 +3,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
+from gpytorch.kernels import LinearKernel, MaternKernel, RBFKernel, ScaleKernel
 
 import streamgp as sg
 from streamgp.errors import StreamGPWarning
@@ -69,11 +69,13 @@ def test_kernels_are_compared_where_none_is_given():
     X = np.random.default_rng(0).normal(size=(200, 2))
     steps = np.sign(X[:, 0]) + 0.01 * X[:, 1]
     rough, smooth = sg.fit(X, steps), sg.fit(X, np.sin(X[:, 0]) + 0.01 * X[:, 1])
-    names = {"matern52", "matern32", "rbf", "matern52 + linear"}
-    assert {name for name, _ in rough.info.kernels} == names
-    assert dict(rough.info.kernels)["matern32"] == max(value for _, value in rough.info.kernels)
-    assert rough.gp.kernel.base_kernel.nu == 1.5
-    assert isinstance(smooth.gp.kernel.base_kernel, RBFKernel)
+    assert [name for name, _ in rough.info.kernels] == ["matern52", "matern32", "rbf", "matern32 + linear"]
+    of_steps = dict(rough.info.kernels)
+    assert of_steps["matern32"] > max(of_steps["matern52"], of_steps["rbf"])
+    assert of_steps["matern32 + linear"] > of_steps["matern32"] + 0.05
+    assert rough.gp.kernel.kernels[0].base_kernel.nu == 1.5
+    assert isinstance(rough.gp.kernel.kernels[1], LinearKernel)
+    assert [name for name, _ in smooth.info.kernels][-1] == "rbf + linear"
     given = sg.fit(X, steps, kernel=ScaleKernel(RBFKernel(ard_num_dims=2)))
     assert isinstance(given.gp.kernel.base_kernel, RBFKernel)
     assert given.info.kernels == ()

@@ -80,3 +80,13 @@ def test_it_reports_each_iteration():
     seen = []
     ascent = climb(lambda x: -x.square().sum(), [3.0], on_iteration=seen.append)
     assert seen == list(ascent.history[1:])
+
+
+def test_past_a_deadline_it_takes_fifteen_iterations():
+    def valley(x):
+        return -(1.0 - x[0]).square() - 100.0 * (x[1] - x[0].square()).square()
+
+    late, whole = climb(valley, [-1.2, 1.0], deadline=0.0), climb(valley, [-1.2, 1.0])
+    assert len(late.history) == 16 < len(whole.history)
+    assert late.reason == "the time budget was spent"
+    assert not late.is_converged

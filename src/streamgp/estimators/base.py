@@ -4,23 +4,40 @@ import os
 from abc import ABC
 from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from gpytorch.kernels import Kernel
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, check_X_y, validate_data
 
+from streamgp.checks import check_choice
 from streamgp.conditioning import SparseGP
 from streamgp.errors import UnsupportedError, ValueRangeError
+from streamgp.estimators.columns import TableColumns, as_table, needs_reading
+from streamgp.estimators.warps import InputWarp, TargetWarp, choose_warps
 from streamgp.gp import SparseProcess
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.storage import save
 from streamgp.training import FitInfo, FitResult, FittedGP, fit
 
-__all__ = ["AbstractGPEstimator", "read_weights", "reweighted"]
+__all__ = ["AbstractGPEstimator", "Reading", "read_weights", "rebuilt", "reweighted", "stored_fields"]
+
+
+class Reading(NamedTuple):
+    """How rows of a table become what a GP is fitted to.
+
+    Attributes:
+        columns: Columns with words, dates or gaps; None where all are numbers.
+        inputs: Bends of inputs.
+        targets: Bend of targets.
+    """
+
+    columns: TableColumns | None = None
+    inputs: InputWarp = InputWarp()
+    targets: TargetWarp = TargetWarp()
 
 
 class AbstractGPEstimator(BaseEstimator, ABC):
@@ -29,14 +46,23 @@ class AbstractGPEstimator(BaseEstimator, ABC):
     result_: FitResult | FittedGP
     _info: FitInfo
     _kernel: Kernel
+    _reading: Reading
 
     # The types of these are checked when they are used, as scikit-learn asks for.
-    def __init__(self, *, kernel: Any, num_inducing: Any, num_starts: Any, time_budget: Any, random_state: Any) -> None:
+    def __init__(
+        self, *, kernel: Any, num_inducing: Any, num_starts: Any, time_budget: Any, warp: Any, random_state: Any
+    ) -> None:
         self.kernel = kernel
         self.num_inducing = num_inducing
         self.num_starts = num_starts
         self.time_budget = time_budget
+        self.warp = warp
         self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
     @property
     def info_(self) -> FitInfo:
@@ -62,37 +88,82 @@ class AbstractGPEstimator(BaseEstimator, ABC):
         return self.info_.bound
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the result of the fit to a file that `streamgp.load` reads, without pickle; atomically."""
+        """Write the estimator to a file that `streamgp.load` reads, without pickle; atomically."""
         check_is_fitted(self, "result_")
-        save(self.result_, path)
+        save(self, path)
 
-    def _fit(self, X: np.ndarray, y: np.ndarray, likelihood: Any, standardize: bool | str) -> FitResult:
-        order = np.lexsort(
-            (y.astype(str) if y.dtype == object else y, *X.T[::-1])
-        )  # so that the order of the rows makes no difference
-        X, y = X[order], y[order]
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+    def _read(self, X: Any, y: Any, **checks: Any) -> tuple[np.ndarray, np.ndarray, TableColumns | None]:
+        """Check rows to learn from, and turn words, dates and gaps into numbers."""
+        if not needs_reading(X):
+            X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2, **checks)
+            return X, y, None
+        validate_data(self, X, skip_check_array=True)
+        columns = TableColumns.of(as_table(X))
+        X, y = check_X_y(columns.numbers(as_table(X)), y, dtype=np.float64, ensure_min_samples=2, **checks)
+        return X, y, columns
+
+    def _fit(
+        self,
+        X: np.ndarray,
+        y: np.ndarray,
+        columns: TableColumns | None,
+        guide: np.ndarray,
+        is_target_open: bool,
+        *,
+        likelihood: Any,
+        standardize: bool | str,
+    ) -> tuple[FitResult, Reading]:
+        """Choose bends of inputs and targets, and fit.
+
+        Args:
+            X: Inputs.
+            y: Targets, which may be texts that name bounds.
+            columns: How the inputs were read.
+            guide: Numbers that stand for the targets where bends are compared.
+            is_target_open: Whether the targets may be bent.
+            likelihood: As for `streamgp.fit`.
+            standardize: As for `streamgp.fit`.
+        """
+        check_choice("none" if self.warp is None else self.warp, ("auto", "inputs", "targets", "none"), "warp")
+        # So that the order of the rows makes no difference.
+        order = np.lexsort((y.astype(str) if y.dtype == object else y, *X.T[::-1]))
+        X, y, guide = X[order], y[order], guide[order].astype(np.float64)
+        generator = torch.Generator().manual_seed(int(check_random_state(self.random_state).randint(2**31 - 1)))
+        inputs, targets = InputWarp(), TargetWarp()
+        if self.warp in ("inputs", "targets") or (self.warp == "auto" and not isinstance(self.kernel, Kernel)):
+            inputs, targets = choose_warps(
+                X,
+                guide,
+                is_input_open=self.warp != "targets",
+                is_target_open=is_target_open and self.warp != "inputs",
+                generator=generator,
+            )
         result: FitResult = fit(
-            X,
-            y,
+            inputs(X),
+            targets(y),
             likelihood=likelihood,
             kernel=self.kernel,
             num_inducing=self.num_inducing,
             num_starts=self.num_starts,
             time_budget=self.time_budget,
             standardize=standardize,
-            generator=torch.Generator().manual_seed(seed),
+            generator=generator,
         )
-        return result
+        return result, Reading(columns, inputs, targets)
 
-    def _remember(self, result: FitResult) -> None:
+    def _remember(self, result: FitResult, reading: Reading) -> None:
         """Keep what was learned, once all of it is there."""
-        self.result_, self._info, self._kernel = result, result.info, result.gp.kernel
+        self.result_, self._info, self._kernel, self._reading = result, result.info, result.gp.kernel, reading
 
     def _inputs(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "result_")
-        inputs: np.ndarray = validate_data(self, X, dtype=np.float64, reset=False)
-        return inputs
+        columns = self._reading.columns
+        if columns is None:
+            inputs: np.ndarray = validate_data(self, X, dtype=np.float64, reset=False)
+        else:
+            validate_data(self, X, reset=False, skip_check_array=True)
+            inputs = check_array(columns.numbers(as_table(X)), dtype=np.float64)
+        return self._reading.inputs(inputs)
 
     def _with_result(self, result: Any) -> Any:
         """A copy that has learned something else; the original stays as it is."""
@@ -142,3 +213,27 @@ def reweighted(result: FitResult, X: np.ndarray, y: np.ndarray, weights: np.ndar
     variances = noise.detach() / torch.from_numpy(weights)
     gp, _ = prior.absorb(inputs, targets, noise_variance=variances, inducing="keep")
     return replace(result, gp=gp)
+
+
+def stored_fields(estimator: AbstractGPEstimator) -> dict[str, Any]:
+    """Fields of an estimator for a file; a source of randomness of its own is not kept."""
+    parameters = estimator.get_params(deep=False)
+    if not isinstance(estimator.random_state, int):
+        parameters["random_state"] = None
+    learned = {name: value for name, value in vars(estimator).items() if name not in parameters}
+    names = learned.pop("feature_names_in_", None)
+    learned |= {"columns": estimator._reading.columns, "inputs": estimator._reading.inputs}
+    learned |= {"targets": estimator._reading.targets, "names": None if names is None else tuple(names.tolist())}
+    del learned["_reading"]
+    return {"parameters": parameters, "learned": learned}
+
+
+def rebuilt(estimator: Any, learned: dict[str, Any]) -> Any:
+    """Put what was learned back into an estimator with its parameters."""
+    learned = dict(learned)
+    reading = Reading(learned.pop("columns"), learned.pop("inputs"), learned.pop("targets"))
+    names = learned.pop("names")
+    vars(estimator).update(learned, _reading=reading)
+    if names is not None:
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+    return estimator

@@ -5,11 +5,14 @@ from typing import Any, final
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from streamgp.errors import UnsupportedError, ValueRangeError
-from streamgp.estimators.base import AbstractGPEstimator, read_weights
+from streamgp.estimators.base import AbstractGPEstimator, read_weights, rebuilt, stored_fields
+from streamgp.estimators.warps import stand_in
 from streamgp.likelihoods import Bernoulli, Softmax
+from streamgp.storage import register
+from streamgp.training.labels import to_array, to_labels
 
 __all__ = ["GPClassifier"]
 
@@ -34,7 +37,9 @@ class GPClassifier(ClassifierMixin, AbstractGPEstimator):
         kernel: As for `GPRegressor`; a scaled Matérn-5/2 with a lengthscale for each column by default.
         num_inducing: Number of inducing points; `"auto"` adds them until they leave little open.
         num_starts: Starts of the fit.
-        time_budget: For `"auto"`: seconds for which the number of points is planned.
+        time_budget: For `"auto"`: seconds that the fit may take.
+        warp: `"auto"` or `"inputs"` bends columns of inputs toward normal values where that makes some rows likelier
+            (`"auto"` not for a kernel object); None does not.
         random_state: Seed, generator or None.
 
     Attributes:
@@ -56,6 +61,7 @@ class GPClassifier(ClassifierMixin, AbstractGPEstimator):
         num_inducing: Any = "auto",
         num_starts: Any = 1,
         time_budget: Any = 10.0,
+        warp: Any = "auto",
         random_state: Any = 0,
     ) -> None:
         super().__init__(
@@ -63,6 +69,7 @@ class GPClassifier(ClassifierMixin, AbstractGPEstimator):
             num_inducing=num_inducing,
             num_starts=num_starts,
             time_budget=time_budget,
+            warp=warp,
             random_state=random_state,
         )
         self.link = link
@@ -71,11 +78,11 @@ class GPClassifier(ClassifierMixin, AbstractGPEstimator):
         """Learn from a table.
 
         Args:
-            X: Inputs `(n, d)`.
+            X: Inputs `(n, d)`: numbers with or without NaN, or a data frame in which columns may hold words and dates.
             y: Labels `(n,)`.
             sample_weight: How often each row counts, in whole numbers.
         """
-        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        X, y, columns = self._read(X, y)
         check_classification_targets(y)
         classes, places = np.unique(y, return_inverse=True)
         counts, weights = read_weights(sample_weight, X)
@@ -91,9 +98,10 @@ class GPClassifier(ClassifierMixin, AbstractGPEstimator):
                 f"There must be rows of two classes or more, but all are of one class, {classes[places[0]]!r}."
             )
         likelihood = Bernoulli(self.link) if len(classes) == 2 else Softmax(len(classes))
-        result = self._fit(X, places.astype(np.float64), likelihood, standardize="inputs")
+        guide, targets = stand_in(places, likelihood), places.astype(np.float64)
+        result, reading = self._fit(X, targets, columns, guide, False, likelihood=likelihood, standardize="inputs")
         self.classes_ = classes
-        self._remember(result)
+        self._remember(result, reading)
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -145,3 +153,18 @@ class GPClassifier(ClassifierMixin, AbstractGPEstimator):
                 "anew with rows of all classes."
             )
         return np.searchsorted(self.classes_, labels).astype(np.float64)
+
+
+def _fields(classifier: GPClassifier) -> dict[str, Any]:
+    fields = stored_fields(classifier)
+    fields["learned"]["classes_"] = tuple(to_labels(classifier.classes_))
+    return fields
+
+
+def _rebuild(parameters: dict[str, Any], learned: dict[str, Any]) -> GPClassifier:
+    classes = to_array(learned["classes_"])
+    classifier: GPClassifier = rebuilt(GPClassifier(**parameters), {**learned, "classes_": classes})
+    return classifier
+
+
+register(GPClassifier, name="batch.GPClassifier", to_fields=_fields, from_fields=_rebuild)

@@ -7,11 +7,12 @@ import numpy as np
 import torch
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils.validation import validate_data
 
 from streamgp.errors import OptionError, UnsupportedError
-from streamgp.estimators.base import AbstractGPEstimator, read_weights, reweighted
+from streamgp.estimators.base import AbstractGPEstimator, read_weights, rebuilt, reweighted, stored_fields
+from streamgp.estimators.warps import stand_in
 from streamgp.likelihoods.registry import read_likelihood
+from streamgp.storage import register
 from streamgp.tables.values import split_bounds
 
 __all__ = ["GPRegressor"]
@@ -42,7 +43,9 @@ class GPRegressor(RegressorMixin, AbstractGPEstimator):
             linear part by default.
         num_inducing: Number of inducing points; `"auto"` as for `streamgp.fit`.
         num_starts: Starts of the fit from hyperparameters changed at random, beside three scales of lengthscales.
-        time_budget: For `"auto"`: seconds for which the number of points is planned.
+        time_budget: For `"auto"`: seconds that the fit may take.
+        warp: `"auto"` bends columns of inputs and real targets toward normal values where that makes some rows
+            likelier, unless a kernel object is given; `"inputs"` or `"targets"` asks it of one of them, None of none.
         random_state: Seed, generator or None.
 
     Attributes:
@@ -63,6 +66,7 @@ class GPRegressor(RegressorMixin, AbstractGPEstimator):
         num_inducing: Any = "auto",
         num_starts: Any = 1,
         time_budget: Any = 10.0,
+        warp: Any = "auto",
         random_state: Any = 0,
     ) -> None:
         super().__init__(
@@ -70,6 +74,7 @@ class GPRegressor(RegressorMixin, AbstractGPEstimator):
             num_inducing=num_inducing,
             num_starts=num_starts,
             time_budget=time_budget,
+            warp=warp,
             random_state=random_state,
         )
         self.likelihood = likelihood
@@ -83,27 +88,30 @@ class GPRegressor(RegressorMixin, AbstractGPEstimator):
         """Learn from a table.
 
         Args:
-            X: Inputs `(n, d)`.
+            X: Inputs `(n, d)`: numbers with or without NaN, or a data frame in which columns may hold words and dates.
             y: Targets `(n,)`, some of which may be texts such as `"<0.5"`, of which no more than a bound is known.
             sample_weight: How often each row counts. Weights that are not whole numbers divide the noise variance of
                 their rows, which only a Gaussian likelihood has; kernel and noise are then those of rows that count
                 once.
         """
         split = split_bounds(y)
-        X, numbers = validate_data(
-            self, X, y if split is None else split[0], dtype=np.float64, y_numeric=True, ensure_min_samples=2
-        )
+        X, numbers, columns = self._read(X, y if split is None else split[0], y_numeric=True)
         y = numbers if split is None else np.asarray(y, dtype=object)
         counts, weights = read_weights(sample_weight, X)
         if split is not None and weights is not None:
             raise UnsupportedError("Weights that are not whole numbers belong to values, but y has bounds. Round them.")
         if counts is not None:
-            X, y = np.repeat(X, counts, axis=0), np.repeat(y, counts)
+            X, y, numbers = np.repeat(X, counts, axis=0), np.repeat(y, counts), np.repeat(numbers, counts)
         named = read_likelihood(self.likelihood)
         is_gaussian = named.is_gaussian and named is not self.likelihood
         likelihood = None if is_gaussian else named
-        result = self._fit(X, y, likelihood, standardize=True if is_gaussian else "inputs")
-        self._remember(result if weights is None else reweighted(result, X, y, weights))
+        units: bool | str = True if is_gaussian else "inputs"
+        guide = numbers if is_gaussian else stand_in(numbers, named)
+        is_open = is_gaussian and split is None
+        result, reading = self._fit(X, y, columns, guide, is_open, likelihood=likelihood, standardize=units)
+        if weights is not None:
+            result = reweighted(result, reading.inputs(X), reading.targets(y), weights)
+        self._remember(result, reading)
         return self
 
     def predict(
@@ -133,15 +141,22 @@ class GPRegressor(RegressorMixin, AbstractGPEstimator):
         latent = self.result_.predict(inputs, covariance=return_cov)
         mean, variance = torch.from_numpy(latent.mean), torch.from_numpy(latent.variance)
         seen = self._likelihood_of_users
-        asked = [seen.predictive_mean(mean, variance)]
+        bend, expected = self._reading.targets, seen.predictive_mean(mean, variance).numpy()
+        needs_spread = return_std or not bend.is_identity
+        spread = seen.predictive_variance(mean, variance).numpy() if needs_spread else np.zeros(0)
+        normal = expected
+        if not bend.is_identity:
+            expected, spread = bend.moments(normal, spread)
+        asked = [expected]
         if return_std:
-            asked.append(seen.predictive_variance(mean, variance).sqrt())
+            asked.append(np.sqrt(spread))
         if return_cov:
-            asked.append(torch.from_numpy(latent.covariance) + self._noise_of_users * torch.eye(len(mean)))
+            covariance = latent.covariance + float(self._noise_of_users) * np.eye(len(mean))
+            asked.append(bend.covariance(normal, covariance))
         if quantiles is not None:
-            asked.append(seen.predictive_quantiles(mean, variance, torch.tensor(list(quantiles), dtype=mean.dtype)))
-        arrays = tuple(each.detach().numpy() for each in asked)
-        return arrays[0] if len(arrays) == 1 else arrays
+            levels = torch.tensor(list(quantiles), dtype=mean.dtype)
+            asked.append(bend.back(seen.predictive_quantiles(mean, variance, levels).numpy()))
+        return asked[0] if len(asked) == 1 else tuple(asked)
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
         """Draw joint samples of targets, noise included.
@@ -158,7 +173,7 @@ class GPRegressor(RegressorMixin, AbstractGPEstimator):
         generator = torch.Generator().manual_seed(int(check_random_state(random_state).randint(2**31 - 1)))
         latent = torch.from_numpy(self.result_.sample(inputs, n_samples, generator=generator))
         drawn: np.ndarray = self._likelihood_of_users.sample(latent, generator=generator).numpy()
-        return np.ascontiguousarray(drawn.T)
+        return np.ascontiguousarray(self._reading.targets.back(drawn.T))
 
     def log_predictive_density(self, X: Any, y: Any) -> np.ndarray:
         """Log densities of targets, one for each.
@@ -168,7 +183,8 @@ class GPRegressor(RegressorMixin, AbstractGPEstimator):
             y: Targets `(n,)`.
         """
         inputs = self._inputs(X)
-        density: np.ndarray = self.result_.log_predictive_density(inputs, np.asarray(y, dtype=np.float64))
+        targets, bend = np.asarray(y, dtype=np.float64), self._reading.targets
+        density: np.ndarray = self.result_.log_predictive_density(inputs, bend(targets)) + bend.log_slope(targets)
         return density
 
     def condition(self, X: Any, y: Any) -> "GPRegressor":
@@ -179,7 +195,7 @@ class GPRegressor(RegressorMixin, AbstractGPEstimator):
             y: Targets `(n,)`.
         """
         inputs = self._inputs(X)
-        other: GPRegressor = self._with_result(self.result_.condition(inputs, np.asarray(y, dtype=np.float64)))
+        other: GPRegressor = self._with_result(self.result_.condition(inputs, self._targets(y)))
         return other
 
     def absorb(self, X: Any, y: Any, num_inducing: int | None = None) -> "GPRegressor":
@@ -190,12 +206,16 @@ class GPRegressor(RegressorMixin, AbstractGPEstimator):
             y: Targets `(n,)`.
             num_inducing: Number of inducing points; as many as before by default.
         """
-        other: GPRegressor = self._absorbed(self._inputs(X), np.asarray(y, dtype=np.float64), num_inducing)
+        other: GPRegressor = self._absorbed(self._inputs(X), self._targets(y), num_inducing)
         return other
+
+    def _targets(self, y: Any) -> np.ndarray:
+        """Targets as the GP sees them."""
+        return self._reading.targets(np.asarray(y, dtype=np.float64))
 
     @property
     def _likelihood_of_users(self) -> Any:
-        """The likelihood in the user's units."""
+        """The likelihood in the user's units, or in those of bent targets."""
         likelihood, scaling = self.result_.likelihood, self.result_.scaling
         if scaling is None or not likelihood.is_gaussian:
             return likelihood
@@ -211,3 +231,11 @@ class GPRegressor(RegressorMixin, AbstractGPEstimator):
             )
         variance: torch.Tensor = noise.detach()
         return variance
+
+
+def _rebuild(parameters: dict[str, Any], learned: dict[str, Any]) -> GPRegressor:
+    regressor: GPRegressor = rebuilt(GPRegressor(**parameters), learned)
+    return regressor
+
+
+register(GPRegressor, name="batch.GPRegressor", to_fields=stored_fields, from_fields=_rebuild)

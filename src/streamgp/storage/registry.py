@@ -53,6 +53,7 @@ _HOMES = {
     "keyed": "streamgp.streams.keyed",
     "estimators": "streamgp.streaming.saving",
     "preprocessing": "streamgp.streams.preprocessing",
+    "batch": "streamgp.estimators",
     "cli": "streamgp.cli.stream.checkpoints",
 }
 

@@ -1,6 +1,7 @@
 """Arguments of a fit, read and checked: options, observations, likelihood and modules."""
 
 import math
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from streamgp.checks import (
     check_choice,
     check_finite,
     check_float,
+    check_generator,
     check_inputs,
     check_positive,
     check_share,
@@ -35,13 +37,11 @@ __all__ = [
     "CheckedRows",
     "Minibatches",
     "Options",
-    "Request",
     "check_modules",
     "check_points",
     "check_squares",
     "has_constants",
     "progress_bar",
-    "read_likelihood",
     "read_rows",
 ]
 
@@ -83,32 +83,40 @@ class Minibatches:
 @final
 @dataclass(frozen=True, eq=False)
 class Options:
-    """The options of `fit` that concern the search; described there."""
+    """The arguments of `fit` but for the observations, read and checked; described there."""
 
+    likelihood: AbstractLikelihood | None = None
+    kernel: Kernel | str | None = None
+    mean: Mean | None = None
     num_inducing: int | str = "auto"
     inducing: str | Tensor = "kmeans"
     learn_inducing: bool = True
     objective: str = "elbo"
     beta: float = 1.0
-    priors: str | None = "dim_scaled"
-    time_budget: float = 10.0
-    slack_tolerance: float = 0.01
-    max_inducing: int = 1024
+    priors: str | None = "auto"
+    standardize: bool | str | None = False
+    start: FitResult | SparseGP | None = None
+    carried: SparseGP | None = None
+    num_starts: int = 1
     max_iterations: int | None = None
     tolerance: float = 1e-4
-    is_warm: bool = False
+    slack_tolerance: float = 0.01
+    max_inducing: int = 1024
+    time_budget: float = 10.0
+    generator: torch.Generator = field(default_factory=lambda: torch.Generator().manual_seed(0))
     on_iteration: Callable[[float], None] | None = None
     on_stage: Callable[[int], None] | None = None
-    generator: torch.Generator = field(default_factory=lambda: torch.Generator().manual_seed(0))
+    began: float = field(default_factory=time.perf_counter)
+    began_to_compute: float = field(default_factory=time.thread_time)
 
     def __post_init__(self) -> None:
         """Check the options."""
+        check_modules(self.kernel, self.mean, self.start)
         check_choice(self.objective, ("elbo", "pll"), "objective")
-        if self.priors == "auto":
-            # Those of tables were chosen for fits that choose for themselves; others give what they have always given.
-            object.__setattr__(self, "priors", "tabular" if self.is_automatic else "dim_scaled")
-        if self.priors is not None:
-            check_choice(self.priors, PRIORS, "priors")
+        likelihood = self.likelihood
+        if likelihood is None and isinstance(self.start, FitResult):
+            likelihood = self.start.likelihood
+        self._set("likelihood", None if likelihood is None else registry.read_likelihood(likelihood))
         if self.num_inducing != "auto":
             if isinstance(self.num_inducing, str):
                 raise OptionError(f"num_inducing must be a whole number or 'auto', but is {self.num_inducing!r}.")
@@ -120,20 +128,38 @@ class Options:
                 f"inducing must be 'pivoted', 'kmeans', 'features' or a tensor of points, but is a "
                 f"{type(self.inducing).__name__}."
             )
-        if self.max_iterations is not None:
-            keep_count(self, "max_iterations")
-        keep_count(self, "max_inducing")
+        if self.priors == "auto":
+            # Those of tables were chosen for fits that choose for themselves; others give what they have always given.
+            self._set("priors", "tabular" if self.is_automatic else "dim_scaled")
+        if self.priors is not None:
+            check_choice(self.priors, PRIORS, "priors")
+        for name in ("num_starts", "max_inducing", *(["max_iterations"] if self.max_iterations is not None else [])):
+            keep_count(self, name)
         for name in ("beta", "tolerance", "slack_tolerance", "time_budget"):
             check_positive(getattr(self, name), name)
         if self.on_iteration is not None and not callable(self.on_iteration):
             raise ArgumentTypeError(
                 f"callback must be a function of the objective, but is a {type(self.on_iteration).__name__}."
             )
-        if not isinstance(self.generator, torch.Generator):
-            raise ArgumentTypeError(
-                f"generator must be a torch.Generator, but is a {type(self.generator).__name__}. "
-                "Pass torch.Generator().manual_seed(seed)."
-            )
+        check_generator(self.generator)
+
+    def _set(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+
+    @property
+    def is_warm(self) -> bool:
+        """Tell whether training starts from an earlier result."""
+        return self.start is not None
+
+    @property
+    def is_kernel_open(self) -> bool:
+        """Tell whether the kernel is the default one, so that others may take its place."""
+        return self.kernel is None and self.start is None
+
+    @property
+    def is_gaussian(self) -> bool:
+        """Tell whether the observations have Gaussian noise."""
+        return self.likelihood is None or self.likelihood.is_gaussian
 
     @property
     def is_automatic(self) -> bool:
@@ -150,37 +176,30 @@ class Options:
         """Iterations of the last part of training: few for a warm start, which is near the end already."""
         return self.max_iterations or (_WARM_ITERATIONS if self.is_warm else _COLD_ITERATIONS)
 
-
-@final
-@dataclass(frozen=True, eq=False)
-class Request:
-    """Model and data handling that a user asked for: the arguments of `fit` that do not concern the search."""
-
-    likelihood: AbstractLikelihood | None
-    kernel: Kernel | str | None
-    mean: Mean | None
-    start: FitResult | SparseGP | None
-    carried: SparseGP | None
-    standardize: bool | str | None
-    num_starts: int
-
     @property
-    def is_gaussian(self) -> bool:
-        """Tell whether the observations have Gaussian noise."""
-        return self.likelihood is None or self.likelihood.is_gaussian
+    def deadline(self) -> float:
+        """Time at which a fit that chooses for itself stops to learn, on the clock of `time.thread_time`.
 
-    def check(self, options: Options, *, is_in_parts: bool, is_sharded: bool) -> None:
+        It is that of the processor, so that what else runs on a machine makes no difference.
+        """
+        return self.began_to_compute + self.time_budget
+
+    def check_combination(self, *, is_in_parts: bool, is_sharded: bool) -> None:
         """Refuse combinations of arguments that have no meaning together."""
-        if self.likelihood is not None and self.likelihood.num_latents > 1:
-            self._check_several_latents(options, is_in_parts=is_in_parts or is_sharded)
-        if self.carried is not None:
-            self._check_carried(options, is_in_parts=is_in_parts)
-
-    def _check_carried(self, options: Options, *, is_in_parts: bool) -> None:
-        if options.objective != "elbo" or options.beta != 1.0:
+        is_plain = self.objective == "elbo" and self.beta == 1.0
+        is_simple = is_plain and not (is_in_parts or is_sharded) and self.carried is None
+        if self.likelihood is not None and self.likelihood.num_latents > 1 and not is_simple:
             raise UnsupportedError(
-                f"A carried belief enters the bound, but objective={options.objective!r} with beta={options.beta:g} "
-                "was asked for. Leave both at their defaults."
+                f"A {type(self.likelihood).__name__} likelihood looks at several latent functions, which are fitted by "
+                "the bound of all observations at once: at most 50 000 rows as one array, without minibatches, map, a "
+                "carried belief, objective='pll' or a beta. Leave these out, or fit to fewer rows and absorb others."
+            )
+        if self.carried is None:
+            return
+        if not is_plain:
+            raise UnsupportedError(
+                f"A carried belief enters the bound, but objective={self.objective!r} with beta={self.beta:g} was "
+                "asked for. Leave both at their defaults."
             )
         if is_in_parts:
             raise UnsupportedError(
@@ -193,21 +212,6 @@ class Request:
                 f"A carried belief has units of its own, but standardize={self.standardize!r} would change those of X "
                 "and y. Pass them in the units of the belief, or a start whose scaling these are."
             )
-
-    def _check_several_latents(self, options: Options, *, is_in_parts: bool) -> None:
-        if is_in_parts or self.carried is not None or options.objective != "elbo" or options.beta != 1.0:
-            raise UnsupportedError(
-                f"A {type(self.likelihood).__name__} likelihood looks at several latent functions, which are fitted by "
-                "the bound of all observations at once: at most 50 000 rows as one array, without minibatches, map, a "
-                "carried belief, objective='pll' or a beta. Leave these out, or fit to fewer rows and absorb others."
-            )
-
-
-def read_likelihood(likelihood: object, start: object) -> AbstractLikelihood | None:
-    """Check a likelihood, an object or a name; that of an earlier result if there is none."""
-    if likelihood is None:
-        return start.likelihood if isinstance(start, FitResult) else None
-    return registry.read_likelihood(likelihood)
 
 
 def check_modules(kernel: object, mean: object, start: object) -> None:

@@ -17,19 +17,20 @@ from gpytorch.kernels import AdditiveKernel, Kernel, LinearKernel, MaternKernel,
 from torch import Tensor
 
 from streamgp.errors import NumericalError
-from streamgp.training.arguments import has_constants
+from streamgp.training.arguments import Options, has_constants, read_rows
 from streamgp.training.collapsed import collapse, sum_batches
 from streamgp.training.features import Observed
 from streamgp.training.full_batch import Log, Task, Trained, climb, trace_slack, train
 from streamgp.training.inducing import kmeans_points, leading_kernel
 from streamgp.training.parameters import Hyperparameters, hyperparameter_space
 from streamgp.training.priors import likelihood_bounds, target_unit, target_variance
+from streamgp.training.starting import prepare
 
-__all__ = ["blocks_of_rows", "gain_of_doubling", "perturbed", "train_automatically"]
+__all__ = ["blocks_of_rows", "gain_of_doubling", "perturbed", "quick_evidence", "train_automatically"]
 
-# Multiplications in a second of one idle core, as measured at matrices of 500 to 1000 rows. Where a machine is slower,
-# a fit takes longer and gives the same.
-_SPEED = 2.5e10
+# Multiplications in a second of one idle core, as measured at matrices of 500 to 1000 rows, and the share of the budget
+# that is planned: with more, slower machines stop learning early.
+_SPEED, _PLANNED = 2.5e10, 0.7
 # What an entry of a kernel matrix costs with its gradient, in multiplications, for about ten columns.
 _KERNEL = 300.0
 # Evaluations for which the budget of the last part of training must last, with more there are fewer points; and for
@@ -53,7 +54,10 @@ _ROWS_OF_SLACK, _ROWS_OF_CENTERS = 2000, 5000
 _ROWS_OF_BLOCK = 8192
 # Factors of the lengthscales from which a fit starts, and iterations after which the best start goes on.
 _SCALES, _TRIAL_ITERATIONS = (1.0, 0.3, 3.0), 6
-_COMPARISON_ITERATIONS, _VARIANT_ITERATIONS, _EXACT_ITERATIONS = 40, 15, 25
+_COMPARISON_ITERATIONS, _VARIANT_ITERATIONS, _LINEAR_ITERATIONS, _EXACT_ITERATIONS = 40, 15, 25, 25
+_QUICK_ITERATIONS = 25
+# Share of the variance of the targets that a linear part has to begin with; with more, it hides what is not linear.
+_LINEAR_SHARE = 0.1
 # Standard deviation of the random change of logarithmic hyperparameters for starts that are asked for.
 _START_SPREAD = 1.0
 # Logarithms of the largest changes of the noise variance when all rows are seen.
@@ -91,19 +95,18 @@ def _multiplications(num_rows: int, num_inducing: int) -> float:
     return num_rows * num_inducing * (5.0 * num_inducing + _KERNEL) + 4.0 * num_inducing**3
 
 
-def train_automatically(setting: Hyperparameters, task: Task, *, num_starts: int) -> Hyperparameters:
+def train_automatically(setting: Hyperparameters, task: Task) -> Hyperparameters:
     """Find hyperparameters, as many inducing points as are of use, and a kernel if that is open.
 
     Args:
         setting: The first start.
         task: Observations, options and log.
-        num_starts: Starts from hyperparameters changed at random; the first is the setting itself.
     """
     data, options, log = task.data, task.options, task.log
     is_plain = _is_of_values(data) and options.beta == 1.0 and not has_constants(setting.likelihood)
     if not setting.likelihood.is_gaussian or not is_plain:
         return _grow(setting, task)
-    setting = _compare(setting, task, num_starts=num_starts)
+    setting = _compare(setting, task)
     distinct = torch.unique(data.value_inputs, dim=0)
     is_exact = data.num_data <= _MOST_EXACT_ROWS and len(distinct) <= options.max_inducing
     side = replace(task, data=_some_rows(data, _MOST_EXACT_ROWS, task), log=log if is_exact else Log())
@@ -113,10 +116,10 @@ def train_automatically(setting: Hyperparameters, task: Task, *, num_starts: int
         return replace(setting, inducing_points=distinct)
     log.count(side.log)
     log.exact = setting
-    budget = _Budget(_SPEED * options.time_budget, data.num_data)
+    budget = _Budget(_PLANNED * _SPEED * options.time_budget, data.num_data)
     num_inducing = _enough_points(setting, task, budget, most=min(options.max_inducing, len(distinct)))
     Z = kmeans_points(leading_kernel(setting.kernel), data.value_inputs, num_inducing, generator=options.generator)
-    part = replace(task, data=_some_rows(data, budget.num_rows(num_inducing), task))
+    part = replace(task, data=_some_rows(data, budget.num_rows(num_inducing), task), deadline=options.deadline)
     setting = climb(
         replace(setting, inducing_points=Z),
         part,
@@ -131,7 +134,7 @@ def _is_of_values(data: Observed) -> bool:
     return data.carried is None and isinstance(data.inputs, Tensor)
 
 
-def _compare(setting: Hyperparameters, task: Task, *, num_starts: int) -> Hyperparameters:
+def _compare(setting: Hyperparameters, task: Task) -> Hyperparameters:
     """Compare starts and kernels by the exact evidence of some rows."""
     log = task.log
     part = replace(task, data=_some_rows(task.data, _ROWS_OF_COMPARISON, task), log=Log())
@@ -147,7 +150,7 @@ def _compare(setting: Hyperparameters, task: Task, *, num_starts: int) -> Hyperp
 
     starts = [setting, *(_with_lengthscales(setting, factor) for factor in _SCALES[1:])]
     generator, unit = task.options.generator, target_unit(setting, task.data)
-    starts += [perturbed(setting, generator, target_unit=unit) for _ in range(num_starts - 1)]
+    starts += [perturbed(setting, generator, target_unit=unit) for _ in range(task.options.num_starts - 1)]
     ends = [end for start in starts if (end := ascended(start, _TRIAL_ITERATIONS)) is not None]
     if not ends:  # so that the reason is told
         climb(setting, part, max_iterations=1, is_exact=True)
@@ -156,17 +159,45 @@ def _compare(setting: Hyperparameters, task: Task, *, num_starts: int) -> Hyperp
     if best is None:
         return setting
     candidates = {"matern52": best}
-    if task.is_kernel_open:
-        for name, kernel in _variants(best[1].kernel, target_variance(task.data, is_gaussian=True)).items():
-            end = ascended(replace(best[1], kernel=kernel), _VARIANT_ITERATIONS)
-            if end is not None:
-                candidates[name] = end
+
+    def likeliest() -> str:
+        return max(candidates, key=lambda name: candidates[name][0])
+
+    def compare(name: str, start: Hyperparameters, kernel: Kernel, num_iterations: int) -> None:
+        end = ascended(replace(start, kernel=kernel), num_iterations)
+        if end is not None:
+            candidates[name] = end
+
+    if task.options.is_kernel_open:
+        for name, kernel in _of_other_smoothness(best[1].kernel).items():
+            compare(name, best[1], kernel, _VARIANT_ITERATIONS)
+        name = likeliest()
+        start = candidates[name][1]
+        compare(f"{name} + linear", start, _with_linear(start.kernel, task.data), _LINEAR_ITERATIONS)
         log.kernels = {name: value / part.data.num_data for name, (value, _) in candidates.items()}
-    return max(candidates.values(), key=lambda end: end[0])[1]
+    return candidates[likeliest()][1]
 
 
-def _variants(kernel: Any, variance: float) -> dict[str, Kernel]:
-    """Other kernels with the hyperparameters of a scaled Matérn-5/2: rougher, smoother, and with a linear part."""
+def quick_evidence(X: Any, y: Any, *, log_slopes: Any, generator: torch.Generator) -> float:
+    """Compute the log evidence of some rows under a Matérn-5/2 after a few steps: to compare units of a table.
+
+    Args:
+        X: Inputs `(n, d)`.
+        y: Targets `(n,)`, in units of their own.
+        log_slopes: Logarithms of the derivatives of these units in those that are common to what is compared.
+        generator: Draws the rows.
+    """
+    rows = torch.randperm(len(y), generator=generator)[:_ROWS_OF_COMPARISON].sort().values
+    inputs, targets = (torch.as_tensor(each)[rows] for each in (X, y))
+    task, scaling, setting = prepare(read_rows(inputs, targets, None), Options(standardize=True, generator=generator))
+    assert scaling is not None
+    climb(setting, task, max_iterations=_QUICK_ITERATIONS, is_exact=True)
+    slopes = torch.as_tensor(log_slopes)[rows].sum() - len(rows) * scaling.target_scale.log()
+    return task.log.history[-1] + float(slopes)
+
+
+def _of_other_smoothness(kernel: Any) -> dict[str, Kernel]:
+    """Rougher and smoother kernels with the hyperparameters of a scaled Matérn-5/2."""
     lengthscale, d = kernel.base_kernel.lengthscale.detach(), kernel.base_kernel.ard_num_dims
 
     def scaled(base: Any) -> ScaleKernel:
@@ -174,13 +205,15 @@ def _variants(kernel: Any, variance: float) -> dict[str, Kernel]:
         base.lengthscale, made.outputscale = lengthscale, kernel.outputscale.detach()
         return made
 
-    linear = LinearKernel().to(lengthscale)
-    linear.variance = 0.1 * variance / float(lengthscale.square().sum())
-    return {
-        "matern32": scaled(MaternKernel(1.5, ard_num_dims=d)),
-        "rbf": scaled(RBFKernel(ard_num_dims=d)),
-        "matern52 + linear": AdditiveKernel(deepcopy(kernel), linear),
-    }
+    return {"matern32": scaled(MaternKernel(1.5, ard_num_dims=d)), "rbf": scaled(RBFKernel(ard_num_dims=d))}
+
+
+def _with_linear(kernel: Any, data: Observed) -> Kernel:
+    """A kernel with a linear part, which has a share of the variance of the targets to begin with."""
+    squares = data.value_inputs.var(0, correction=0).sum().clamp_min(torch.finfo(torch.float64).tiny)
+    linear = LinearKernel().to(data.targets)
+    linear.variance = _LINEAR_SHARE * target_variance(data, is_gaussian=True) / float(squares)
+    return AdditiveKernel(deepcopy(kernel), linear)
 
 
 def _with_lengthscales(setting: Hyperparameters, factor: float) -> Hyperparameters:
@@ -296,8 +329,9 @@ def blocks_of_rows(data: Observed) -> list[Observed]:
 
 def _grow(setting: Hyperparameters, task: Task) -> Hyperparameters:
     """Double the number of inducing points until what they leave unexplained is small beside the noise."""
+    task = replace(task, deadline=task.options.deadline)
     data, options = task.data, task.options
-    budget = _Budget(_SPEED * options.time_budget, data.num_data)
+    budget = _Budget(_PLANNED * _SPEED * options.time_budget, data.num_data)
     most = min(options.max_inducing, len(data.candidates))
     num_inducing = min(_FEWEST_SITES, most)
     while True:

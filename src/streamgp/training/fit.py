@@ -13,7 +13,7 @@ from gpytorch.kernels import Kernel
 from gpytorch.means import Mean
 from torch import Tensor
 
-from streamgp.checks import check_count, to_tensor
+from streamgp.checks import to_tensor
 from streamgp.conditioning import SparseGP
 from streamgp.errors import ArgumentTypeError, OptionError, StreamGPWarning, UnsupportedError
 from streamgp.evidence import Evidence
@@ -23,11 +23,8 @@ from streamgp.training.arguments import (
     CheckedRows,
     Minibatches,
     Options,
-    Request,
-    check_modules,
     has_constants,
     progress_bar,
-    read_likelihood,
     read_rows,
 )
 from streamgp.training.batches import AbstractSource, read_source
@@ -156,8 +153,9 @@ def fit(  # type: ignore[misc] # the options of both are named here
             half is what the bound loses for each observation.
         max_inducing: For `num_inducing="auto"`: the most points.
         time_budget: For `num_inducing="auto"`: seconds for which the number of points is planned, of one core with
-            nothing else to do. Nothing is timed, so that a fit gives the same on a slower machine; more gives more
-            points.
+            nothing else to do. What is planned takes some two thirds of it, and gives the same on any machine that
+            is as fast; where the processor has worked for that long, learning stops, and `info.reason` says so. A
+            given number of points takes no notice.
         minibatches: How to visit the data in parts; asks for it where there are few rows, too.
         map: Fits exactly to shards: `X` is then an iterable of pairs `(X, y)`, or of functions that load one, and
             `map(function, items)`, as the built-in one or that of a pool of processes, runs a function on each. A start
@@ -202,53 +200,56 @@ def fit(  # type: ignore[misc] # the options of both are named here
             tolerance=tolerance,
             callback=callback,
         )
-    began = time.perf_counter()
-    num_starts = check_count(num_starts, "num_starts")
     bounded = read_bounded(y, likelihood, start=start)
     if bounded is not None:
         y, likelihood = bounded.targets, bounded.likelihood
         standardize = False if standardize == "targets" else standardize
-    check_modules(kernel, mean, start)
     if y is not None and not isinstance(X, Tensor | np.ndarray | Evidence):
         X = to_tensor(X, "X", kinds="fiub")
     with progress_bar(is_shown=progress, callback=callback) as reports:
+        given: dict[str, Any] = {"likelihood": likelihood}
+        if generator is not None:
+            given["generator"] = generator
         options = Options(
+            kernel=kernel,
+            mean=mean,
             num_inducing=num_inducing,
             inducing=inducing,
             learn_inducing=learn_inducing,
             objective=objective,
             beta=beta,
             priors=priors,
+            standardize=standardize,
+            start=start,
+            carried=carried,
+            num_starts=num_starts,
+            max_iterations=max_iterations,
+            tolerance=tolerance,
             slack_tolerance=slack_tolerance,
             max_inducing=max_inducing,
             time_budget=time_budget,
-            max_iterations=max_iterations,
-            tolerance=tolerance,
-            is_warm=start is not None,
             on_iteration=reports.on_iteration,
             on_stage=reports.on_stage,
-            generator=torch.Generator().manual_seed(0) if generator is None else generator,
+            **given,
         )
-        given = read_likelihood(likelihood, start)
-        request = Request(given, kernel, mean, start, carried, standardize, num_starts)
-        shards = _shards(X, y, map, request, options)
-        sizes = None if shards is not None else _minibatches(X, given, minibatches)
-        request.check(options, is_in_parts=sizes is not None, is_sharded=shards is not None)
+        shards = _shards(X, y, map, options)
+        sizes = None if shards is not None else _minibatches(X, options.likelihood, minibatches)
+        options.check_combination(is_in_parts=sizes is not None, is_sharded=shards is not None)
         if shards is not None:
             with limit_threads(math.inf):
-                result = fit_over_shards(shards, request, options)
+                result = fit_over_shards(shards, options)
         elif sizes is None:
-            rows = read_rows(X, y, given)
+            rows = read_rows(X, y, options.likelihood)
             with limit_threads(len(rows.targets) * options.usual_inducing**2):
-                result = _fit_at_once(rows, request, options)
+                result = _fit_at_once(rows, options)
         else:
-            source = read_source(X, y, given, options=sizes, generator=options.generator)
+            source = read_source(X, y, options.likelihood, options=sizes, generator=options.generator)
             with limit_threads(sizes.batch_size * options.usual_inducing**2):
-                result = _fit_in_parts(source, request, options, sizes=sizes)
+                result = _fit_in_parts(source, options, sizes=sizes)
     result = result if bounded is None else bounded.in_units(result)
     for message in result.info.warnings:
         warnings.warn(message, StreamGPWarning, stacklevel=2)
-    return replace(result, info=replace(result.info, seconds=time.perf_counter() - began))
+    return replace(result, info=replace(result.info, seconds=time.perf_counter() - options.began))
 
 
 def _minibatches(X: Any, likelihood: AbstractLikelihood | None, asked: Minibatches | None) -> Minibatches | None:
@@ -274,7 +275,7 @@ def _minibatches(X: Any, likelihood: AbstractLikelihood | None, asked: Minibatch
     return asked or Minibatches()
 
 
-def _shards(X: Any, y: Any, map: Any, request: Request, options: Options) -> AbstractShards | None:
+def _shards(X: Any, y: Any, map: Any, options: Options) -> AbstractShards | None:
     """The shards of a user, if that is what was given."""
     if map is None and not isinstance(X, AbstractShards):
         if options.inducing == "distributed_kmeans":
@@ -289,9 +290,8 @@ def _shards(X: Any, y: Any, map: Any, request: Request, options: Options) -> Abs
         )
     if not isinstance(X, AbstractShards) and not callable(map):
         raise ArgumentTypeError(f"map must be a function such as the built-in map, but is a {type(map).__name__}.")
-    likelihood = request.likelihood
-    is_plain = options.objective == "elbo" and (options.beta == 1.0 or request.is_gaussian)
-    if request.carried is not None or not is_plain or has_constants(likelihood):
+    is_plain = options.objective == "elbo" and (options.beta == 1.0 or options.is_gaussian)
+    if options.carried is not None or not is_plain or has_constants(options.likelihood):
         raise UnsupportedError(
             "Shards are fitted by the bound of all observations, without a carried belief, objective='pll', a beta of "
             "observations that are not Gaussian, or constants of the likelihood for each observation. Leave these out."
@@ -299,24 +299,23 @@ def _shards(X: Any, y: Any, map: Any, request: Request, options: Options) -> Abs
     return X if isinstance(X, AbstractShards) else MappedShards(list(X), map)
 
 
-def _fit_at_once(rows: CheckedRows, request: Request, options: Options) -> FitResult:
+def _fit_at_once(rows: CheckedRows, options: Options) -> FitResult:
     if isinstance(rows.inputs, Evidence) and rows.inputs.is_rate:
-        return _fit_rates(rows, rows.inputs, request, options)
-    task, scaling, first = prepare(rows, request, options)
+        return _fit_rates(rows, rows.inputs, options)
+    task, scaling, first = prepare(rows, options)
     dtype = rows.inputs.dtype
-    trained, process = best_start(first, task, num_starts=request.num_starts, dtype=dtype)
+    trained, process = best_start(first, task, dtype=dtype)
     return make_result(trained, process, task.log, scaling=scaling, dtype=dtype)
 
 
-def _fit_rates(rows: CheckedRows, rates: Evidence, request: Request, options: Options) -> FitResult:
+def _fit_rates(rows: CheckedRows, rates: Evidence, options: Options) -> FitResult:
     """Fit to averages of responses: to those of latent values first, then to rows that are linear around the belief."""
-    likelihood = request.likelihood
-    if likelihood is None or likelihood.is_gaussian or request.carried is not None or not rates.num_groups:
+    if options.is_gaussian or options.carried is not None or not rates.num_groups:
         raise UnsupportedError(
             "Averages of rates are fitted through a likelihood such as Poisson(population) or Binomial(tested), and "
             "without a carried belief. Pass likelihood=..., or average latent values with rates=False."
         )
-    result = _fit_at_once(rows._replace(inputs=replace(rates, is_rate=False)), request, options)
+    result = _fit_at_once(rows._replace(inputs=replace(rates, is_rate=False)), options)
     for _ in range(_RATE_ROUNDS):
         inside = (
             rates if result.scaling is None else rates.rescaled(result.scaling.input_shift, result.scaling.input_scale)
@@ -324,17 +323,17 @@ def _fit_rates(rows: CheckedRows, rates: Evidence, request: Request, options: Op
         gp = SparseGP.from_prior(result.gp.kernel, result.gp.inducing_points, mean=result.gp.mean)
         linear = gp.linear_rates(inside, rows.targets, likelihood=result.likelihood)
         again = rows._replace(inputs=replace(rates, weights=linear.weights, offsets=linear.offsets, is_rate=False))
-        following = replace(options, is_warm=True, max_iterations=options.max_iterations or _RATE_ITERATIONS)
-        result = _fit_at_once(again, replace(request, start=result, kernel=None, mean=None), following)
+        most = options.max_iterations or _RATE_ITERATIONS
+        result = _fit_at_once(again, replace(options, start=result, kernel=None, mean=None, max_iterations=most))
     return result
 
 
-def _fit_in_parts(source: AbstractSource, request: Request, options: Options, *, sizes: Minibatches) -> FitResult:
+def _fit_in_parts(source: AbstractSource, options: Options, *, sizes: Minibatches) -> FitResult:
     """Find a start on a sample, then train on everything."""
-    task, scaling, first = prepare(source.sample, request, options)
+    task, scaling, first = prepare(source.sample, options)
     dtype = source.sample.inputs.dtype
     sampled = replace(task, options=replace(options, objective="elbo", beta=1.0))
-    trained, _ = best_start(first, sampled, num_starts=request.num_starts, dtype=dtype)
+    trained, _ = best_start(first, sampled, dtype=dtype)
     task.log.history.clear()  # of another objective, that of the sample
     trained, process = train_in_minibatches(trained.setting, source, task, scaling=scaling, sizes=sizes)
     return make_result(trained, process, task.log, scaling=scaling, dtype=dtype)

@@ -1,5 +1,7 @@
 """Training that sees all observations in every step."""
 
+import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, final
@@ -65,13 +67,13 @@ class Task:
         data: The observations.
         options: Of the search.
         log: Changes.
-        is_kernel_open: Whether the kernel is the default one, so that others may take its place.
+        deadline: Time of `time.thread_time` after which learning stops.
     """
 
     data: Observed
     options: Options
     log: Log
-    is_kernel_open: bool = False
+    deadline: float = math.inf
 
 
 @final
@@ -197,7 +199,8 @@ def alternate(
         max_iterations: Most iterations in all.
         num_data: Number of observations.
     """
-    log, least_gain = task.log, SITE_GAIN * task.options.tolerance * num_data
+    log, options = task.log, task.options
+    least_gain = SITE_GAIN * options.tolerance * num_data
     spent, value = 0, -float("inf")
     while spent < max_iterations:
         setting, ascent = step(setting, min(SITE_ITERATIONS, max_iterations - spent))
@@ -206,6 +209,8 @@ def alternate(
             log.reason, log.is_converged = "new sites and hyperparameters gained less than the tolerance", True
             break
         value = ascent.value
+        if time.thread_time() > task.deadline:
+            break
         log.reason, log.is_converged = "the largest number of iterations was reached", False
     return setting
 
@@ -245,6 +250,7 @@ def _ascend(
         tolerance=options.tolerance if sites is None else SITE_GAIN * options.tolerance,
         scale=float(data.num_data),
         on_iteration=options.on_iteration,
+        deadline=task.deadline,
     )
     task.log.add(ascent)
     return space.setting(ascent.x), ascent

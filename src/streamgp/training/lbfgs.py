@@ -1,5 +1,7 @@
 """Maximization by SciPy's L-BFGS-B, with steps that lead out of the domain rejected and shortened."""
 
+import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, final
@@ -17,6 +19,8 @@ __all__ = ["Ascent", "maximize"]
 # An iteration of L-BFGS may gain little before one that gains much, so progress is judged over several.
 _WINDOW = 5
 _NUM_CORRECTIONS = 20
+# Iterations that are taken even past the deadline: with fewer, a slow machine would learn nothing.
+_LEAST_TIMED = 15
 
 
 @final
@@ -52,6 +56,7 @@ def maximize(
     tolerance: float,
     scale: float = 1.0,
     on_iteration: Callable[[float], None] | None = None,
+    deadline: float = math.inf,
 ) -> Ascent:
     """Climb to a maximum.
 
@@ -66,11 +71,12 @@ def maximize(
         tolerance: Stop when five iterations gained less than this, times `scale`.
         scale: Natural size of changes of the objective, such as the number of observations.
         on_iteration: Called with the best value after each iteration.
+        deadline: Time of `time.thread_time` after which no iteration begins but the first fifteen.
 
     Raises:
         NumericalError: If the objective has no value at the start.
     """
-    run = _Maximization(objective, start, scale, tolerance, on_iteration)
+    run = _Maximization(objective, start, scale, tolerance, on_iteration, deadline)
     if not start.numel():
         return run.finish(is_converged=True, reason="there is nothing to learn")
     reason, is_converged = "the largest number of iterations was reached", False
@@ -97,11 +103,17 @@ def maximize(
             reason, is_converged = "the line search found no better point", run.num_rejected == 0
     except _Converged:
         reason, is_converged = f"{_WINDOW} iterations gained less than the tolerance", True
+    except _Late:
+        reason = "the time budget was spent"
     return run.finish(is_converged=is_converged, reason=reason)
 
 
 class _Converged(Exception):  # noqa: N818 a signal, not an error
     """Enough iterations have gained too little."""
+
+
+class _Late(Exception):  # noqa: N818 a signal, not an error
+    """The deadline has passed."""
 
 
 class _Maximization:
@@ -114,9 +126,10 @@ class _Maximization:
         scale: float,
         tolerance: float,
         on_iteration: Callable[[float], None] | None,
+        deadline: float,
     ) -> None:
         self.objective, self.start, self.scale, self.tolerance = objective, start.detach(), scale, tolerance
-        self.on_iteration = on_iteration
+        self.on_iteration, self.deadline = on_iteration, deadline
         self.num_evaluations = self.num_rejected = 0
         with torch.no_grad():
             self.best, self.best_x = float(objective(self.start)), self.start
@@ -152,6 +165,8 @@ class _Maximization:
             self.on_iteration(self.best)
         if len(self.history) > _WINDOW and self.best - self.history[-1 - _WINDOW] < self.tolerance * self.scale:
             raise _Converged
+        if len(self.history) > _LEAST_TIMED and time.thread_time() > self.deadline:
+            raise _Late
 
     def finish(self, *, is_converged: bool, reason: str) -> Ascent:
         return Ascent(

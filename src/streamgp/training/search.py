@@ -23,26 +23,22 @@ __all__ = ["best_start", "make_result", "rounded_points"]
 _ROWS_THAT_TELL = 150
 
 
-def best_start(
-    first: Hyperparameters, task: Task, *, num_starts: int, dtype: torch.dtype
-) -> tuple[Trained, SparseProcess]:
+def best_start(first: Hyperparameters, task: Task, *, dtype: torch.dtype) -> tuple[Trained, SparseProcess]:
     """Train from one start or several, and keep the best."""
     log, generator, options = task.log, task.options.generator, task.options
     if options.is_automatic and first.likelihood.is_gaussian:
-        return _finish(train_automatically(first, task, num_starts=num_starts), task, dtype)
+        return _finish(train_automatically(first, task), task, dtype)
     best: tuple[Trained, SparseProcess] | None = None
     unit = target_unit(first, task.data)
-    for index in range(num_starts):
+    for index in range(options.num_starts):
         one = Log()
         try:
             setting = first if index == 0 else perturbed(first, generator, target_unit=unit)
             alone = replace(task, log=one)
-            trained = (
-                train_automatically(setting, alone, num_starts=1) if options.is_automatic else train(setting, alone)
-            )
+            trained = train_automatically(setting, alone) if options.is_automatic else train(setting, alone)
             ended = _finish(trained, alone, dtype)
         except NumericalError:
-            if index == num_starts - 1 and best is None:
+            if index == options.num_starts - 1 and best is None:
                 raise
             continue
         log.count(one)

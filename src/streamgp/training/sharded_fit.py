@@ -13,7 +13,7 @@ from gpytorch.kernels import Kernel
 from streamgp.errors import StreamGPError, ValueRangeError
 from streamgp.likelihoods import AbstractLikelihood, Bernoulli
 from streamgp.threads import limit_threads
-from streamgp.training.arguments import Options, Request, check_modules, progress_bar
+from streamgp.training.arguments import Options, progress_bar
 from streamgp.training.full_batch import Task
 from streamgp.training.inducing import kernel_units, kmeans_points
 from streamgp.training.labels import check_kinds, read_labels
@@ -31,28 +31,27 @@ __all__ = ["classes_of", "fit_classes", "fit_over_shards"]
 _ROWS_OF_SAMPLE, _ROWS_OF_POINT = 4096, 20
 
 
-def fit_over_shards(shards: AbstractShards, request: Request, options: Options) -> FitResult:
+def fit_over_shards(shards: AbstractShards, options: Options) -> FitResult:
     """Find a start on a sample, then train on everything where it is."""
-    (result,) = _fit_together([shards], request, options)
+    (result,) = _fit_together([shards], options)
     return result
 
 
-def _fit_together(questions: Sequence[AbstractShards], request: Request, options: Options) -> tuple[FitResult, ...]:
+def _fit_together(questions: Sequence[AbstractShards], options: Options) -> tuple[FitResult, ...]:
     """Fit targets of the same inputs with hyperparameters and inducing points in common.
 
     Args:
         questions: The same shards with one target each; a start is found for the first.
-        request: What to fit.
-        options: How.
+        options: The arguments.
     """
-    likelihood, first = request.likelihood, questions[0]
+    likelihood, first = options.likelihood, questions[0]
     moments = row_moments(first, likelihood)
     num_rows = max(_ROWS_OF_SAMPLE, _ROWS_OF_POINT * options.usual_inducing)
     rows = sample_of(first, moments, num_rows, likelihood=likelihood, generator=options.generator)
-    task, scaling, setting = prepare(rows, request, options, moments=moments)
+    task, scaling, setting = prepare(rows, options, moments=moments)
     dtype = moments.dtype
     if not options.is_warm:
-        trained, _ = best_start(setting, task, num_starts=request.num_starts, dtype=dtype)
+        trained, _ = best_start(setting, task, dtype=dtype)
         task.log.history.clear()  # of another objective, that of the sample
         setting = trained.setting
         if options.inducing == "distributed_kmeans":
@@ -119,20 +118,22 @@ def fit_classes(
     began = time.perf_counter()
     if len(classes) < 2:
         raise ValueRangeError(f"There must be two classes or more, but all rows are {list(classes)!r}.")
-    check_modules(kernel, None, None)
     questions = [shards.mapped(Against(label)) for label in (classes[1:] if len(classes) == 2 else classes)]
     with progress_bar(is_shown=progress, callback=callback) as reports:
+        given: dict[str, Any] = {} if generator is None else {"generator": generator}
         options = Options(
+            likelihood=Bernoulli(link),
+            kernel=kernel,
+            standardize="inputs",
             num_inducing=num_inducing,
             inducing=inducing,
             max_iterations=max_iterations,
             on_iteration=reports.on_iteration,
             on_stage=reports.on_stage,
-            generator=torch.Generator().manual_seed(0) if generator is None else generator,
+            **given,
         )
-        request = Request(Bernoulli(link), kernel, None, None, None, "inputs", 1)
         order = _most_even_first(shards, classes) if len(questions) > 1 else [0]
-        results = _fit_together([questions[index] for index in order], request, options)
+        results = _fit_together([questions[index] for index in order], options)
     seconds = time.perf_counter() - began
     placed = sorted(zip(order, results, strict=True), key=lambda pair: pair[0])
     return tuple(replace(result, info=replace(result.info, seconds=seconds)) for _, result in placed)

@@ -17,7 +17,7 @@ from streamgp.evidence import Evidence
 from streamgp.gp.kernel_dims import check_num_dims
 from streamgp.gp.named_kernels import make_kernel
 from streamgp.likelihoods import AbstractLikelihood, Gaussian
-from streamgp.training.arguments import CheckedRows, Options, Request, check_points
+from streamgp.training.arguments import CheckedRows, Options, check_points
 from streamgp.training.features import Observed
 from streamgp.training.full_batch import Log, Task
 from streamgp.training.parameters import Hyperparameters
@@ -35,17 +35,17 @@ _ADVICE = "Pass standardize='inputs', which the result remembers, or scale the i
 
 
 def prepare(
-    rows: CheckedRows, request: Request, options: Options, *, moments: RowMoments | None = None
+    rows: CheckedRows, options: Options, *, moments: RowMoments | None = None
 ) -> tuple[Task, Scaling | None, Hyperparameters]:
     """Observations as training sees them, their scaling, and where to start.
 
     Where the rows are a sample, scaling and priors follow the moments of all of them.
     """
     log = Log()
-    data, start = to_observed(rows.inputs, rows.targets), request.start
+    data, start = to_observed(rows.inputs, rows.targets), options.start
     if isinstance(options.inducing, Tensor):
         check_points(options.inducing, like=_points(rows))
-    scaling = find_scaling(request.standardize, data.all_inputs, data.levels, is_gaussian=request.is_gaussian)
+    scaling = find_scaling(options.standardize, data.all_inputs, data.levels, is_gaussian=options.is_gaussian)
     if moments is not None and scaling is not None:
         scaling = moments.scaling(like=scaling)
     if isinstance(start, FitResult) and start.scaling is not None:
@@ -55,20 +55,19 @@ def prepare(
     if moments is not None:
         unit = 1.0 if scaling is None else float(scaling.target_scale)
         data = replace(data, whole_variance=moments.target_variance / unit**2)
-    if request.carried is None and request.standardize is not None:
+    if options.carried is None and options.standardize is not None:
         log.warnings += filter(None, [describe_unscaled_inputs(data.all_inputs, advice=_ADVICE)])
-    if request.carried is not None:  # whose units were chosen before, for inputs that may have spread further
-        data = replace(data, carried=read_prior_site(request.carried, like=_points(rows)))
+    if options.carried is not None:  # whose units were chosen before, for inputs that may have spread further
+        data = replace(data, carried=read_prior_site(options.carried, like=_points(rows)))
     setting = starting_hyperparameters(
         data,
-        likelihood=request.likelihood,
-        kernel=request.kernel,
-        mean=request.mean,
+        likelihood=options.likelihood,
+        kernel=options.kernel,
+        mean=options.mean,
         start=start,
-        latent_variance=latent_variance(data, request.likelihood),
+        latent_variance=latent_variance(data, options.likelihood),
     )
-    is_open = request.kernel is None and start is None
-    return Task(data, options, log, is_kernel_open=is_open), scaling, setting
+    return Task(data, options, log), scaling, setting
 
 
 def _points(rows: CheckedRows) -> Tensor:
