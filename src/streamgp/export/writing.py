@@ -3,7 +3,7 @@
 import base64
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from importlib import resources
 from pathlib import Path
@@ -76,11 +76,13 @@ def _values_of_c(description: Description, precision: str, name: str, file: str)
     rows, columns = np.tril_indices(p)
     nodes, weights = _nodes()
 
-    def listed(values: Iterable[float]) -> str:
+    wide = partial(_number, precision="double")
+
+    def listed(values: Iterable[float], number: Callable[[float], str] = number) -> str:
         return _wrapped(", ".join(map(number, values)))
 
     def nested(matrix: Iterable[Iterable[float]]) -> str:
-        return ",\n    ".join(f"{{{listed(row)}}}" for row in matrix)
+        return ",\n    ".join(f"{{{listed(row, wide)}}}" for row in matrix)
 
     functions = "".join(f"#define {each.upper()} {each}{'f' if precision == 'float' else ''}\n" for each in _FUNCTIONS)
     return {
@@ -97,14 +99,15 @@ def _values_of_c(description: Description, precision: str, name: str, file: str)
         "PARTS": str(len(description.parts)),
         "NODES": str(_NUM_NODES),
         "FUNCTIONS": functions,
+        "SUFFIX": "## f" if precision == "float" else "",
         "MEAN": number(description.mean),
-        "PRIOR_VARIANCE": number(sum(part.variance for part in description.parts)),
+        "PRIOR_VARIANCE": wide(sum(part.variance for part in description.parts)),
         "FINGERPRINT": str(description.fingerprint),
-        "VARIANCES": listed(part.variance for part in description.parts),
+        "VARIANCES": listed((part.variance for part in description.parts), wide),
         "SMOOTHNESS": ", ".join(str(part.smoothness) for part in description.parts),
         "SCALES": nested(part.scales for part in description.parts),
         "POINTS": nested(description.points.T),
-        "WHITENING": listed(description.whitening.T[np.triu_indices(p)]),
+        "WHITENING": listed(description.whitening.T[np.triu_indices(p)], wide),
         "START_MEAN": listed(description.belief_mean),
         "START_FACTOR": listed(description.belief_factor[columns, rows]),
         "NODE": listed(nodes),

@@ -219,7 +219,7 @@ def _tables(reading: Reading) -> list[dict[str, Any]]:
             rows.append({"experiment": shown_point(point), **expected})
         return [{"title": "Best trade-offs", "text": "", "rows": rows}]
     tables = [{"title": "Best experiment so far", "text": "", "rows": [_best_row(best, names[0])]}]
-    if best.recommended is not None:
+    if best.recommended is not None and best.recommended.X != best.X:
         recommended = _best_row(best.recommended, names[0])
         tables.append({"title": "What the model recommends, tried or not", "text": "", "rows": [recommended]})
     return tables

@@ -28,7 +28,7 @@ def picture(figure: Figure) -> Response:
 
 
 def add_static_routes(app: FastAPI) -> None:
-    """Serve the two files that all pages have."""
+    """Serve the two files that all pages have, and no icon, for which browsers ask."""
     folder = resources.files("streamgp.serve") / "templates"
     styles, script = (folder / "style.css").read_bytes(), (folder / "page.js").read_bytes()
 
@@ -39,3 +39,7 @@ def add_static_routes(app: FastAPI) -> None:
     @app.get("/page.js", include_in_schema=False)
     def serve_script() -> Response:
         return Response(script, media_type="text/javascript", headers=_KEPT)
+
+    @app.get("/favicon.ico", include_in_schema=False)
+    def serve_no_icon() -> Response:
+        return Response(status_code=204, headers=_KEPT)

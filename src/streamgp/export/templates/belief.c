@@ -84,23 +84,33 @@ int @NAME@_state_in(@NAME@_state *state, const unsigned char *bytes, size_t num_
 enum { P = @MACRO@_POINTS, D = @MACRO@_DIMENSIONS, PARTS = @PARTS@, NODES = @NODES@, MOST_STEPS = 400 };
 typedef @NAME@_real real;
 
+/* Kernels and their whitening are computed in double precision, as near inducing points magnify their rounding. Where
+ * that is slow, and the points are about a lengthscale apart, define @MACRO@_NARROW. */
+#ifdef @MACRO@_NARROW
+typedef real wide;
+#define WIDE(function) function @SUFFIX@
+#else
+typedef double wide;
+#define WIDE(function) function
+#endif
+
 @FUNCTIONS@#define EPSILON @EPSILON@
 #define LEAST @LEAST@
 /* The kernel is zero beyond: exp(-@FAR@) underflows. */
 #define FAR ((real)@FAR@)
 
 static const real MEAN = @MEAN@;
-static const real PRIOR_VARIANCE = @PRIOR_VARIANCE@;
+static const wide PRIOR_VARIANCE = @PRIOR_VARIANCE@;
 static const uint32_t FINGERPRINT = @FINGERPRINT@u;
 /* Of each part of the kernel: variance, twice its Matern smoothness (0 for the squared exponential), and inverse
  * lengthscales times the root of that, zero for dimensions that it does not see. */
-static const real VARIANCES[PARTS] = {@VARIANCES@};
+static const wide VARIANCES[PARTS] = {@VARIANCES@};
 static const int SMOOTHNESS[PARTS] = {@SMOOTHNESS@};
-static const real SCALES[PARTS][D] = {@SCALES@};
+static const wide SCALES[PARTS][D] = {@SCALES@};
 /* Inducing points, one row for each dimension. */
-static const real POINTS[D][P] = {@POINTS@};
+static const wide POINTS[D][P] = {@POINTS@};
 /* The inverse of the factor of their kernel matrix, by columns from the diagonal down. */
-static const real WHITENING[@MACRO@_TRIANGLE] = {@WHITENING@};
+static const wide WHITENING[@MACRO@_TRIANGLE] = {@WHITENING@};
 static const real START_MEAN[P] = {@START_MEAN@};
 static const real START_FACTOR[@MACRO@_TRIANGLE] = {@START_FACTOR@};
 /* Gauss-Hermite nodes and weights of a standard normal variable. */
@@ -124,41 +134,58 @@ static void add_multiple(real *restrict to, real factor, const real *restrict of
     for (i = 0; i < n; i++) to[i] += factor * of[i];
 }
 
+/* The same for features and what becomes of them. */
+static wide wide_dot(const wide *restrict a, const wide *restrict b, int n)
+{
+    wide part[8] = {0};
+    int i = 0, k;
+    for (; i + 8 <= n; i += 8)
+        for (k = 0; k < 8; k++) part[k] += a[i + k] * b[i + k];
+    for (; i < n; i++) part[0] += a[i] * b[i];
+    return ((part[0] + part[4]) + (part[1] + part[5])) + ((part[2] + part[6]) + (part[3] + part[7]));
+}
+
+static void add_wide_multiple(wide *restrict to, wide factor, const wide *restrict of, int n)
+{
+    int i;
+    for (i = 0; i < n; i++) to[i] += factor * of[i];
+}
+
 /* Squared distances of x from the inducing points, in units of a part of the kernel. */
-static void distances(const real *restrict x, int part, real *restrict square)
+static void distances(const real *restrict x, int part, wide *restrict square)
 {
     int d, i;
     for (i = 0; i < P; i++) square[i] = 0;
     for (d = 0; d < D; d++) {
-        const real scale = SCALES[part][d];
+        const wide scale = SCALES[part][d];
         if (scale == 0) continue;
         for (i = 0; i < P; i++) {
-            const real difference = (x[d] - POINTS[d][i]) * scale;
+            const wide difference = (x[d] - POINTS[d][i]) * scale;
             square[i] += difference * difference;
         }
     }
 }
 
 /* Covariances of the function at x with its values at the inducing points. */
-static void cross(const real *restrict x, real *restrict k)
+static void cross(const real *restrict x, wide *restrict k)
 {
-    real square[P], value[P];
+    wide square[P], value[P];
     int part, i;
     for (i = 0; i < P; i++) k[i] = 0;
     for (part = 0; part < PARTS; part++) {
         distances(x, part, square);
         if (SMOOTHNESS[part] == 0) {
-            for (i = 0; i < P; i++) value[i] = EXP((real)-0.5 * (square[i] < 2 * FAR ? square[i] : 2 * FAR));
+            for (i = 0; i < P; i++) value[i] = WIDE(exp)((wide)-0.5 * (square[i] < 2 * FAR ? square[i] : 2 * FAR));
         } else {
             for (i = 0; i < P; i++) {
-                const real root = SQRT(square[i]), s = root < FAR ? root : FAR;
-                const real polynomial = SMOOTHNESS[part] == 1   ? 1
+                const wide root = WIDE(sqrt)(square[i]), s = root < FAR ? root : FAR;
+                const wide polynomial = SMOOTHNESS[part] == 1   ? 1
                                         : SMOOTHNESS[part] == 3 ? 1 + s
                                                                 : 1 + s + s * s / 3;
-                value[i] = polynomial * EXP(-s);
+                value[i] = polynomial * WIDE(exp)(-s);
             }
         }
-        add_multiple(k, VARIANCES[part], value, P);
+        add_wide_multiple(k, VARIANCES[part], value, P);
     }
 }
 
@@ -184,20 +211,22 @@ static void rotate(const @NAME@_state *state, seen *at, int first)
 
 static int look(const @NAME@_state *state, const real *x, seen *at)
 {
-    real k[P];
-    const real *column = WHITENING;
+    wide k[P], features[P];
+    const wide *column = WHITENING;
+    wide slack;
     int d, i;
     for (d = 0; d < D; d++)
         if (!isfinite(x[d])) return @MACRO@_NOT_FINITE;
     cross(x, k);
-    for (i = 0; i < P; i++) at->features[i] = 0;
+    for (i = 0; i < P; i++) features[i] = 0;
     for (i = 0; i < P; i++) {
-        add_multiple(at->features + i, k[i], column, P - i);
+        add_wide_multiple(features + i, k[i], column, P - i);
         column += P - i;
     }
+    for (i = 0; i < P; i++) at->features[i] = (real)features[i];
     at->mean = MEAN + dot(state->mean, at->features, P);
-    at->slack = PRIOR_VARIANCE - dot(at->features, at->features, P);
-    at->slack = at->slack > 0 ? at->slack : 0;
+    slack = PRIOR_VARIANCE - wide_dot(features, features, P);
+    at->slack = slack > 0 ? (real)slack : 0;
     rotate(state, at, 0);
     return @MACRO@_OK;
 }
@@ -274,8 +303,10 @@ int @NAME@_linearize(const @NAME@_state *state, const real *x, real *mean, real 
 {
     /* Both are weights times covariances: those of the mean, and those of the variance, twice L^-T (S - I) phi. */
     seen at;
-    real excess[P], of_mean[P], of_variance[P], square[P], first[P], second[P], difference[P];
+    real excess[P];
+    wide mean_weight[P], variance_weight[P], of_mean[P], of_variance[P], square[P], first[P], second[P], difference[P];
     const real *column = state->factor;
+    const wide *whitening = WHITENING;
     int code = look(state, x, &at), part, d, i, j;
     if (code != @MACRO@_OK) return code;
     if (!isfinite(at.mean)) return @MACRO@_TOO_LARGE;
@@ -286,35 +317,35 @@ int @NAME@_linearize(const @NAME@_state *state, const real *x, real *mean, real 
         excess[j] += v;
         column += j + 1;
     }
-    column = WHITENING;
+    for (i = 0; i < P; i++) mean_weight[i] = state->mean[i], variance_weight[i] = excess[i];
     for (j = 0; j < P; j++) {
-        of_mean[j] = dot(column, state->mean + j, P - j);
-        of_variance[j] = 2 * dot(column, excess + j, P - j);
-        column += P - j;
+        of_mean[j] = wide_dot(whitening, mean_weight + j, P - j);
+        of_variance[j] = 2 * wide_dot(whitening, variance_weight + j, P - j);
+        whitening += P - j;
     }
     for (d = 0; d < D; d++) mean_gradient[d] = variance_gradient[d] = 0;
     for (part = 0; part < PARTS; part++) {
         distances(x, part, square);
         for (i = 0; i < P; i++) {
             /* The derivative of the kernel is minus this times the difference of inputs and their scale squared. */
-            const real root = SQRT(square[i]), s = root < FAR ? root : FAR;
-            const real slope = VARIANCES[part]
-                * (SMOOTHNESS[part] == 0       ? EXP((real)-0.5 * (square[i] < 2 * FAR ? square[i] : 2 * FAR))
-                        : SMOOTHNESS[part] == 1 ? (s > 0 ? EXP(-s) / s : 0)
-                        : SMOOTHNESS[part] == 3 ? EXP(-s)
-                                                : (1 + s) * EXP(-s) / 3);
+            const wide root = WIDE(sqrt)(square[i]), s = root < FAR ? root : FAR;
+            const wide slope = VARIANCES[part]
+                * (SMOOTHNESS[part] == 0       ? WIDE(exp)((wide)-0.5 * (square[i] < 2 * FAR ? square[i] : 2 * FAR))
+                        : SMOOTHNESS[part] == 1 ? (s > 0 ? WIDE(exp)(-s) / s : 0)
+                        : SMOOTHNESS[part] == 3 ? WIDE(exp)(-s)
+                                                : (1 + s) * WIDE(exp)(-s) / 3);
             first[i] = slope * of_mean[i];
             second[i] = slope * of_variance[i];
         }
         for (d = 0; d < D; d++) {
-            const real scale = SCALES[part][d];
+            const wide scale = SCALES[part][d];
             if (scale == 0) continue;
             for (i = 0; i < P; i++) {
-                const real apart = x[d] - POINTS[d][i];
-                difference[i] = FABS(apart * scale) < FAR ? apart * scale : 0; /* where the slope is zero */
+                const wide apart = x[d] - POINTS[d][i];
+                difference[i] = WIDE(fabs)(apart * scale) < FAR ? apart * scale : 0; /* where the slope is zero */
             }
-            mean_gradient[d] -= scale * dot(first, difference, P);
-            variance_gradient[d] -= scale * dot(second, difference, P);
+            mean_gradient[d] -= (real)(scale * wide_dot(first, difference, P));
+            variance_gradient[d] -= (real)(scale * wide_dot(second, difference, P));
         }
     }
     *mean = at.mean;
