@@ -30,6 +30,7 @@ __all__ = [
     "Prediction",
     "Real",
     "SparseGP",
+    "Stream",
     "StreamingGPClassifier",
     "StreamingGPRegressor",
     "TurboOptimizer",
@@ -78,14 +79,15 @@ _HOMES = {
     "Prediction": "streamgp.gp",
     "Real": "streamgp.loops",
     "SparseGP": "streamgp.conditioning",
-    "StreamingGPClassifier": "streamgp.streaming.classifier",
-    "StreamingGPRegressor": "streamgp.streaming.regressor",
+    "Stream": "streamgp.streams.stream",
+    "StreamingGPClassifier": "streamgp.streams.classifier",
+    "StreamingGPRegressor": "streamgp.streams.regressor",
     "TurboOptimizer": "streamgp.optimizers",
     "fit": "streamgp.training",
     "from_gpytorch": "streamgp.conditioning",
     "import_state": "streamgp.conditioning",
     "load": "streamgp.storage",
-    "load_estimator": "streamgp.streaming.saving",
+    "load_estimator": "streamgp.streams.saving",
     "merge": "streamgp.conditioning",
 }
 _SUBMODULES = ("acquisition", "errors", "evidence", "likelihoods", "loops", "storage")
@@ -102,9 +104,10 @@ if TYPE_CHECKING:
     from streamgp.optimizers import Optimizer, TurboOptimizer
     from streamgp.pools import Learner, PoolLearner
     from streamgp.storage import load
-    from streamgp.streaming.classifier import StreamingGPClassifier
-    from streamgp.streaming.regressor import StreamingGPRegressor
-    from streamgp.streaming.saving import load_estimator
+    from streamgp.streams.classifier import StreamingGPClassifier
+    from streamgp.streams.regressor import StreamingGPRegressor
+    from streamgp.streams.saving import load_estimator
+    from streamgp.streams.stream import Stream
     from streamgp.training.fit import fit
 else:  # hidden from type checkers, which would take any name for an attribute
 

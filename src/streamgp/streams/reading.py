@@ -10,7 +10,15 @@ from sklearn.utils.validation import validate_data
 
 from streamgp.errors import DTypeError, ShapeError, ValueRangeError
 
-__all__ = ["Batch", "read_batch", "read_matrix", "read_numbers", "read_total_count"]
+__all__ = [
+    "Batch",
+    "read_batch",
+    "read_horizon",
+    "read_matrix",
+    "read_numbers",
+    "read_total_count",
+    "read_weights",
+]
 
 # Kinds of NumPy's types of durations and dates.
 _TIMES = ("m", "M")
@@ -120,6 +128,35 @@ def read_total_count(total_count: Any, num_rows: int) -> np.ndarray | None:
             f"{counts.shape}."
         )
     return np.array(np.broadcast_to(counts, num_rows))
+
+
+def read_weights(sample_weight: Any, num_rows: int) -> np.ndarray | None:
+    """Return weights of rows as an array; None if there are none."""
+    if sample_weight is None:
+        return None
+    weights = read_numbers(sample_weight, "sample_weight")
+    if weights.shape != (num_rows,):
+        raise ShapeError(
+            f"sample_weight must have shape ({num_rows},), one weight for each row, but has shape {weights.shape}."
+        )
+    if not (np.isfinite(weights).all() and (weights > 0.0).all()):
+        raise ValueRangeError("sample_weight must be positive and finite. Leave out rows that are not to count.")
+    return weights
+
+
+def read_horizon(horizon: Any, num_rows: int) -> Any:
+    """Return whole numbers of at least one, one for each row."""
+    if isinstance(horizon, int) and horizon == 1:
+        return 1
+    numbers = np.asarray(horizon)
+    if numbers.shape not in ((), (num_rows,)):
+        raise ShapeError(
+            f"horizon must be a whole number or have shape ({num_rows},), one for each row, but has shape "
+            f"{numbers.shape}."
+        )
+    if numbers.dtype.kind not in "iu" or (numbers < 1).any():
+        raise ValueRangeError(f"horizon must be a whole number of rows ahead, 1 for the next row, but is {horizon!r}.")
+    return np.array(np.broadcast_to(numbers, num_rows), dtype=np.int64)
 
 
 @contextmanager

@@ -31,7 +31,7 @@ LARGEST = 1e150
 _COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 _THOUSANDS = re.compile(r"[+-]?\d{1,3},\d{3}")
 _BOUND = re.compile(r"(<=|>=|<|>|≤|≥)\s*(\S+)")
-_MISSING = ("", "na", "n/a", "nan", "nat", "null", "none", "?")
+_MISSING = ("", "na", "n/a", "<na>", "nan", "nat", "null", "none", "?")
 # Tried in this order, each on all values: where several fit as many, the first is taken.
 _FORMATS = (
     "iso",

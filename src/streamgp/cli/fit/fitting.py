@@ -13,12 +13,12 @@ import typer
 
 from streamgp.cli.fit.predicting import without_names
 from streamgp.cli.outputs import check_output_paths
-from streamgp.cli.stream.rows import written_differently
 from streamgp.errors import ClusterError, DatasetError, OptionError, UnsupportedError, ValueRangeError
 from streamgp.likelihoods import from_name
-from streamgp.streaming.classifier import StreamingGPClassifier
-from streamgp.streaming.from_fit import classifier_from_fit, regressor_from_fit
-from streamgp.streaming.regressor import StreamingGPRegressor
+from streamgp.streams.classifier import StreamingGPClassifier
+from streamgp.streams.sharded import classifier_from_fit, regressor_from_fit
+from streamgp.streams.regressor import StreamingGPRegressor
+from streamgp.streams.targets import written_differently
 from streamgp.tables.files import TableFile
 from streamgp.tables.values import to_number
 from streamgp.training import fit

@@ -9,8 +9,8 @@ import numpy as np
 
 from streamgp.cli.outputs import check_output_paths, write_together
 from streamgp.errors import OptionError, ShapeError, UnsupportedError
-from streamgp.streaming.classifier import StreamingGPClassifier
-from streamgp.streaming.saving import load_estimator
+from streamgp.streams.classifier import StreamingGPClassifier
+from streamgp.streams.saving import load_estimator
 from streamgp.tables.files import TableFile
 from streamgp.tables.records import write_table
 

@@ -51,7 +51,6 @@ def stream(
         str,
         typer.Option(help="Rows after which half of what was known is lost; auto finds out, none forgets nothing."),
     ] = "auto",
-    seed: Annotated[int, typer.Option(help="Seed of training.")] = 0,
     drift_detector: Annotated[
         str | None,
         typer.Option(
@@ -100,7 +99,6 @@ def stream(
                 warmup=warmup,
                 refit=number_or_word(refit),
                 half_life=_half_life(half_life),
-                seed=seed,
                 drift_detector=drift_detector,
                 on_drift=on_drift,
                 checkpoint=checkpoint,

@@ -7,10 +7,9 @@ from typing import Any, final
 
 from streamgp.checks import check_choice, check_count, keep_count
 from streamgp.cli.outputs import check_output_paths
-from streamgp.cli.stream.drift import DETECTORS
-from streamgp.cli.stream.rows import LIKELIHOODS
 from streamgp.errors import OptionError
-from streamgp.streaming import StreamSettings
+from streamgp.streams.drift import DETECTORS
+from streamgp.streams.stream import Stream
 
 __all__ = ["StreamOptions"]
 
@@ -25,24 +24,15 @@ class StreamOptions:
         target: Column that is predicted.
         features: Columns to predict from; all others if None.
         exclude: Columns that are left out.
-        kinds: What columns are, by name, where it should not be guessed: as in `Preprocessing`.
+        kinds: As for `Stream`, and so are the options of the model.
         first_rows: Number of rows that tell what columns and target are, before the first is predicted.
-        total_count: Column of numbers of trials, for binomial targets.
         format: `"csv"`, `"jsonl"` or `"auto"`.
-        likelihood: One of `LIKELIHOODS`, or `"auto"`.
         output: File of predictions, `-` for standard output; beside the source if None.
         block: Number of rows that are predicted and then learned together.
-        num_inducing: As in `StreamSettings`, and so are the next ones.
-        warmup: See there.
-        refit: See there.
-        half_life: See there.
-        seed: See there.
-        drift_detector: Name of a detector of river, or None; see `DETECTORS`.
-        on_drift: What to do when it finds that errors have grown: `"rewarm"` or `"reset"`.
         checkpoint: Where checkpoints go, or None.
         checkpoint_every: Number of rows between them.
         is_resumed: Whether to go on from a checkpoint (True), or to replace it (False); None if there should be none.
-        picture: Where a picture of the metrics goes, or None.
+        picture: Where a picture of the stream goes, or None.
         is_bad_skipped: Whether bad rows are left out.
         limit: Number of rows after which to stop, or None.
         is_followed: Whether to wait for further rows at the end of the file.
@@ -64,7 +54,6 @@ class StreamOptions:
     warmup: int = 200
     refit: int | str = "auto"
     half_life: float | str | None = "auto"
-    seed: int = 0
     drift_detector: str | None = None
     on_drift: str = "rewarm"
     checkpoint: Path | None = None
@@ -78,10 +67,8 @@ class StreamOptions:
 
     def __post_init__(self) -> None:
         """Check the options that need no data."""
-        check_choice(self.likelihood, ("auto", *LIKELIHOODS), "likelihood")
         keep_count(self, "block")
         check_count(self.first_rows, "first-rows")
-        check_choice(self.on_drift, ("rewarm", "reset"), "on-drift")
         if self.drift_detector is not None:
             check_choice(self.drift_detector, tuple(DETECTORS), "drift-detector")
         check_count(self.checkpoint_every, "checkpoint-every")
@@ -100,7 +87,7 @@ class StreamOptions:
             raise OptionError(f"{self.source} is a directory. Name a file in it, or pass - for standard input.")
         written = {"--output": self.output_path, "--checkpoint": self.checkpoint, "--picture": self.picture}
         check_output_paths(written, self.source)
-        self.settings("gaussian" if self.likelihood == "auto" else self.likelihood)
+        self.stream(self.features)
 
     @property
     def output_path(self) -> Path | None:
@@ -113,19 +100,26 @@ class StreamOptions:
         stem = source.name.removesuffix(".gz").removesuffix(".csv").removesuffix(".jsonl")
         return source.with_name(f"{stem}.predictions.jsonl")
 
-    def settings(self, likelihood: str) -> StreamSettings:
-        """Options of the learner."""
-        return StreamSettings(
-            likelihood="bernoulli" if likelihood == "classes" else likelihood,
+    def stream(self, features: tuple[str, ...] | None) -> Stream:
+        """Return a stream that has seen nothing."""
+        return Stream(
+            self.target,
+            likelihood=self.likelihood,
+            total_count=self.total_count,
+            features=features,
+            exclude=self.exclude,
+            kinds=self.kinds,
+            first_rows=self.first_rows,
             num_inducing=self.num_inducing,
             warmup=self.warmup,
             refit=self.refit,
             half_life=self.half_life,
-            seed=self.seed,
+            drift_detector=self.drift_detector,
+            on_drift=self.on_drift,
         )
 
-    def identity(self, likelihood: str, features: tuple[str, ...]) -> Mapping[str, Any]:
-        """What must be the same when a run goes on from a checkpoint."""
+    def identity(self, likelihood: str, features: tuple[str, ...]) -> dict[str, Any]:
+        """Return what must be the same when a run goes on from a checkpoint."""
         return {
             "target": self.target,
             "features": list(features),
@@ -138,8 +132,36 @@ class StreamOptions:
             "warmup": self.warmup,
             "refit": self.refit,
             "half-life": self.half_life,
-            "seed": self.seed,
             "drift-detector": self.drift_detector,
             "on-drift": self.on_drift,
             "output": "standard output" if self.output_path is None else "a file",
         }
+
+    def choose_features(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Check the columns that were named against those that there are, and return the features."""
+        known = ", ".join(map(repr, names))
+        roles = [("target", self.target), ("total count", self.total_count)]
+        roles += [("feature", each) for each in self.features or ()] + [("exclusion", each) for each in self.exclude]
+        roles += [(kind, name) for name, kind in self.kinds.items()]
+        for role, name in roles:
+            if name is not None and name not in names:
+                only = " If these are several, separate them by commas, semicolons or tabs." if len(names) == 1 else ""
+                raise OptionError(f"There is no column {name!r} for the {role}. The columns are {known}.{only}")
+        taken = (self.target, self.total_count)
+        others = self.features or tuple(name for name in names if name not in taken)
+        chosen = tuple(name for name in others if name not in self.exclude)
+        if not chosen:
+            raise OptionError(f"There are no features: the columns are {known}, and the target is {self.target!r}.")
+        for name, kind in self.kinds.items():
+            if name not in chosen:
+                raise OptionError(
+                    f"The column {name!r} is said to be a {kind}, but is no feature. Leave that out, or name it among "
+                    "the features; --likelihood says what a target is."
+                )
+        used = [*chosen, *(name for name in taken if name is not None)]
+        repeated = sorted({name for name in used if used.count(name) > 1})
+        if repeated:
+            raise OptionError(
+                f"The columns {repeated} are used twice. Name each column once, and the target not among them."
+            )
+        return chosen

@@ -11,10 +11,8 @@ from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from streamgp.cli.error_handling import printable
-from streamgp.cli.stream.checkpoints import Progress
-from streamgp.cli.stream.scoring import num_inducing
+from streamgp.cli.stream.checkpoints import Checkpoint
 from streamgp.errors import StreamGPWarning
-from streamgp.streaming.metrics import coverage_warning
 
 __all__ = ["StreamReport"]
 
@@ -79,18 +77,18 @@ class StreamReport:
             more = " Further ones are only counted." if self._num_unread == _MOST_SAID else ""
             self.say(f"Warning: line {line} is predicted and not learned: {issue}.{more}")
 
-    def show(self, progress: Progress) -> None:
+    def show(self, progress: Checkpoint) -> None:
         """Show how far the stream is; not more often than can be read."""
         now = time.monotonic()
         if self._bar.disable or now - self._shown < _INTERVAL:
             return
         self._shown = now
         parts = [f"{progress.num_rows} rows", f"{self._rate(progress):.0f}/s"]
-        parts += [f"{name} {value:.4g}" for name, value in list(progress.metrics.summary().items())[:3]]
-        parts += [f"{num_inducing(progress.learner)} inducing points", f"{progress.num_refits} refits"]
+        parts += [f"{name} {value:.4g}" for name, value in list(progress.score_report().metrics.items())[:3]]
+        parts.append(f"{progress.stream.num_inducing_} inducing points")
         self._bar.update(self._task, description=" · ".join(parts))
 
-    def finish(self, progress: Progress, *, files: dict[str, str]) -> None:
+    def finish(self, progress: Checkpoint, *, files: dict[str, str]) -> None:
         """Print the table, and the bad rows.
 
         Args:
@@ -99,29 +97,30 @@ class StreamReport:
         """
         if self._is_quiet:
             return
+        stream, report = progress.stream, progress.score_report()
         table = Table(title="Predicted before learning", show_header=False)
         table.add_column()
         table.add_column(justify="right")
         table.add_row("rows", str(progress.num_rows))
         table.add_row("rows per second", f"{self._rate(progress):.1f}")
-        for name, value in progress.metrics.summary().items():
+        for name, value in report.metrics.items():
             table.add_row(name, f"{value:.5g}")
-        if progress.num_unlabeled:
-            table.add_row("rows without a target", str(progress.num_unlabeled))
+        if set(report.coverage_by_horizon) - {"1"}:
+            for name, (_, share) in report.coverage_by_horizon.items():
+                table.add_row(f"coverage {name} rows ahead", f"{share:.3g}")
+        if stream.num_unlabeled_:
+            table.add_row("rows without a target", str(stream.num_unlabeled_))
         if progress.num_unread:
             table.add_row("of these, targets that are not numbers", str(progress.num_unread))
-        if progress.drift.num_drifts:
-            table.add_row("changes found", str(progress.drift.num_drifts))
-        table.add_row("inducing points", str(num_inducing(progress.learner)))
-        table.add_row("refits (undone)", f"{progress.num_refits} ({progress.num_undone})")
-        table.add_row("inputs far outside", str(progress.learner.num_outside))
+        if stream.num_drifts_:
+            table.add_row("changes found", str(stream.num_drifts_))
+        table.add_row("inducing points", str(progress.stream.num_inducing_))
+        table.add_row("rows far outside", str(stream.num_outside_))
         table.add_row("bad rows left out", str(progress.num_skipped))
         table.add_row("warnings", str(self._num_warnings))
         self._console.print(table)
-        is_discrete = progress.learner.settings.starting_likelihood.outcome_kind != "real"
-        warning = coverage_warning(progress.metrics, is_discrete=is_discrete)
-        if warning is not None:
-            self.say(f"Warning: {warning}")
+        for hint in report.hints:
+            self.say(f"Warning: {hint}")
         for line, issue in progress.skipped:
             self.say(f"Line {line} was left out: {issue}.")
         if progress.num_skipped > len(progress.skipped):
@@ -143,5 +142,5 @@ class StreamReport:
         if self._num_warnings == 1:
             self.say(f"Warning: {message} Further ones are only counted.")
 
-    def _rate(self, progress: Progress) -> float:
+    def _rate(self, progress: Checkpoint) -> float:
         return (progress.num_rows - self._num_rows) / max(time.monotonic() - self._began, 1e-9)

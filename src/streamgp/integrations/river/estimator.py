@@ -1,64 +1,55 @@
-"""What the estimators of river share: their options, and a stream that is replaced when a step has succeeded."""
+"""What the estimators of river share: their options, and a stream whose features have names."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from abc import ABC
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from gpytorch.kernels import Kernel
 
-from streamgp.integrations.river.named_stream import Learner, NamedStream
-from streamgp.likelihoods import AbstractLikelihood
-from streamgp.sites import SiteRule
-from streamgp.streaming import StreamSettings
-from streamgp.streaming.drift import DriftDetector, DriftWatch
-from streamgp.streaming.report import ScoreReport
-from streamgp.streaming.scoring import ClassScore, ValueScore
-from streamgp.streams.locks import lock_of
+from streamgp.errors import ArgumentTypeError, ShapeError
+from streamgp.streams.drift import DriftDetector
+from streamgp.streams.report import ScoreReport
+from streamgp.streams.stream import Stream
 
-__all__ = ["AbstractRiverEstimator"]
+__all__ = ["TARGET", "AbstractRiverEstimator", "read_block"]
+
+# Name of the target among the features of a row.
+TARGET = "__target__"
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class AbstractRiverEstimator(ABC, Generic[Learner]):
-    """An estimator around a frozen stream. River reads its options, and passes them on to copies, by name."""
+class AbstractRiverEstimator(ABC):
+    """An estimator around a stream. River reads its options, and passes them on to copies, by name."""
 
-    kernel: Kernel | None = None
+    kernel: Kernel | str | None = None
     num_inducing: int | str = "auto"
     max_inducing: int = 256
     warmup: int = 200
     refit: str | int = "auto"
     buffer_size: int = 4000
     half_life: float | str | None = "auto"
-    drift_detector: DriftDetector | None = None
+    drift_detector: DriftDetector | str | None = None
     on_drift: str = "rewarm"
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        """Begin with a learner that has seen nothing."""
-        detector = self.drift_detector
-        watch = None if detector is None else DriftWatch.start(detector, self.on_drift)
-        self._stream: NamedStream[Learner] = NamedStream(*self._start(), watch)
-
-    @abstractmethod
-    def _start(self) -> tuple[Learner, ValueScore | ClassScore]:
-        """A learner that has seen nothing, and the score of its predictions."""
 
     @property
     def num_ignored(self) -> int:
-        """Values so far of features that were not there during the warm-up."""
-        return self._stream.features.num_ignored
+        """Number of values of features that were not there during the warm-up."""
+        return self._stream.num_ignored_
 
     def score_report(self) -> ScoreReport:
-        """How good rows were predicted before they were learned, beside naive baselines; means over targets."""
-        return ScoreReport(self._stream.score)
+        """Return how well rows were predicted before they were learned, beside baselines; means over targets."""
+        return self._stream.score_report()
 
-    def _settings(self, likelihood: str | AbstractLikelihood, sites: SiteRule | None = None) -> StreamSettings:
-        """Options of the stream, with the usual sites if none are given."""
-        given: dict[str, Any] = {} if sites is None else {"sites": sites}
-        return StreamSettings(
-            likelihood,
+    def _begin(self, target: Any, likelihood: Any, **options: Any) -> None:
+        """Begin a stream that has seen nothing, all of whose features are numbers."""
+        self._stream = Stream(
+            target,
+            likelihood=likelihood,
+            kinds="number",
+            first_rows=self.warmup,
             kernel=self.kernel,
             num_inducing=self.num_inducing,
             max_inducing=self.max_inducing,
@@ -66,15 +57,27 @@ class AbstractRiverEstimator(ABC, Generic[Learner]):
             refit=self.refit,
             buffer_size=self.buffer_size,
             half_life=self.half_life,
-            seed=self.seed,
-            **given,
+            drift_detector=self.drift_detector,
+            on_drift=self.on_drift,
+            **options,
         )
 
-    def _learn(self, names: Sequence[Hashable], values: np.ndarray, y: Any, weights: np.ndarray | None = None) -> None:
-        if len(y):
-            with lock_of(self):
-                self._stream = self._stream.learn(names, values, y, weights)
+    def _is_started(self) -> bool:
+        return self._stream.num_seen_ > 0
 
-    def _unit_test_skips(self) -> set[str]:
-        """Name checks of river that do not apply: rows of a block have the same age, and judge the experts together."""
-        return {"check_learn_many_matches_learn_one"}
+
+def read_block(X: Any, y: Any = None) -> list[Mapping[Hashable, Any]]:
+    """Return the rows of a DataFrame as mappings, with targets if there are any."""
+    if not isinstance(X, pd.DataFrame):
+        raise ArgumentTypeError(
+            f"X must be a pandas.DataFrame, whose columns name the features, but is a {type(X).__name__}. Make one "
+            "with pandas.DataFrame(X, columns=names)."
+        )
+    if y is None:
+        return [dict(zip(X.columns, row, strict=True)) for row in X.itertuples(index=False, name=None)]
+    targets: Sequence[Any] = y.tolist() if isinstance(y, np.ndarray) else list(y)
+    if np.ndim(y) > 1 or len(targets) != len(X):
+        raise ShapeError(
+            f"y must be a pandas.Series with one target for each of the {len(X)} rows of X, but has shape {np.shape(y)}."
+        )
+    return [{**row, TARGET: target} for row, target in zip(read_block(X), targets, strict=True)]

@@ -8,14 +8,10 @@ import numpy as np
 from river import base
 
 from streamgp.errors import ArgumentTypeError, ValueRangeError
-from streamgp.integrations.river.estimator import AbstractRiverEstimator
-from streamgp.integrations.river.features import read_row
+from streamgp.integrations.river.estimator import TARGET, AbstractRiverEstimator
 from streamgp.processes import sent_by_value
-from streamgp.streaming import StreamLearner
-from streamgp.streaming.prediction import StreamPrediction
-from streamgp.streaming.scoring import ValueScore
-from streamgp.streaming.space_time import SpaceTimeLearner, SpaceTimePrediction, uses_space_time
 from streamgp.streams.locks import lock_of
+from streamgp.streams.model import ValuePrediction
 
 __all__ = ["StreamingGPMultiTargetRegressor"]
 
@@ -23,12 +19,10 @@ __all__ = ["StreamingGPMultiTargetRegressor"]
 @sent_by_value
 @final
 @dataclass(eq=False, repr=False)
-class StreamingGPMultiTargetRegressor(
-    AbstractRiverEstimator[StreamLearner | SpaceTimeLearner], base.MultiTargetRegressor
-):
-    """Gaussian-process regression of several real targets, which share kernel and inducing points.
+class StreamingGPMultiTargetRegressor(AbstractRiverEstimator, base.MultiTargetRegressor):
+    """Gaussian-process regression of several real targets, each with a model of its own.
 
-    The first row says which targets there are; all rows must have them.
+    The first row says which targets there are; in later rows those that are not known may be NaN or absent.
 
     ```python
     from streamgp.integrations.river import StreamingGPMultiTargetRegressor
@@ -40,65 +34,68 @@ class StreamingGPMultiTargetRegressor(
     ```
 
     Args:
-        kernel: GPyTorch kernel for standardized inputs; a scaled Matérn-5/2 with a lengthscale for each by default.
-        num_inducing: Number of inducing points; `"auto"` for 100, and more as the stream goes on, one for every 20
-            rows, where it needs them.
-        max_inducing: For `"auto"`: the most points, which bound time and memory.
-        warmup: Rows after which the features and their units are frozen.
-        refit: When hyperparameters are learned after that: `"auto"`, `"doubling"`, `"never"`, or every so many rows.
-        buffer_size: Latest rows that a refit sees one by one.
-        half_life: `"auto"` mixes several half-lives by how well they predict; a number of rows, or None to forget
-            nothing.
-        drift_detector: A detector of `river.drift`, copied; None for none. It is shown the mean error of each row
-            before it is learned, in predictive standard deviations.
-        on_drift: What to do when errors have grown: `"rewarm"` begins again with a warm-up, `"reset"` keeps units and
-            hyperparameters and forgets the rows.
-        seed: Seed of the choices of training.
+        kernel: As for `streamgp.StreamingGPRegressor`, and so are the others.
+        num_inducing: See there.
+        max_inducing: See there.
+        warmup: Rows during which a new feature becomes an input; see there.
+        refit: See there.
+        buffer_size: See there.
+        half_life: See there.
+        drift_detector: See there.
+        on_drift: See there.
     """
 
     def __post_init__(self) -> None:
-        """Begin without targets."""
-        super().__post_init__()
+        """Begin without targets, but with options that are checked."""
         self._targets: tuple[Hashable, ...] = ()
-
-    def _start(self) -> tuple[StreamLearner | SpaceTimeLearner, ValueScore]:
-        settings = self._settings("gaussian")
-        return SpaceTimeLearner(settings) if uses_space_time(settings) else StreamLearner(settings), ValueScore()
+        self._begin([TARGET], "gaussian")
 
     def learn_one(self, x: dict[Hashable, Any], y: Any, **kwargs: Any) -> None:
-        """Learn one row, `y` with a number for each target."""
+        """Learn one row, `y` with a number for each target that is known."""
         if kwargs:
             raise ArgumentTypeError(f"learn_one takes a row and its targets, but got {sorted(kwargs)} as well.")
         with lock_of(self):
             targets = _read_targets(y, self._targets)
-            self._learn(list(x), read_row(x), np.array([list(targets.values())]))
-            self._targets = tuple(targets)
+            before = self._stream, self._targets
+            if not self._targets:
+                self._targets = tuple(targets)
+                self._begin([f"{TARGET} {name!r}" for name in targets], "gaussian")
+            named = dict(zip(self._stream.target, targets.values(), strict=True))
+            try:
+                self._stream.learn({**x, **named})
+            except BaseException:
+                self._stream, self._targets = before
+                raise
 
     def predict_one(self, x: dict[Hashable, Any]) -> dict[Hashable, float]:
-        """Means of the targets; nothing before the first row was learned."""
+        """Return the means of the targets; nothing before the first row was learned."""
         forecast = self.forecast_one(x)
         return {} if forecast is None else dict(zip(self._targets, forecast.mean[0].tolist(), strict=True))
 
-    def forecast_one(self, x: dict[Hashable, Any]) -> StreamPrediction | SpaceTimePrediction | None:
-        """The whole distribution of the targets, in the order in which they first came; None before the first row."""
-        forecast: StreamPrediction | SpaceTimePrediction | None = self._stream.predict(list(x), read_row(x))
+    def forecast_one(self, x: dict[Hashable, Any]) -> ValuePrediction | None:
+        """Return the whole distribution of the targets, in the order in which they first came; None at first."""
+        if not self._is_started():
+            return None
+        forecast = self._stream.predict(x)
+        assert isinstance(forecast, ValuePrediction)
         return forecast
 
 
-def _read_targets(y: Any, names: tuple[Hashable, ...]) -> dict[Hashable, float]:
-    """Targets in the order in which they first came, all of them numbers."""
+def _read_targets(y: Any, names: tuple[Hashable, ...]) -> dict[Hashable, float | None]:
+    """Return targets in the order in which they first came; None for those that are not known."""
     if not isinstance(y, Mapping):
         raise ArgumentTypeError(f"y must be a dictionary with a number for each target, but is {y!r}.")
-    names = names or tuple(y)
-    if not y or set(names) != set(y):
+    unknown = [name for name in y if names and name not in names]
+    if not y or unknown:
         raise ValueRangeError(
-            f"y must have the targets {list(names) or 'of at least one name'}, as the first row, but has {list(y)}. "
-            "Impute what is missing."
+            f"y must have the targets {list(names) or 'of at least one name'}, as the first row, but has {list(y)}."
         )
-    for name in names:
-        if not isinstance(y[name], int | float | np.number) or not np.isfinite(y[name]):
+    found: dict[Hashable, float | None] = {}
+    for name in names or tuple(y):
+        value = y.get(name)
+        if value is not None and (not isinstance(value, int | float | np.number) or np.isinf(value)):
             raise ValueRangeError(
-                f"The target {name!r} must be a finite number, but is {y[name]!r}. Impute what is missing, or leave "
-                "the row out."
+                f"The target {name!r} must be a finite number, or NaN where it is not known, but is {value!r}."
             )
-    return {name: float(y[name]) for name in names}
+        found[name] = None if value is None or np.isnan(value) else float(value)
+    return found
