@@ -11,8 +11,7 @@ from rich.progress import track
 from rich.table import Table
 from torch import Tensor
 
-from streamgp.streaming.learner import StreamLearner
-from streamgp.streaming.settings import StreamSettings
+from streamgp.streams import StreamLearner, StreamOptions
 
 NUM_DIMS, NUM_INDUCING = 8, 100
 # The rows before a mark whose steps are timed.
@@ -35,11 +34,11 @@ def cost_table(num_rows: int) -> Table:
     table = Table(title=f"One row at a time, p = {NUM_INDUCING}, d = {NUM_DIMS}, Gaussian")
     for column in ("rows", f"median of {NUM_TIMED} steps, ms", "mean since the last, ms", "state, kB", "process, MB"):
         table.add_column(column, justify="right")
-    learner = StreamLearner(StreamSettings(num_inducing=NUM_INDUCING))
+    learner = StreamLearner(NUM_DIMS, StreamOptions(most_points=NUM_INDUCING))
     mark, since, num_since, times = 1000, 0.0, 0, torch.zeros(NUM_TIMED)
     for number, (X, y) in enumerate(track(rows(num_rows), total=num_rows, description="Cost"), start=1):
         began = time.perf_counter()
-        learner, _ = learner.learn(X, y)
+        learner.learn(X.numpy(), y.numpy())
         seconds = time.perf_counter() - began
         times[number % NUM_TIMED] = seconds
         since, num_since = since + seconds, num_since + 1

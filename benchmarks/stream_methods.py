@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 import streamgp as sg
-from streamgp.streaming.learner import StreamLearner
-from streamgp.streaming.settings import StreamSettings
+from streamgp.streams import StreamOptions
+from streamgp.streams.model import StreamModel
 from streamgp.training import fit
 
 NUM_INDUCING = 100
@@ -50,21 +50,21 @@ class Ours(AbstractMethod):
     """`StreamLearner`."""
 
     def __init__(self, likelihood: str, seed: int) -> None:
-        self.learner = StreamLearner(StreamSettings(likelihood=likelihood, num_inducing=NUM_INDUCING, seed=seed))
+        self.model = StreamModel.begin(StreamOptions(likelihood=likelihood, most_points=NUM_INDUCING))
 
     def learn(self, X: Tensor, y: Tensor) -> None:
-        self.learner, _ = self.learner.learn(X, y)
+        self.model.learn(X.numpy(), y.numpy())
 
     def score(self, X: Tensor, y: Tensor) -> Scores:
-        prediction = self.learner.predict(X)
-        return Scores(prediction.mean, prediction.log_density(y))
+        prediction: Any = self.model.predict(X.numpy())
+        return Scores(torch.from_numpy(prediction.mean), torch.from_numpy(prediction.log_density(y.numpy())))
 
     def state(self) -> object:
-        return self.learner
+        return self.model
 
     def notes(self) -> dict[str, Any]:
-        kept = [report.is_kept for report in self.learner.refits]
-        return {"num_refits": len(kept), "num_undone": len(kept) - sum(kept), "num_outside": self.learner.num_outside}
+        learner = self.model.first
+        return {"num_refits": len(learner.history.refits), "num_outside": learner.num_outside}
 
 
 @final

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 import streamgp as sg
-from streamgp.streaming import StreamLearner, StreamSettings
+from streamgp.streams import StreamLearner, StreamOptions
 from streamgp.streams.keyed import KeyedLearner
 from streamgp.testing.tolerances import judgement, within
 
@@ -70,7 +70,9 @@ def online() -> Any:
 
 
 def learned() -> Any:
-    return StreamLearner(StreamSettings("gaussian", warmup=20, refit="never")).learn(*rows())[0]
+    learner = StreamLearner(2, StreamOptions(warmup=20, refit="never"))
+    learner.learn(*rows())
+    return learner
 
 
 def keyed() -> Any:

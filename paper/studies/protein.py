@@ -12,8 +12,7 @@ from paper.baselines.osvgp_rows import follow_rows
 from paper.datasets import Regression, load_protein
 from paper.schema.rounding import rounded
 from paper.schema.study import Study, UnitOutcome
-from streamgp.streaming.learner import StreamLearner
-from streamgp.streaming.settings import StreamSettings
+from streamgp.streams import StreamLearner, StreamOptions
 from streamgp.training import fit
 
 __all__ = ["STUDY", "ProteinSettings"]
@@ -98,13 +97,15 @@ def _with_refits(
     rows: Regression, marks: list[int], *, method: str, seed: int, settings: ProteinSettings
 ) -> Iterator[Tensor]:
     """The same for our learner, which also learns hyperparameters along the stream, and makes its own first fit."""
-    options = StreamSettings(num_inducing=settings.num_inducing, warmup=len(rows.y_first), half_life=None, seed=seed)
-    learner, _ = StreamLearner(options).learn(rows.X_first, rows.y_first)
-    yield learner.predict(rows.X_test).mean
-    for row in range(len(rows.y_stream)):
-        learner, _ = learner.learn(rows.X_stream[row : row + 1], rows.y_stream[row : row + 1])
+    options = StreamOptions(most_points=settings.num_inducing, warmup=len(rows.y_first), half_life=None)
+    learner, X_test = StreamLearner(rows.X_first.shape[1], options), rows.X_test.numpy()
+    learner.learn_unordered(rows.X_first.numpy(), rows.y_first.numpy())
+    yield torch.from_numpy(learner.predict(X_test).mean)
+    X, y = rows.X_stream.numpy(), rows.y_stream.numpy()
+    for row in range(len(y)):
+        learner.learn(X[row : row + 1], y[row : row + 1])
         if row + 1 in marks:
-            yield learner.predict(rows.X_test).mean
+            yield torch.from_numpy(learner.predict(X_test).mean)
 
 
 STUDY = Study(

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,8 +17,7 @@ from paper.baselines.osgpr import StreamBlocks, stream_osgpr
 from paper.baselines.osvgp import stream_osvgp
 from paper.schema.rounding import rounded
 from paper.schema.study import Study, UnitOutcome
-from streamgp.streaming.learner import StreamLearner
-from streamgp.streaming.settings import StreamSettings
+from streamgp.streams import StreamLearner, StreamOptions
 from streamgp.training import fit
 
 __all__ = ["STUDY", "SineSettings", "noisy_sine", "true_sine"]
@@ -146,15 +146,20 @@ def _osvgp_views(
 
 def _learner_views(X: Tensor, y: Tensor, grid: Tensor, *, settings: SineSettings) -> Iterator[_View]:
     first = settings.num_first
-    options = StreamSettings(num_inducing=settings.num_inducing, half_life=None)
-    learner, _ = StreamLearner(options).learn(X[:first], y[:first])
+    learner = StreamLearner(X.shape[1], StreamOptions(most_points=settings.num_inducing, half_life=None))
+    inputs, targets = X.numpy(), y.numpy()
+    learner.learn(inputs[:first], targets[:first])
     for row in range(first, len(y)):
-        learner, _ = learner.learn(X[row : row + 1], y[row : row + 1])
+        learner.learn(inputs[row : row + 1], targets[row : row + 1])
         if row + 1 - first in settings.marks:
-            assert learner.model is not None
-            prediction, model = learner.predict(grid), learner.model
-            deviation = (model.units.target_scale * torch.from_numpy(prediction.latent_variance[0]).sqrt()).squeeze(0)
-            yield _View(row + 1 - first, prediction.mean, deviation, model.inducing_points)
+            prediction = learner.predict(grid.numpy())
+            latent = np.maximum(prediction.variance - learner.noise_variance, 0.0)
+            fitted, belief = learner.fitted, learner.belief
+            assert fitted is not None
+            assert belief is not None
+            points = fitted.units.original_inputs(belief.points[: belief.num_points[0]])
+            columns = (prediction.mean, np.sqrt(latent), points)
+            yield _View(row + 1 - first, *(torch.from_numpy(np.array(each)) for each in columns))
 
 
 def _batch_views(X: Tensor, y: Tensor, grid: Tensor, *, settings: SineSettings) -> Iterator[_View]:

@@ -14,6 +14,9 @@ from gpytorch.kernels import Kernel, RBFKernel, ScaleKernel
 from gpytorch.likelihoods import LaplaceLikelihood
 from gpytorch.means import ConstantMean, Mean
 from jaxtyping import AbstractArray
+from streamgp.streaming.drift import DriftWatch
+from streamgp.streaming.learner import StreamLearner
+from streamgp.streaming.settings import StreamSettings
 from torch import Tensor
 
 from streamgp import likelihoods
@@ -27,9 +30,6 @@ from streamgp.likelihoods import AbstractLikelihood
 from streamgp.optimizers import TurboOptimizer
 from streamgp.storage import load, register, save
 from streamgp.storage.registry import StoredClass, registered
-from streamgp.streaming.drift import DriftWatch
-from streamgp.streaming.learner import StreamLearner
-from streamgp.streaming.settings import StreamSettings
 
 PACKAGES = (
     *("storage", "conditioning", "training", "models", "acquisition", "loops", "optimizers", "pools"),

@@ -24,8 +24,8 @@ from streamgp.conditioning import SparseGP
 from streamgp.errors import StreamGPWarning
 from streamgp.likelihoods import Gaussian
 from streamgp.optimizers import Optimizer
-from streamgp.streaming.classifier import StreamingGPClassifier
-from streamgp.streaming.regressor import StreamingGPRegressor
+from streamgp.streams.classifier import StreamingGPClassifier
+from streamgp.streams.regressor import StreamingGPRegressor
 from streamgp.training import fit
 
 __all__ = ["Scene", "bookings", "conditioning", "parts", "run_demo", "tuning"]

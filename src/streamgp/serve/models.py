@@ -9,9 +9,9 @@ from typing import Any, final
 import numpy as np
 
 from streamgp.errors import OptionError, UnsupportedError, ValueRangeError
-from streamgp.streaming.classifier import StreamingGPClassifier
-from streamgp.streaming.estimator import AbstractStreamingEstimator
-from streamgp.streaming.regressor import StreamingGPRegressor
+from streamgp.streams.classifier import StreamingGPClassifier
+from streamgp.streams.estimator import AbstractStreamEstimator
+from streamgp.streams.regressor import StreamingGPRegressor
 
 __all__ = ["AbstractModel", "model_of"]
 
@@ -68,7 +68,7 @@ class AbstractModel(ABC):
 class _AbstractEstimatorModel(AbstractModel):
     """An estimator with the interface of scikit-learn."""
 
-    def __init__(self, estimator: AbstractStreamingEstimator[Any]) -> None:
+    def __init__(self, estimator: AbstractStreamEstimator) -> None:
         self._estimator = estimator
 
     @property

@@ -48,7 +48,6 @@ _HOMES = {
     "loops": "streamgp.loops",
     "optimizers": "streamgp.optimizers",
     "pools": "streamgp.pools",
-    "streaming": "streamgp.streaming",
     "streams": "streamgp.streams",
     "keyed": "streamgp.streams.keyed",
     "stream": "streamgp.streams.saving",

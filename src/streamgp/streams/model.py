@@ -256,6 +256,7 @@ class StreamModel:
         if not len(y):
             return
         self._check_rows(X, y, total_count)
+        y = list(y) if self.is_label else y
         self.fits = ()
         if self.watch is None:
             self._learn(X, y, total_count, weights)
@@ -339,6 +340,7 @@ class StreamModel:
         """Learn first rows whose order means nothing; values as `streamgp.fit` does by default."""
         self._check_rows(X, y, total_count)
         if self.is_label:
+            y = list(y)
             self._add_classes(y)
             self._make_learners(X.shape[1], 1)
             self.learners[0].learn_unordered(X, self._indices(y))

@@ -16,8 +16,8 @@ from streamgp.cli.outputs import check_output_paths
 from streamgp.errors import ClusterError, DatasetError, OptionError, UnsupportedError, ValueRangeError
 from streamgp.likelihoods import from_name
 from streamgp.streams.classifier import StreamingGPClassifier
-from streamgp.streams.sharded import classifier_from_fit, regressor_from_fit
 from streamgp.streams.regressor import StreamingGPRegressor
+from streamgp.streams.sharded import classifier_from_fit, regressor_from_fit
 from streamgp.streams.targets import written_differently
 from streamgp.tables.files import TableFile
 from streamgp.tables.values import to_number

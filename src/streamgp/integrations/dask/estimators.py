@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from streamgp.errors import ArgumentTypeError
 from streamgp.integrations.dask.shards import DaskShards, from_collections, read_client
 from streamgp.streams.classifier import StreamingGPClassifier
-from streamgp.streams.sharded import classifier_from_fit, regressor_from_fit
 from streamgp.streams.regressor import StreamingGPRegressor
+from streamgp.streams.sharded import classifier_from_fit, regressor_from_fit
 from streamgp.training import FitResult, fit
 from streamgp.training.labels import read_labels, to_array
 from streamgp.training.sharded_fit import classes_of, fit_classes

@@ -1,6 +1,6 @@
 """What the estimators of river share: their options, and a stream whose features have names."""
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +33,10 @@ class AbstractRiverEstimator(ABC):
     half_life: float | str | None = "auto"
     drift_detector: DriftDetector | str | None = None
     on_drift: str = "rewarm"
+
+    @abstractmethod
+    def __post_init__(self) -> None:
+        """Begin with a stream that has seen nothing."""
 
     @property
     def num_ignored(self) -> int:
@@ -78,6 +82,7 @@ def read_block(X: Any, y: Any = None) -> list[Mapping[Hashable, Any]]:
     targets: Sequence[Any] = y.tolist() if isinstance(y, np.ndarray) else list(y)
     if np.ndim(y) > 1 or len(targets) != len(X):
         raise ShapeError(
-            f"y must be a pandas.Series with one target for each of the {len(X)} rows of X, but has shape {np.shape(y)}."
+            f"y must be a pandas.Series with one target for each of the {len(X)} rows of X, but has shape "
+            f"{np.shape(y)}."
         )
     return [{**row, TARGET: target} for row, target in zip(read_block(X), targets, strict=True)]

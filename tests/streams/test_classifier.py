@@ -43,7 +43,7 @@ def rings(numbers, n, *, labels=("near", "middle", "far")):
 
 # Without a kernel: scikit-learn takes an untouched one for changed, as joblib's hash of its copy is another.
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:.* far outside the range of the warm-up")
+@pytest.mark.filterwarnings("ignore:.* outside the range of all rows")
 @parametrize_with_checks([sg.StreamingGPClassifier(num_inducing=5, warmup=5, refit="never", buffer_size=10)])
 def test_it_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)

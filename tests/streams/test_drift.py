@@ -4,7 +4,8 @@ from gpytorch.kernels import RBFKernel, ScaleKernel
 
 import streamgp as sg
 from streamgp.errors import ArgumentTypeError, OptionError
-from streamgp.streaming.drift import DriftWatch
+from streamgp.storage import load, save
+from streamgp.streams.drift import DriftWatch
 
 drift = pytest.importorskip("river.drift")
 
@@ -94,11 +95,11 @@ def test_the_rows_after_the_change_are_learned_by_the_new_model(numbers):
     model = small(sg.StreamingGPRegressor, drift_detector=Threshold(), on_drift="rewarm").partial_fit(X, X[:, 0])
     y = np.concatenate([X[:4, 0], 50.0 + np.zeros(6)])
     model.partial_fit(X[:10], y)
-    learner = model.state_.learner
+    learner = model.state_.learners[0]
     assert model.num_drifts_ == 1
     assert model.num_seen_ == 40
     assert learner.num_since_start == 6
-    assert learner.buffer.targets[0].tolist() == [50.0] * 6
+    assert learner.buffer.targets[: learner.buffer.num_rows].tolist() == [50.0] * 6
 
 
 def test_the_given_detector_is_never_changed(numbers):
@@ -106,31 +107,29 @@ def test_the_given_detector_is_never_changed(numbers):
     model = small(sg.StreamingGPRegressor, drift_detector=detector).partial_fit(X[:30], X[:30, 0])
     model.partial_fit(X[30:], X[30:, 0])
     assert detector.values == []
-    assert len(model.state_.watch.detector.values) == 10  # none of the warm-up
+    assert len(model.state_.watch._detector.values) == 10  # none of the warm-up
 
 
 def test_a_row_that_is_refused_is_not_shown_to_the_detector(numbers):
     X = numbers.random((40, 1))
     model = small(sg.StreamingGPRegressor, likelihood="poisson", drift_detector=Threshold())
     model.partial_fit(X[:30], np.ones(30))
-    with pytest.raises(ValueError, match="Poisson targets must be"):
+    with pytest.raises(ValueError, match="must be"):
         model.partial_fit(X[30:32], [1.0, -1.0])
-    assert model.state_.watch.detector.values == []
+    assert model.state_.watch._detector.values == []
 
 
 def test_a_change_for_the_better_is_not_acted_upon():
-    watch, index = DriftWatch.start(drift.ADWIN(), "reset").inspect([1.0] * 200 + [0.0] * 200)
-    assert index is None
-    _, index = watch.inspect([1.0] * 400)
-    assert index is not None
+    watch = DriftWatch(drift.ADWIN(), "reset", is_label=False)
+    assert watch.inspect([1.0] * 200 + [0.0] * 200) is None
+    assert watch.inspect([1.0] * 400) is not None
 
 
 def test_after_a_change_the_detector_starts_afresh():
-    watch, index = DriftWatch.start(Threshold(), "reset").inspect([1.0, 2.0, 9.0, 9.0])
-    assert index == 2
+    watch = DriftWatch(Threshold(), "reset", is_label=False)
+    assert watch.inspect([1.0, 2.0, 9.0, 9.0]) == 2
     assert watch.num_drifts == 1
-    assert watch.num_errors == 0
-    assert watch.detector.values == []
+    assert watch._detector.values == []
 
 
 def test_options_are_checked(numbers):
@@ -151,8 +150,38 @@ class OfShares:
 
 
 def test_a_detector_that_does_not_take_an_error_is_named():
-    watch = DriftWatch.start(OfShares(), "reset")
+    watch = DriftWatch(OfShares(), "reset", is_label=False)
     with pytest.raises(
         OptionError, match=r"a OfShares, does not take the error 1.5 \(math domain error\). Detectors of"
     ):
         watch.inspect([0.5, 1.5])
+
+
+ERRORS = [0.1] * 40 + [9.0] * 30 + [0.1] * 30
+
+
+def test_a_watch_that_was_saved_finds_the_changes_of_one_that_was_not(tmp_path):
+    whole = DriftWatch("page_hinkley", "reset", is_label=False)
+    found = [row for row, error in enumerate(ERRORS) if whole.inspect([error]) is not None]
+    for stop in (10, 45, 60):
+        watch = DriftWatch("page_hinkley", "reset", is_label=False)
+        before = [row for row, error in enumerate(ERRORS[:stop]) if watch.inspect([error]) is not None]
+        save(watch, tmp_path / "a")
+        after = load(tmp_path / "a")
+        assert [*before, *(stop + i for i, e in enumerate(ERRORS[stop:]) if after.inspect([e]) is not None)] == found
+        assert after.num_drifts == whole.num_drifts
+
+
+def test_the_memory_of_errors_is_bounded(monkeypatch):
+    monkeypatch.setattr("streamgp.streams.drift._MOST_ERRORS", 20)
+    watch = DriftWatch("page_hinkley", "reset", is_label=False)
+    for _ in range(50):
+        watch.inspect([0.0])
+    assert len(watch.errors) <= 20
+
+
+def test_detectors_of_labels_refuse_numbers():
+    with pytest.raises(OptionError, match=r"ddm looks at labels only, but the targets are numbers\. Use one of adwin"):
+        DriftWatch("ddm", "rewarm", is_label=False)
+    with pytest.raises(OptionError, match="drift_detector must be one of 'adwin'"):
+        DriftWatch("nose", "rewarm", is_label=True)

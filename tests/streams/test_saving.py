@@ -4,8 +4,8 @@ from gpytorch.kernels import RBFKernel
 
 import streamgp as sg
 from streamgp.errors import FileFormatError, UnsupportedError
-from streamgp.streaming.classifier import StreamingGPClassifier
-from streamgp.streaming.regressor import StreamingGPRegressor
+from streamgp.streams.classifier import StreamingGPClassifier
+from streamgp.streams.regressor import StreamingGPRegressor
 
 X = np.random.default_rng(0).normal(size=(60, 2))
 VALUES = X.sum(-1) + 0.1 * np.random.default_rng(1).normal(size=60)
@@ -46,3 +46,27 @@ def test_what_is_not_an_estimator_is_refused(tmp_path):
 def test_a_drift_detector_is_refused(tmp_path):
     with pytest.raises(UnsupportedError, match="parameters"):
         StreamingGPRegressor(drift_detector=object()).save(tmp_path / "a")
+
+
+def test_a_drift_detector_by_name_goes_on(tmp_path):
+    pytest.importorskip("river")
+    model = StreamingGPRegressor(warmup=20, drift_detector="page_hinkley", half_life=None).partial_fit(
+        X[:50], VALUES[:50]
+    )
+    model.save(tmp_path / "a")
+    loaded = sg.load(tmp_path / "a")
+    for each in (model, loaded):
+        each.partial_fit(X[:40], VALUES[:40] + 30.0)
+    assert loaded.num_drifts_ == model.num_drifts_ > 0
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+
+
+def test_a_ticket_is_saved(tmp_path):
+    model = StreamingGPRegressor().partial_fit(X[:40], VALUES[:40])
+    ticket = model.expect(X[40:42])
+    model.save(tmp_path / "a")
+    sg.storage.save(ticket, tmp_path / "b")
+    loaded, again = sg.load(tmp_path / "a"), sg.load(tmp_path / "b")
+    for one, said in ((model, ticket), (loaded, again)):
+        one.learn(said, VALUES[40:42])
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))

@@ -7,8 +7,9 @@ from sklearn.metrics import log_loss
 
 import streamgp as sg
 from streamgp.errors import ShapeError
-from streamgp.streaming.report import ScoreReport
-from streamgp.streaming.scoring import ClassScore, ValueScore
+from streamgp.streams.predictive import Forecast
+from streamgp.streams.report import ScoreReport
+from streamgp.streams.score import ClassScore, ValueScore
 
 OPTIONS = {"num_inducing": 5, "warmup": 6, "refit": "never"}
 
@@ -99,11 +100,9 @@ def test_labels_are_scored_and_those_never_seen_too():
 def test_the_reliability_of_classes_is_the_share_that_came_true():
     probabilities = np.array([[0.9, 0.1]] * 10)
     labels = ["a"] * 9 + ["b"]
-    score = (
-        ClassScore()
-        .seen(["a"])
-        .add(labels, classes=["a", "b"], probabilities=probabilities, negative_log_density=[0.0] * 10)
-    )
+    score = ClassScore()
+    score.add(["a"])
+    score.add(labels, ["a", "b"], probabilities)
     assert [tuple(map(round, each, (6,) * 3)) for each in score.calibration.reliability()] == [
         (0.1, 0.1, 10),
         (0.9, 0.9, 10),
@@ -121,11 +120,11 @@ def test_counts_are_scored_by_half_of_their_own_probability():
 
 
 def test_memory_is_constant():
-    score = ValueScore().seen(np.zeros((1, 1)))
-    y = np.zeros((3000, 1))
-    score = score.add(y, mean=y, negative_log_density=y[:, 0], is_covered=y == 0, cumulative=y)
+    score, n = ValueScore(), 3000
+    y, ones = np.zeros((n, 1)), np.ones((n, 1))
+    score.add(y, [[(np.arange(n), Forecast(0.0 * ones, ones, 9.0 * ones, ones))]])
     assert len(score.metrics.history) <= 512
-    assert "90 % intervals held 100% of 3000 targets: they are wider than needed." in repr(ScoreReport(score))
+    assert "90 % intervals held 100% of 2999 targets: they are wider than needed." in repr(ScoreReport(score))
 
 
 def test_estimators_are_small_tables_without_scripts_in_notebooks(regression):
@@ -134,3 +133,17 @@ def test_estimators_are_small_tables_without_scripts_in_notebooks(regression):
     assert "rows learned" in table
     assert "<script" not in table + sg.StreamingGPClassifier(link="<script>")._repr_html_()
     assert regression[0]._repr_mimebundle_()["text/plain"] == repr(regression[0])
+
+
+def test_the_histogram_of_probabilities_has_mass_one(regression):
+    report = regression[0].score_report()
+    edges, density = report.pit_histogram
+    assert (density * np.diff(edges)).sum() == pytest.approx(1.0)
+    assert report.plot_pit(Figure().subplots()).get_ylabel() == "density"
+
+
+def test_targets_that_look_like_counts_are_told():
+    X, y = np.random.default_rng(0).random((60, 1)), np.random.default_rng(1).poisson(3.0, 60)
+    model = sg.StreamingGPRegressor(**OPTIONS).partial_fit(X, y)
+    assert "All 60 targets are whole numbers, none negative." in repr(model.score_report())
+    assert "whole numbers" not in repr(model.partial_fit(X[:1], [0.5]).score_report())

@@ -1,4 +1,4 @@
-"""Real targets through the estimator: order, tickets, horizons, weights, explanations, and what is refused."""
+"""Late targets, horizons, weights, explanations, tables and pictures of the estimators, and what is refused."""
 
 import copy
 
@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import streamgp as sg
-from streamgp.errors import ShapeError, UnsupportedError, ValueRangeError
+from streamgp.errors import OptionError, ShapeError, ValueRangeError
 from streamgp.testing.tolerances import judgement, rounding, within
 
 
@@ -37,7 +37,7 @@ def test_late_targets_are_judged_by_what_was_said(learned):
     model = copy.deepcopy(learned)
     X, y = rows(3, seed=1)
     ticket = model.expect(X)
-    said = ticket.prediction.mean.numpy()
+    said = ticket.prediction.mean
     np.testing.assert_array_equal(said, learned.predict(X, horizon=[1, 2, 3]))
     before = model.score_report().num_rows
     model.learn(ticket, y)
@@ -76,8 +76,6 @@ def test_a_row_of_large_weight_is_believed(learned):
     assert heavy > light + 0.5
     with pytest.raises(ValueRangeError, match="positive and finite"):
         copy.copy(learned).partial_fit(X, [3.0], sample_weight=[0.0])
-    with pytest.raises(UnsupportedError, match="sample_weight is there for"):
-        sg.StreamingGPRegressor("poisson").partial_fit(X, [3.0], sample_weight=[1.0])
 
 
 def test_a_prediction_is_explained(learned):
@@ -90,8 +88,6 @@ def test_a_prediction_is_explained(learned):
     assert "last value" in str(why)
     assert not why.is_far_out
     assert learned.history_[-1].row == 128
-    with pytest.raises(UnsupportedError, match="explain is there for"):
-        sg.StreamingGPRegressor("poisson").partial_fit([[0.0]], [1.0]).explain([[0.0]])
 
 
 def test_copies_are_apart(learned):
@@ -110,3 +106,75 @@ def test_several_targets_have_learners_of_their_own(tmp_path):
     assert model.sample(X[:3], 4, random_state=0).shape == (4, 3, 2)
     model.save(tmp_path / "two.sgp")
     np.testing.assert_array_equal(sg.load(tmp_path / "two.sgp").predict(X), mean)
+
+
+def test_one_of_several_targets_may_be_missing():
+    X, y = rows(60)
+    both = np.c_[y, 100.0 - y]
+    both[::5, 1] = np.nan
+    model = sg.StreamingGPRegressor().partial_fit(X, both)
+    alone = sg.StreamingGPRegressor().partial_fit(X, y)
+    np.testing.assert_allclose(model.predict(X)[:, 0], alone.predict(X), **rounding(torch.float64, condition=1e4))
+    assert np.isfinite(model.predict(X)).all()
+    with pytest.raises(ValueRangeError, match="contains NaN"):
+        alone.partial_fit(X[:2], [1.0, np.nan])
+
+
+def test_a_covariance_is_that_of_joint_draws(learned):
+    X = np.array([[0.2, 0.2], [0.25, 0.2], [0.9, 0.9]])
+    mean, covariance = learned.predict(X, return_cov=True)
+    draws = learned.sample(X, 20000, random_state=0)
+    np.testing.assert_allclose(np.cov(draws.T), covariance, **judgement(absolute=0.1 * covariance.max()))
+    np.testing.assert_array_equal(mean, learned.predict(X))
+    with pytest.raises(OptionError, match="Either return_std or return_cov"):
+        learned.predict(X, return_std=True, return_cov=True)
+
+
+def test_a_table_keeps_its_index(learned):
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame([[0.1, 0.2], [0.3, 0.4]], index=["first", "second"])
+    said = learned.predict(table, output="frame")
+    assert said.index.tolist() == ["first", "second"]
+    assert list(said.columns) == ["mean", "std", "5 %", "95 %"]
+    np.testing.assert_array_equal(said["mean"], learned.predict(table.to_numpy()))
+    assert list(learned.predict(table, quantiles=[0.5], output="frame").columns) == ["mean", "std", "50 %"]
+    with pytest.raises(OptionError, match="output must be 'array' or 'frame'"):
+        learned.predict(table, output="table")
+
+
+def test_coverage_is_counted_by_how_far_ahead_it_was_said(learned):
+    model = copy.deepcopy(learned)
+    X, y = rows(9, seed=2)
+    before = model.score_report().coverage_by_horizon["1"][0]
+    model.learn(model.expect(X), y)
+    found = model.score_report().coverage_by_horizon
+    assert {name: count for name, (count, _) in found.items()} == {
+        "1": before + 1,
+        "2 to 3": 2,
+        "4 to 7": 4,
+        "8 to 15": 2,
+    }
+    assert "coverage 4 to 7 rows ahead" in repr(model.score_report())
+
+
+def test_the_history_is_drawn(learned):
+    figure = learned.plot_history()
+    latest, errors, weights, points = figure.axes[:4]
+    assert len(latest.lines[0].get_xdata()) == 129
+    assert latest.collections
+    assert [line.get_label() for line in errors.lines[:3]] == ["model", "running mean", "last value"]
+    assert weights.get_ylabel() == "weights of experts"
+    assert points.get_ylabel() == "inducing points"
+    assert sum(line.get_label() == "refit" for line in latest.lines) == 1
+
+
+def test_refits_may_go_to_the_background_while_a_stream_runs(learned, tmp_path):
+    learned.save(tmp_path / "a")
+    model = sg.load(tmp_path / "a").set_refit("background")
+    assert model.get_params()["refit"] == "background"
+    assert not model.is_refitting_
+    X, y = rows(100, seed=3)
+    model.partial_fit(X, y)
+    assert model.num_seen_ == 230
+    with pytest.raises(OptionError, match="refit must be"):
+        model.set_refit("sometimes")
