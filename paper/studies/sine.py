@@ -158,8 +158,8 @@ def _learner_views(X: Tensor, y: Tensor, grid: Tensor, *, settings: SineSettings
             assert fitted is not None
             assert belief is not None
             points = fitted.units.original_inputs(belief.points[: belief.num_points[0]])
-            columns = (prediction.mean, np.sqrt(latent), points)
-            yield _View(row + 1 - first, *(torch.from_numpy(np.array(each)) for each in columns))
+            mean, deviation = torch.from_numpy(prediction.mean), torch.from_numpy(np.sqrt(latent))
+            yield _View(row + 1 - first, mean, deviation, torch.from_numpy(np.array(points)))
 
 
 def _batch_views(X: Tensor, y: Tensor, grid: Tensor, *, settings: SineSettings) -> Iterator[_View]:

@@ -5,7 +5,7 @@ import random
 import types
 from collections.abc import Hashable, Mapping
 from importlib import import_module
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 import numpy as np
 import pytest
@@ -14,9 +14,6 @@ from gpytorch.kernels import Kernel, RBFKernel, ScaleKernel
 from gpytorch.likelihoods import LaplaceLikelihood
 from gpytorch.means import ConstantMean, Mean
 from jaxtyping import AbstractArray
-from streamgp.streaming.drift import DriftWatch
-from streamgp.streaming.learner import StreamLearner
-from streamgp.streaming.settings import StreamSettings
 from torch import Tensor
 
 from streamgp import likelihoods
@@ -30,10 +27,11 @@ from streamgp.likelihoods import AbstractLikelihood
 from streamgp.optimizers import TurboOptimizer
 from streamgp.storage import load, register, save
 from streamgp.storage.registry import StoredClass, registered
+from streamgp.streams.drift import DriftWatch
 
 PACKAGES = (
     *("storage", "conditioning", "training", "models", "acquisition", "loops", "optimizers", "pools"),
-    *("streams.preprocessing", "streaming.saving", "streaming.storage", "cli.stream.checkpoints"),
+    *("streams.preprocessing", "streams.saving", "streams.keyed", "cli.stream.checkpoints"),
 )
 for _package in PACKAGES:
     import_module(f"streamgp.{_package}")
@@ -84,8 +82,6 @@ class Contents:
             return {self.of(arguments[0]): self.of(arguments[1]) for _ in range(self.draw.randrange(3))}
         if hint is None or hint is type(None):
             return None
-        if isinstance(hint, TypeVar):  # a learner of one kind or another
-            return StreamLearner(StreamSettings(num_inducing=self.draw.randrange(1, 9)))
         if isinstance(hint, type) and issubclass(hint, AbstractArray):
             return self.tensor(hint).numpy() if hint.array_type is np.ndarray else self.tensor(hint)
         return self.object(hint)
@@ -185,7 +181,6 @@ CHECKED = {
     "acquisition.RegionRules",
     "acquisition.TrustRegion",
     "cli.Checkpoint",
-    "cli.Progress",
     "loops.Categorical",
     "loops.Constraint",
     "loops.Integer",
@@ -199,16 +194,10 @@ CHECKED = {
     "loops.Real",
     "loops.SurrogateSettings",
     "loops.Training",
-    "streaming.Calibration",
-    "streaming.ClassScore",
-    "streaming.EstimatorState",
-    "streaming.OneVsRest",
-    "streaming.SiteRule",
-    "streaming.SpaceTimeLearner",
-    "streaming.StreamLearner",
-    "streaming.StreamSettings",
     "streams.StreamOptions",
-    "streaming.ValueScore",
+    "stream.StreamModel",
+    "stream.StreamTicket",
+    "stream.RowTicket",
 }
 CLASSES = [
     each

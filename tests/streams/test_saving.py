@@ -50,9 +50,9 @@ def test_a_drift_detector_is_refused(tmp_path):
 
 def test_a_drift_detector_by_name_goes_on(tmp_path):
     pytest.importorskip("river")
-    model = StreamingGPRegressor(warmup=20, drift_detector="page_hinkley", half_life=None).partial_fit(
-        X[:50], VALUES[:50]
-    )
+    model = StreamingGPRegressor(warmup=20, drift_detector="page_hinkley", half_life=None)
+    for start in range(0, 60, 10):
+        model.partial_fit(X[start : start + 10], VALUES[start : start + 10])
     model.save(tmp_path / "a")
     loaded = sg.load(tmp_path / "a")
     for each in (model, loaded):

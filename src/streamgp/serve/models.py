@@ -141,8 +141,8 @@ class _ValueModel(_AbstractEstimatorModel):
             ticket = self._regressor.expect(self._table(rows))
         except UnsupportedError:  # of a likelihood that learns rows when their targets have come
             return list(rows), self.predict(rows, level)
-        said = ticket.prediction
-        return ticket, _values(said.mean.numpy(), said.variance.sqrt().numpy(), said.quantiles(_ends(level)).numpy())
+        said: Any = ticket.prediction
+        return ticket, _values(said.mean, said.deviation, said.quantiles(_ends(level)))
 
     def learn_ticket(self, ticket: Any, targets: Sequence[Any]) -> None:
         if isinstance(ticket, list):

@@ -73,7 +73,10 @@ class DriftWatch:
             )
         check_choice(action, ("rewarm", "reset"), "on_drift")
         self.action, self.num_drifts = action, 0
-        self._fresh = deepcopy(detector)
+        self.errors: list[float] = []
+        self._fresh: Any = deepcopy(detector)
+        self._detector: Any = None
+        self._num, self._mean, self._late = 0, 0.0, 0.0
         self._begin()
 
     def inspect(self, errors: Sequence[float]) -> int | None:
@@ -96,7 +99,7 @@ class DriftWatch:
     def _begin(self) -> None:
         self._detector = deepcopy(self._fresh)
         self._num, self._mean, self._late = 0, 0.0, 0.0
-        self.errors: list[float] = []
+        self.errors = []
 
     def _replay(self, errors: Sequence[float]) -> None:
         """Begin again with these errors, of which no change is told."""

@@ -110,7 +110,11 @@ class AbstractStreamEstimator(BaseEstimator, ABC):
         """
         fitted = self._first.fitted
         assert fitted is not None
-        return np.asarray(fitted.prior.lengthscales * fitted.units.input_lengths)
+        units, lengths = fitted.units.input_lengths, fitted.prior.lengthscales
+        if not len(lengths):  # a kernel of the user's own
+            found = getattr(getattr(self.kernel_, "base_kernel", self.kernel_), "lengthscale", None)
+            lengths = np.full(len(units), np.nan) if found is None else found.detach().numpy().reshape(-1)
+        return np.asarray(lengths * units)
 
     @property
     def likelihood_(self) -> AbstractLikelihood:
@@ -280,7 +284,7 @@ class AbstractStreamEstimator(BaseEstimator, ABC):
         """Forget everything, and learn from rows in random order."""
         model = self._new_model()
         batch = batch.take(check_random_state(self.random_state).permutation(len(batch.targets)))
-        model.learn_unordered(batch.inputs, batch.targets, batch.total_count, num_inducing=self.num_inducing)
+        model.learn_unordered(batch.inputs, batch.targets, batch.total_count, num_inducing=_plain(self.num_inducing))
         self.state_ = model
 
     def _learn_rows(self, model: StreamModel, batch: Batch) -> None:
@@ -339,3 +343,8 @@ def _is_same(value: Any, default: Any) -> bool:
     return value is default or (
         isinstance(value, str | int | float) and type(value) is type(default) and value == default
     )
+
+
+def _plain(value: Any) -> Any:
+    """Return Python's own number for one of NumPy."""
+    return value.item() if isinstance(value, np.generic) else value

@@ -12,7 +12,7 @@ from gpytorch.kernels import Kernel, MaternKernel, RBFKernel, ScaleKernel
 from streamgp.streams.buffer import Units
 from streamgp.streams.latent_forecasts import LatentForecast
 from streamgp.streams.learner import StreamLearner
-from streamgp.streams.observing import Observing
+from streamgp.streams.observing import Observing, with_counts
 from streamgp.streams.options import StreamOptions
 from streamgp.streams.points import choose_points
 from streamgp.streams.predictive import Forecast
@@ -44,7 +44,7 @@ def fit_rows(
     is_gaussian = isinstance(options.likelihood, str) and options.likelihood == "gaussian"
     likelihood: Any = None if is_gaussian else options.plan().likelihood
     if likelihood is not None and total_count is not None:
-        likelihood = likelihood.for_rows(torch.from_numpy(total_count))
+        likelihood = with_counts(likelihood, total_count)
     result: FitResult = fit(
         X,
         y,

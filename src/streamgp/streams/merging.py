@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float
@@ -51,7 +52,11 @@ def merge(learners: Sequence[StreamLearner], base: StreamLearner | None = None) 
         beliefs = beliefs[:-1]
     num_shared = 0 if base is None else (len(learners) - 1) * base.num_seen
     merged = StreamLearner(first.num_dims, first.options, num_classes=first.num_classes)
-    merged.sureness = max(learners, key=lambda each: each.num_seen).sureness
+    counts = np.sum([each.sureness.counts for each in learners], axis=0)
+    if base is not None:
+        counts = counts - (len(learners) - 1) * base.sureness.counts
+    ways = _log_shares([each.sureness.log_weights for each in learners])
+    merged.sureness = replace(first.sureness, log_weights=ways, counts=np.maximum(counts, 0.0))
     merged.fitted, merged.dynamics = fitted, dynamics
     merged.belief = _added(beliefs, shared, dynamics)
     merged.num_seen = sum(each.num_seen for each in learners) - num_shared
@@ -137,5 +142,5 @@ def _inverse(precision: Float[np.ndarray, "k k"], least: Float[np.ndarray, " k"]
     return np.asarray(0.5 * (covariance + covariance.T))
 
 
-def _log_shares(log_weights: Sequence[Float[np.ndarray, "e 2"]]) -> Float[np.ndarray, "e 2"]:
+def _log_shares(log_weights: Sequence[np.ndarray]) -> np.ndarray:
     return np.asarray(np.log(np.mean(np.exp(log_weights), axis=0)))

@@ -1,6 +1,7 @@
 """A stream with all that estimators share: learners of its outputs, labels, scores and a watch for changes."""
 
 from collections.abc import Hashable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, final
@@ -16,6 +17,7 @@ from streamgp.streams.learner import StreamLearner, Ticket
 from streamgp.streams.merging import merge
 from streamgp.streams.options import StreamOptions
 from streamgp.streams.score import INTERVAL, ClassScore, Said, ValueScore
+from streamgp.tables.values import LARGEST
 from streamgp.training import FitResult
 
 if TYPE_CHECKING:
@@ -261,13 +263,25 @@ class StreamModel:
         if self.watch is None:
             self._learn(X, y, total_count, weights)
             return
+        before = deepcopy(self.watch)
+        try:
+            self._learn_watched(self.watch, X, y, total_count, weights)
+        except BaseException:
+            self.watch = before  # a row that is refused was not seen
+            raise
+
+    def _learn_watched(
+        self, watch: DriftWatch, X: np.ndarray, y: Any, total_count: np.ndarray | None, weights: np.ndarray | None
+    ) -> None:
+        """Predict rows, test the errors, and only then learn them; after a change the others without a test."""
         for start in range(0, len(y), _MOST_TESTED):
             rows = slice(start, start + _MOST_TESTED)
-            part = [None if each is None else each[rows] for each in (X, y, total_count, weights)]
+            part: list[Any] = [None if each is None else each[rows] for each in (X, y, total_count, weights)]
             if self.is_warm:
-                change = self.watch.inspect(self.predict(part[0], part[2]).errors(part[1]))
+                change = watch.inspect(self.predict(part[0], part[2]).errors(part[1]))
                 if change is not None:
-                    self._learn(*[None if each is None else each[:change] for each in part])
+                    head: list[Any] = [None if each is None else each[:change] for each in part]
+                    self._learn(*head)
                     self._begin_again()
                     part = [None if each is None else each[change:] for each in part]
             self._learn(*part)
@@ -503,9 +517,10 @@ class StreamModel:
     def _check_rows(self, X: np.ndarray, y: Any, total_count: np.ndarray | None) -> None:
         """Refuse targets that do not fit those before, and what cannot be learned."""
         self._check_counts(total_count)
+        _check_size(X, "X")
         if self.is_label:
             return
-        y = np.asarray(y)
+        y = np.asarray(y, dtype=np.float64)
         if y.ndim == 1 and not self.learners:
             self.is_single_output = True
         elif not self.learners:
@@ -513,6 +528,7 @@ class StreamModel:
         elif (y.ndim == 1) != self.is_single_output or y.reshape(len(y), -1).shape[1] != len(self.learners):
             expected = "(n,)" if self.is_single_output else f"(n, {len(self.learners)})"
             raise ShapeError(f"y must have shape {expected}, as the rows before, but has shape {y.shape}.")
+        _check_size(y, "y")
         if np.isinf(y).any():
             raise ValueRangeError(
                 "y must be finite, but holds infinity. Leave out rows without a target; NaN may stand for some of "
@@ -520,14 +536,26 @@ class StreamModel:
             )
 
     def _check_counts(self, total_count: np.ndarray | None) -> None:
-        """Refuse numbers of trials for other than binomial targets."""
+        """Refuse numbers of trials for other than binomial targets, and those without."""
         likelihood = self.options.likelihood
+        if total_count is None and not self.is_label and likelihood == "binomial":
+            raise OptionError(
+                "Binomial targets are successes out of numbers of trials, but there is no total_count. Pass it, one "
+                "number or one for each row."
+            )
         if total_count is not None and (self.is_label or likelihood in ("gaussian", "student_t", "poisson")):
             name = "of labels" if self.is_label else repr(likelihood)
             raise OptionError(
                 f"total_count holds numbers of trials, but the likelihood is {name}. Leave it out, or choose "
                 "likelihood='binomial'."
             )
+
+
+def _check_size(values: np.ndarray, name: str) -> None:
+    """Refuse numbers whose squares overflow."""
+    largest = float(np.nanmax(np.abs(values), initial=0.0)) if values.size else 0.0
+    if LARGEST < largest < np.inf:
+        raise ValueRangeError(f"{name} holds {largest:g}, and numbers beyond {LARGEST:g} cannot be learned from.")
 
 
 def _collect(said: Said) -> Any:

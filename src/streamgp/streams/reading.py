@@ -64,12 +64,22 @@ def read_batch(estimator: BaseEstimator, X: Any, y: Any, *, reset: bool, is_nume
         reset: Whether these are its first rows, whose columns it is to know.
         is_numeric: Whether targets are numbers.
     """
+    targets = given = y
+    if is_numeric and _is_table(y):  # of several targets, those that are not known are NaN
+        targets = read_numbers(y, "y")
+        y = np.where(np.isnan(targets), 0.0, targets)
     if reset or not (_is_plain_matrix(estimator, X) and _is_plain_column(y, len(X))):
         with _our_errors(X):
             X, y = validate_data(
                 estimator, X, y, reset=reset, dtype=np.float64, y_numeric=is_numeric, multi_output=is_numeric
             )
-    return Batch(_own_layout(X), read_numbers(y, "y") if is_numeric else y)
+    if is_numeric:
+        y = targets if targets is not given else read_numbers(y, "y")
+    return Batch(_own_layout(X), y)
+
+
+def _is_table(y: Any) -> bool:
+    return (isinstance(y, np.ndarray | list | tuple) or hasattr(y, "iloc")) and np.ndim(y) == 2
 
 
 def read_numbers(values: Any, name: str) -> np.ndarray:

@@ -51,7 +51,7 @@ _ROUNDING = 1e-9
 _TINY = sys.float_info.min
 
 # Rows that were predicted, and how.
-Said = list[tuple[Int[np.ndarray, " r"], Any]]
+Said = list[tuple[np.ndarray, Any]]
 
 
 def unseen_probability(known: float, num_seen: int) -> float:
@@ -238,13 +238,18 @@ class ValueScore:
             leads: Rows whose targets were still to come when it was said; none by default.
         """
         mean, density, upper, lower = np.full((4, *y.shape), np.nan)
-        before = self.num_targets
+        before, knows_cumulative = self.num_targets, True
         for output, parts in enumerate(said):
             for rows, forecast in parts:
                 targets = y[rows, output]
                 mean[rows, output], density[rows, output] = forecast.mean, forecast.log_density(targets)
-                upper[rows, output] = lower[rows, output] = forecast.cumulative(targets)
-                if forecast.is_discrete:
+                upper[rows, output] = lower[rows, output] = below = forecast.cumulative(targets)
+                if np.isnan(below).any() and np.isfinite(targets).all():  # a likelihood that does not know it
+                    knows_cumulative, ends = False, forecast.quantiles(INTERVAL)
+                    upper[rows, output] = lower[rows, output] = 0.5 * (
+                        (targets >= ends[:, 0]).astype(float) + (targets > ends[:, 1])
+                    )
+                elif forecast.is_discrete:
                     self.is_discrete, lower[rows, output] = True, forecast.below(targets)
                 if output == 0:
                     self.recent.note(before + 1 + int(rows[0]), targets, forecast)
@@ -277,7 +282,8 @@ class ValueScore:
         if len(measures):
             self.metrics.add(measures)
             # Of whole numbers, half of the probability of the target itself counts.
-            self.calibration.add(np.clip(0.5 * (lower + upper), 0.0, 1.0).ravel())
+            if knows_cumulative:
+                self.calibration.add(np.clip(0.5 * (lower + upper), 0.0, 1.0).ravel())
             bins = np.zeros(len(measures), np.intp) if leads is None else _horizon_bins(leads)
             np.add.at(self.horizons[0], bins, 1.0)
             np.add.at(self.horizons[1], bins, is_covered)

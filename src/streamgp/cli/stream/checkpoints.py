@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
+import streamgp.streams.saving  # noqa: F401 # registers streams
 from streamgp.errors import FileFormatError, OptionError
 from streamgp.storage import load, register, save
 from streamgp.streams.report import ScoreReport
-from streamgp.streams.saving import STORED as _STORED  # noqa: F401 # registers streams
 from streamgp.streams.stream import Stream
 from streamgp.tables.lines import Position
 
