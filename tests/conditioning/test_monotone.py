@@ -43,3 +43,15 @@ def test_too_few_signs_are_told_and_batches_refused(rng):
     batch = sg.SparseGP.from_prior(RBFKernel().double(), torch.rand(2, 3, 1, dtype=torch.float64))
     with pytest.raises(ShapeError, match="Condition the members of a batch one by one"):
         batch.condition_increasing(GRID, along=[1.0])
+
+
+def test_signs_are_absorbed_with_points_for_them(rng):
+    gp = wavy(rng)
+    assert (gp.predict(GRID).mean.diff() < 0).any()
+    after = gp.absorb_increasing(GRID, along=[1.0])
+    assert after.num_inducing <= gp.num_inducing + 10
+    mean = after.predict(GRID).mean
+    assert float(-mean.diff().clamp_max(0.0).sum()) < 0.01 * float(mean.max() - mean.min())
+    expected = gp.condition_increasing(GRID, along=[1.0]).predict(GRID).mean
+    assert (mean - expected).abs().max() < 0.1 * float(expected.max() - expected.min())
+    assert after.absorb_increasing(GRID, along=[1.0]).process is after.process  # nothing is left to be said

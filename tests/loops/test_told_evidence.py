@@ -148,3 +148,35 @@ def test_comparisons_are_rows_of_differences():
     expected = torch.tensor([0.3, -0.4, 1.1, 0.7 / 2**0.5, 0.8 / 2**0.5], dtype=torch.float64)
     torch.testing.assert_close(rows.inputs.sums(values), expected, **tolerance(torch.float64))
     assert rows.targets(OutcomeUnits()).tolist() == [0.0, 1.0, 1.0, 1.0, 1.0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("effect", "maximize"), [("increasing", True), ("decreasing", False)])
+def test_an_outcome_that_is_known_to_rise_is_predicted_to(effect, maximize):
+    sign = 1.0 if effect == "increasing" else -1.0
+    optimizer = sg.Optimizer({"a": sg.Real(0, 1, effect=effect), "b": sg.Real(0, 1)}, maximize=maximize)
+    rng = torch.Generator().manual_seed(1)
+    for point in torch.rand(24, 2, generator=rng).tolist():
+        noise = 0.3 * float(torch.randn((), generator=rng))
+        optimizer.tell([{"a": point[0], "b": point[1]}], [sign * point[0] + noise])
+    grid = [{"a": a / 20, "b": b} for b in (0.2, 0.8) for a in range(21)]
+    mean = sign * optimizer.predict(grid).mean.reshape(2, 21)
+    assert mean.diff(dim=-1).min() > -1e-3 * float(mean.max() - mean.min())
+
+
+@pytest.mark.slow
+def test_yes_no_answers_rise_with_contrast_where_that_is_known():
+    means, X = [], (torch.arange(24) / 24).tolist()
+    seen = [1.0] * 4 + [0.0] * 12 + [1.0] * 8  # some were lucky
+    for effect in (None, "increasing"):
+        space = {"contrast": sg.Real(0, 1, effect=effect)}
+        learner = sg.Learner(space, likelihood=sg.likelihoods.Bernoulli("probit"), goal=sg.LevelSet(0.5))
+        learner.tell([{"contrast": x} for x in X], seen)
+        means.append(learner.predict([{"contrast": x / 30} for x in range(31)]).latent_mean)
+    assert means[0].diff().min() < 0.0
+    assert means[1].diff().min() > -1e-3
+
+
+def test_an_effect_that_is_none_is_refused():
+    with pytest.raises(OptionError, match="effect must be one of"):
+        sg.Real(0, 1, effect="up")

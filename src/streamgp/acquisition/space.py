@@ -122,6 +122,11 @@ class AbstractSpace(ABC):
     def inputs(self, points: Tensor) -> Tensor:
         """Return inputs of the model for points, `(*b, d)`."""
 
+    @property
+    def directions(self) -> Tensor | None:
+        """Signs of the slopes of the first outcome, one for each input of the model, zero where it is not known."""
+        return None
+
     def read_slopes(self, gradient: Any, points: Tensor) -> Tensor:
         """Slopes in the inputs of the model, from those in the user's units; NaN where one is not known."""
         raise UnsupportedError(

@@ -1,29 +1,39 @@
 """Functions known to rise along a direction: signs of slopes, placed where the belief has them wrong."""
 
 import warnings
+from collections.abc import Callable
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 from streamgp.checks import ArrayLike, check_count
-from streamgp.conditioning.conditioned_gp import ConditionedGP, ConditionedProcess, condition
+from streamgp.conditioning.conditioned_gp import ConditionedProcess
 from streamgp.conditioning.observation import Observation
 from streamgp.errors import ShapeError, StreamGPWarning
 from streamgp.evidence import Evidence, derivative
-from streamgp.gp import SparseProcess
+from streamgp.gp import AbstractProcess, SparseProcess
 from streamgp.likelihoods import Bernoulli
 
-__all__ = ["condition_increasing"]
+__all__ = ["place_signs"]
+
+Belief = TypeVar("Belief")
 
 # Width of the step of a sign, in prior standard deviations of the slope. If smaller, signs are no surer, and moments
 # are found in more steps; if larger, slopes below zero are let pass.
 _WIDTH = 0.1
 
 
-def condition_increasing(
-    process: SparseProcess | ConditionedProcess, X: Tensor, along: ArrayLike, *, max_signs: int
-) -> ConditionedGP:
-    r"""Condition on slopes along a direction being positive, until their means are.
+def place_signs(
+    process: SparseProcess | ConditionedProcess,
+    X: Tensor,
+    along: ArrayLike,
+    *,
+    max_signs: int,
+    step: Callable[[Observation], Belief],
+    process_of: Callable[[Belief], AbstractProcess],
+) -> Belief:
+    r"""Observe that slopes along a direction are positive, until their means are.
 
     Each round observes the sign of one more slope, that which is most deviations below zero, as
     $P(\text{positive}) = \Phi(s / \nu)$ with $\nu$ a tenth of the slope's prior deviation, and finds all sites anew by
@@ -32,8 +42,10 @@ def condition_increasing(
     Args:
         process: Belief before; not modified.
         X: Inputs `(n, d)` at which the function shall rise.
-        along: The direction, `(d,)`.
+        along: The direction, `(d,)`, or one for each input.
         max_signs: Most signs that are observed.
+        step: The belief after an observation of signs.
+        process_of: The process of such a belief.
 
     References:
         Riihimäki, Vehtari (2010), Gaussian processes with monotonicity information.
@@ -47,9 +59,9 @@ def condition_increasing(
     slopes = derivative(X, along)
     prior = process.prior if isinstance(process, SparseProcess) else process.base.prior
     unit = _WIDTH * prior.variance(slopes).sqrt()
-    current: SparseProcess | ConditionedProcess = process
+    current: AbstractProcess = process
     placed: list[int] = []
-    found = condition(process, _signs(slopes.select(torch.tensor(placed, dtype=torch.long)), unit[:0], process))
+    found = step(_signs(slopes.select(torch.tensor(placed, dtype=torch.long)), unit[:0], process))
     while len(placed) <= max_signs:
         height = current.mean(slopes) / current.variance(slopes).clamp_min(torch.finfo(X.dtype).tiny).sqrt()
         height[placed] = torch.inf  # what is known of these is known
@@ -59,8 +71,8 @@ def condition_increasing(
             break
         placed = sorted([*placed, int(height.argmin())])
         at = torch.tensor(placed, device=X.device)
-        found = condition(process, _signs(slopes.select(at), unit[at], process))
-        current = found.process
+        found = step(_signs(slopes.select(at), unit[at], process))
+        current = process_of(found)
     warnings.warn(
         f"The mean still falls at {int((height < 0).sum())} of {len(X)} inputs after {max_signs} signs. Raise "
         "max_signs.",

@@ -16,7 +16,7 @@ from streamgp.conditioning.absorb import AbsorbInfo, absorb
 from streamgp.conditioning.abstract_gp import AbstractGP
 from streamgp.conditioning.conditioned_gp import ConditionedGP, condition
 from streamgp.conditioning.forgetting import forget
-from streamgp.conditioning.monotone import condition_increasing
+from streamgp.conditioning.monotone import place_signs
 from streamgp.conditioning.observation import Observation
 from streamgp.conditioning.placement import check_inducing_points, place
 from streamgp.conditioning.rates import read_rates
@@ -183,7 +183,39 @@ class SparseGP(AbstractGP):
             were allowed.
         """
         inputs = check_inputs(X, num_dims=self.inducing_points.shape[-1], like=self.inducing_points)
-        return condition_increasing(self.process, inputs, along, max_signs=max_signs)
+        return place_signs(
+            self.process,
+            inputs,
+            along,
+            max_signs=max_signs,
+            step=lambda signs: condition(self.process, signs),
+            process_of=lambda found: found.process,
+        )
+
+    def absorb_increasing(self, X: ArrayLike, *, along: ArrayLike, max_signs: int = 64) -> "SparseGP":
+        """Absorb that the function rises along a direction, as `condition_increasing` does.
+
+        Args:
+            X: Inputs `(n, d)` at which it shall rise.
+            along: The direction, `(d,)`, or one for each input.
+            max_signs: Most signs of slopes that are observed; a warning says where they were not enough.
+
+        Returns:
+            The new GP, with an inducing point more for each sign that was observed.
+        """
+        inputs = check_inputs(X, num_dims=self.inducing_points.shape[-1], like=self.inducing_points)
+
+        def step(signs: Observation) -> SparseProcess:
+            if not signs.targets.shape[-1]:
+                return self.process
+            size = self.num_inducing + signs.targets.shape[-1] if self.process.inducing.is_movable else None
+            return self._absorbed_at(signs.detach_and_expand(self.process.batch_shape), "pivoted", size)
+
+        with torch.no_grad():
+            risen = place_signs(
+                self.process, inputs, along, max_signs=max_signs, step=step, process_of=lambda found: found
+            )
+        return SparseGP(risen)
 
     def absorb(
         self,
@@ -262,7 +294,12 @@ class SparseGP(AbstractGP):
 
     def _absorbed_here(self, observation: Observation) -> SparseProcess:
         """The belief after an observation, at the inducing points that there are."""
-        placed, seen, carried = place(self.process, observation, "keep", num_inducing=None, prior=None, retention=1.0)
+        return self._absorbed_at(observation, "keep", None)
+
+    def _absorbed_at(self, observation: Observation, inducing: str, num_inducing: int | None) -> SparseProcess:
+        placed, seen, carried = place(
+            self.process, observation, inducing, num_inducing=num_inducing, prior=None, retention=1.0
+        )
         return absorb(placed, observation, seen, carried=carried)[0]
 
     def forget(self, factor: float) -> "SparseGP":

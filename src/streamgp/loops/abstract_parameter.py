@@ -24,6 +24,11 @@ class AbstractParameter(ABC):
         return 1
 
     @property
+    def direction(self) -> float:
+        """One if the first outcome is known to rise with it, minus one if it falls, zero if it is not known."""
+        return 0.0
+
+    @property
     @abstractmethod
     def num_values(self) -> int | None:
         """Number of values; None where they are not discrete."""

@@ -226,6 +226,12 @@ class ParameterSpace(AbstractCubeSpace):
                 )
         return points
 
+    @property
+    def directions(self) -> Float[Tensor, " d"] | None:
+        """Signs of the slopes of the first outcome, zero where they are not known; None where none is."""
+        signs = [one.direction for one in self.parameters.values() for _ in range(one.num_columns)]
+        return torch.tensor(signs, dtype=torch.float64) if any(signs) else None
+
     def read_slopes(self, gradient: Any, points: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
         """Slopes in the unit cube: dictionaries with those that are known, a table, or rows in order."""
         rows = named_rows(gradient, tuple(self.parameters), "gradient")

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from streamgp.checks import check_choice
 from streamgp.errors import ArgumentTypeError, UnsupportedError, ValueRangeError
 from streamgp.loops.abstract_parameter import AbstractGridParameter, AbstractParameter, NumberGrid
 from streamgp.storage import register
@@ -17,6 +18,7 @@ __all__ = ["Categorical", "Integer", "Ordinal", "Real"]
 
 # How far outside its range a value may be, relative to its width, and still be taken for one of its ends: rounding.
 _ROUNDING = 1e-6
+_DIRECTIONS = {"increasing": 1.0, "decreasing": -1.0}
 # Beyond, doubles are more than one apart.
 _LARGEST_INTEGER = 2**53
 # Digits of a value, beside those of its range: two less than a double has, which rounding may change.
@@ -39,21 +41,31 @@ class Real(AbstractParameter):
         log: Whether its logarithm is what matters: from 1e-4 to 1, say.
         step: Distance of the values that can be set, counted from the least; None for any. What is told between them is
             taken for the nearest.
+        effect: `"increasing"` or `"decreasing"` if the first outcome is known to rise or fall with it, whatever the
+            other parameters are: more contrast is easier to see.
     """
 
     low: float
     high: float
     log: bool = False
     step: float | None = None
+    effect: str | None = None
 
     def __post_init__(self) -> None:
-        """Check the range."""
+        """Check the range and the effect."""
+        if self.effect is not None:
+            check_choice(self.effect, tuple(_DIRECTIONS), "effect")
         _check_range(self.low, self.high, is_log=self.log, step=self.step)
         if self.step is not None and (self.high - self.low) / self.step >= _LARGEST_INTEGER:
             raise ValueRangeError(
                 f"A step of {self.step:g} makes more values between {self.low:g} and {self.high:g} than a double can "
                 "tell apart. Leave it out, so that any number can be set."
             )
+
+    @property
+    def direction(self) -> float:
+        """One if the first outcome is known to rise with it, minus one if it falls, zero if it is not known."""
+        return 0.0 if self.effect is None else _DIRECTIONS[self.effect]
 
     @property
     def num_values(self) -> int | None:

@@ -1,6 +1,7 @@
 """Learning of the model behind the suggestions: fitted, absorbing, and fitted again."""
 
 import math
+import warnings
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
@@ -12,6 +13,7 @@ from gpytorch.priors import GammaPrior
 from jaxtyping import Float
 from torch import Tensor
 
+from streamgp.errors import StreamGPWarning
 from streamgp.gp.named_kernels import make_kernel
 from streamgp.likelihoods import AbstractLikelihood, Bernoulli, Censored, Gaussian
 from streamgp.loops.learned_rows import LearnedRows
@@ -48,6 +50,8 @@ _RENEWING_ITERATIONS = 15
 _MOST_POINTS_OF_SLOPES, _STEP = 400, 0.02
 # Where the noise of outcomes with bounds starts, relative to their variance, and the least that this is taken for.
 _START_NOISE, _LEAST_VARIANCE = 0.05, 1e-12
+# Places beside those told at which an outcome that is known to rise does so, and the most signs that are observed.
+_NUM_RISING, _MOST_SIGNS = 128, 64
 # Salt of the seeds of fits.
 _FIT = 2
 
@@ -71,8 +75,10 @@ def fit_sparse(data: Observations, settings: LoopSettings, start: SparseSurrogat
         select_model(_candidates(data, settings, before, output, is_compared=is_compared))
         for output in range(len(settings.outcomes) + has_success)
     ]
+    results = [one.result for one in selected]
+    results[0] = _risen(results[0], data, settings, selected[0].units)
     return SparseSurrogate(
-        results=tuple(one.result for one in selected),
+        results=tuple(results),
         units=tuple(one.units for one in selected[: len(settings.outcomes)]),
         num_fitted=size,
         num_cold=size if before is None else before.num_cold,
@@ -186,8 +192,32 @@ def absorb_observations(
         gp, _ = result.gp.absorb(
             rows.inputs, rows.targets(units), likelihood=likelihood, num_inducing=size, sites=sites
         )
-        results.append(replace(result, gp=gp))
+        after = replace(result, gp=gp)
+        results.append(_risen(after, new, settings, units) if j == 0 else after)
     return replace(surrogate, results=tuple(results), num_points=num_points, num_pairs=num_pairs)
+
+
+def _risen(result: FitResult, data: Observations, settings: LoopSettings, units: OutcomeUnits) -> FitResult:
+    """The first outcome with signs of slopes that are known, where the belief has them wrong."""
+    space = settings.space
+    if space.directions is None or settings.is_preference:
+        return result
+    columns = space.directions.nonzero().squeeze(-1)
+    some = space.scatter(_NUM_RISING, num_before=0, seed=settings.seed, ask=0)
+    X = space.inputs(torch.cat([some, data.points]))
+    along = torch.diag(space.directions)[columns] * math.copysign(1.0, units.scale)
+    X, along = X.repeat(len(columns), 1), along.repeat_interleave(len(X), 0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        gp = result.gp.absorb_increasing(X, along=along, max_signs=_MOST_SIGNS)
+    if caught:
+        warnings.warn(
+            "What was told falls where a parameter's effect says that it rises, or the other way round, by more than "
+            "the noise that the model sees. Leave the effect out, or tell repeated points, which show noise.",
+            StreamGPWarning,
+            stacklevel=4,
+        )
+    return replace(result, gp=gp)
 
 
 def is_refit_due(surrogate: AbstractSurrogate | None, data: Observations, settings: LoopSettings) -> bool:
