@@ -5,7 +5,8 @@ from torch.testing import assert_close
 
 import streamgp as sg
 from streamgp.likelihoods import Gaussian
-from streamgp.loops.sparse_fitting import _may_be_noisy, is_refit_due
+from streamgp.loops.settings import SurrogateSettings
+from streamgp.loops.sparse_fitting import _may_be_noisy, _most_points, is_refit_due
 from streamgp.loops.state import current, refitted
 from streamgp.loops.suggest import make_context
 from streamgp.testing.tolerances import approximation
@@ -155,3 +156,20 @@ def test_noise_is_ruled_out_by_a_repeat_which_is_asked_for_with_a_single_objecti
     optimizer.tell(X, y)
     data = current(optimizer._state, optimizer._settings)
     assert _may_be_noisy(data, optimizer._settings, output) is expected
+
+
+@pytest.mark.parametrize(("num_values", "expected"), [(20, 100), (200, 100), (300, 150), (5000, 300)])
+def test_inducing_points_grow_with_the_data_unless_their_number_is_given(num_values, expected):
+    assert _most_points(SurrogateSettings(num_inducing=None), num_values) == expected
+    assert _most_points(SurrogateSettings(num_inducing=60), num_values) == 60
+
+
+@pytest.mark.slow
+def test_many_outcomes_told_at_once_are_all_learned_after_a_choice_by_a_sample(rng):
+    X = torch.rand(230, 2, generator=rng, dtype=torch.float64)
+    optimizer = sg.Optimizer([(0.0, 1.0)] * 2)
+    optimizer.tell(X, torch.sin(5.0 * X).sum(-1))
+    surrogate = optimizer.inspect().surrogate
+    assert (surrogate.num_points, surrogate.num_fitted, surrogate.num_cold) == (230, 230, 230)
+    assert surrogate.comparisons[0].num_points == 200
+    assert_close(optimizer.predict(X).mean, torch.sin(5.0 * X).sum(-1), atol=1e-2, rtol=0.0)

@@ -6,7 +6,18 @@ $$
 \log p(y) \ge \mathcal L + \sum_i \log \left| \frac{d u(y_i)}{d y_i} \right| ,
 $$
 
-less a margin where it is the less usual one: that is taken if outcomes are clearly likelier with it.
+less a margin where it is the less usual one: that is taken if outcomes are clearly likelier with it. Kernels go on to
+be judged by their record: each outcome was predicted by each of them before it was told, and
+
+$$
+\log p(y_{1:n}) = \mathcal L(y_{1:m}) + \sum_{i > m} \log p(y_i \mid y_{1:i-1})
+$$
+
+holds forecasts that no hyperparameter was fitted to. Of hyperparameters that are fitted to a dozen outcomes the bound
+says that a smooth kernel is likelier by half a nat, where each of its next forecasts is worse by as much.
+
+References:
+    Dawid (1984), Present position and potential developments: the prequential approach.
 """
 
 import math
@@ -27,9 +38,21 @@ from streamgp.likelihoods import AbstractLikelihood, Gaussian
 from streamgp.linalg import symmetric_eigen
 from streamgp.loops.learned_rows import LearnedRows
 from streamgp.loops.units import OutcomeUnits
+from streamgp.storage import register
 from streamgp.training import FitResult
 
-__all__ = ["CONSTRAINT_FLOOR", "FLOOR", "NOISE_MODE", "Candidates", "Selected", "is_comparison_due", "select_model"]
+__all__ = [
+    "CONSTRAINT_FLOOR",
+    "FLOOR",
+    "MOST_COMPARED",
+    "NOISE_MODE",
+    "Candidates",
+    "Comparison",
+    "Selected",
+    "is_comparison_due",
+    "log_forecasts",
+    "select_model",
+]
 
 # By how much the evidence of a less usual model must be larger: 20 to 1. With a larger margin it is recognized later.
 CLEARLY = 3.0
@@ -43,14 +66,35 @@ NOISE_MODE = math.exp(-5.0)
 _MOST_NOISE = 0.1
 # Kernels are compared with each tenth more evaluations, which is with each new one at first; beyond so many, only where
 # hyperparameters are searched from the start.
-_GROWTH, _MOST_COMPARED = 0.1, 200
+_GROWTH, MOST_COMPARED = 0.1, 200
 # Dimensions up to which kernels are compared: beyond, it was not measured, and a fit takes long.
 _MOST_DIMS = 20
+# The share of forecasts that are taken to be worth nothing, so that no single one decides for good.
+_BLUNDERS = 0.05
 
 
 # A fit to targets, by the keywords `likelihood`, `before` (the earlier fit to start from, or None) and `kernel` (for a
 # fit without one).
 Fitter = Callable[..., FitResult]
+
+
+@register
+@final
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Fits with several kernels, and how well each has forecast.
+
+    Attributes:
+        fits: One for each kernel, in the order of `kernel_names`.
+        scores: Evidence of the first fit and log density of all forecasts since.
+        units: Of the fits.
+        num_points: Number of evaluations that the fits have seen.
+    """
+
+    fits: tuple[FitResult, ...]
+    scores: tuple[float, ...]
+    units: OutcomeUnits
+    num_points: int = 0
 
 
 @final
@@ -64,10 +108,10 @@ class Candidates:
         fit: To targets.
         likelihood: The likelihood in some units, with what an earlier fit learned.
         before: The last fit; None to search from the start.
-        other: The last fit with the other kernel; None where there is none.
-        kernel: The only kernel; None for that of `streamgp.fit`, or for the choice of two.
-        has_kernels: Whether the kernel is chosen among two.
-        is_compared: Whether both kernels are fitted now; if not, the kernel stays as it is, RBF at first.
+        comparison: The last comparison of kernels, its scores as of now; None where there is none.
+        kernel: The only kernel; None for that of `streamgp.fit`, or for the choice of several.
+        has_kernels: Whether the kernel is chosen among several.
+        is_compared: Whether all of them are fitted now; if not, the kernel stays as it is, RBF at first.
         may_be_noisy: Whether there is noise, or may be: the less usual kernel has to be clearly likelier then.
         may_lack_noise: Whether the noise is learned, and may be none.
         is_repeatable: Whether outcomes are known to be the same when they are repeated: there is no noise then.
@@ -79,7 +123,7 @@ class Candidates:
     fit: Fitter
     likelihood: Callable[[OutcomeUnits, FitResult | None], AbstractLikelihood | None]
     before: FitResult | None = None
-    other: FitResult | None = None
+    comparison: Comparison | None = None
     kernel: Kernel | None = None
     has_kernels: bool = True
     is_compared: bool = True
@@ -97,12 +141,12 @@ class Selected:
     Attributes:
         units: In which the outcome is modeled.
         result: The fit.
-        other: The latest fit with the kernel that was less likely; None where kernels were not compared.
+        comparison: The latest comparison of kernels; None where they were not compared.
     """
 
     units: OutcomeUnits
     result: FitResult
-    other: FitResult | None
+    comparison: Comparison | None
 
 
 def select_model(candidates: Candidates) -> Selected:
@@ -129,32 +173,58 @@ def is_comparison_due(num_before: int, num_now: int) -> bool:
         num_now: Number of evaluations.
     """
     before, now = (math.floor(math.log(max(n, 1)) / math.log1p(_GROWTH)) for n in (num_before, num_now))
-    return num_now <= _MOST_COMPARED and now > before
+    return num_now <= MOST_COMPARED and now > before
 
 
-def _fit_kernels(candidates: Candidates, units: OutcomeUnits) -> tuple[FitResult, FitResult | None]:
+def log_forecasts(result: FitResult, likelihood: AbstractLikelihood, inputs: Tensor, targets: Tensor) -> float:
+    """Sum the log densities of outcomes under a fit that has not seen them.
+
+    Args:
+        result: The fit.
+        likelihood: Of the outcomes.
+        inputs: Of the model.
+        targets: In its units.
+    """
+    process = result.gp.process
+    with torch.no_grad():
+        mean, variance = process.mean(inputs), process.variance(inputs).clamp_min(0.0)
+        known = likelihood.log_predictive_density(mean, variance, targets)
+        vague = likelihood.log_predictive_density(mean, variance + process.prior.variance(inputs), targets)
+        return float(torch.logaddexp(known + math.log1p(-_BLUNDERS), vague + math.log(_BLUNDERS)).sum())
+
+
+def _fit_kernels(candidates: Candidates, units: OutcomeUnits) -> tuple[FitResult, Comparison | None]:
     r"""Fit the kernels of a standardized outcome, and take the one under which outcomes are likelier.
 
     The first is RBF: smooth, of all inputs together. The second may in part, or altogether, be a sum of functions of
     single inputs and of pairs, with ripples. Where outcomes are such sums a few dozen of them tell where the best value
     of each input is, even if it was never tried together with the best of the others; where they are not, the second
-    is likelier by chance at most. Both have unit variance: with few, noisy outcomes, a scale to be learned is often
-    taken for noise.
+    is likelier by chance at most. The third is Matérn's, which is less sure between points. All have unit variance:
+    with few, noisy outcomes, a scale to be learned is often taken for noise.
     """
-    before, other, inputs = candidates.before, candidates.other, candidates.rows.points
+    before, comparison, inputs = candidates.before, candidates.comparison, candidates.rows.points
     if not candidates.has_kernels:
         return _fit_noise(candidates, units, before, candidates.kernel), None
-    if before is not None and (other is None or not candidates.is_compared):
-        return _fit_noise(candidates, units, before), other
-    if before is not None:
-        fits = [_fit_noise(candidates, units, each) for each in (before, other)]
+    if before is not None and (comparison is None or not candidates.is_compared):
+        return _fit_noise(candidates, units, before), comparison
+    if before is not None and comparison is not None:
+        fits = tuple(_fit_noise(candidates, units, each) for each in comparison.fits)
     else:
-        has_both = candidates.is_compared and 1 < inputs.shape[-1] <= _MOST_DIMS
-        names = ("rbf", "interactions") if has_both else ("rbf",)
-        fits = [_fit_noise(candidates, units, None, _unit_kernel(name, inputs)) for name in names]
+        names = kernel_names(inputs.shape[-1]) if candidates.is_compared else ("rbf",)
+        fits = tuple(_fit_noise(candidates, units, None, _unit_kernel(name, inputs)) for name in names)
+    if len(fits) == 1:
+        return fits[0], None
+    scores = tuple(each.info.bound for each in fits) if comparison is None else comparison.scores
     margin = CLEARLY if candidates.may_be_noisy else 0.0
-    chosen, *rest = sorted(fits, key=lambda each: margin * _may_be_sum(each) - each.info.bound)
-    return chosen, rest[0] if rest else None
+    values = [score - margin * _may_be_sum(each) for each, score in zip(fits, scores, strict=True)]
+    return fits[max(range(len(fits)), key=values.__getitem__)], Comparison(fits, scores, units)
+
+
+def kernel_names(num_dims: int) -> tuple[str, ...]:
+    """Kernels that are compared."""
+    if num_dims > _MOST_DIMS:
+        return ("rbf",)
+    return ("rbf", "interactions", "matern") if num_dims > 1 else ("rbf", "matern")
 
 
 def _may_be_sum(result: FitResult) -> bool:

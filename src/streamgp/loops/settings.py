@@ -58,7 +58,7 @@ class SurrogateSettings:
 
     Attributes:
         kernel: For the inputs of the model; None for a default.
-        num_inducing: Most inducing points of each GP.
+        num_inducing: Most inducing points of each GP; None for a number that grows with the data.
         refit: When hyperparameters are learned again: `"always"`, `"never"`, `"auto"`, or a number of new outcomes.
         training: How they are learned.
         has_learned_points: Whether inducing points are learned; if not, they are the observed places, or chosen among
@@ -76,7 +76,7 @@ class SurrogateSettings:
     """
 
     kernel: Kernel | None = None
-    num_inducing: int = 100
+    num_inducing: int | None = 100
     refit: str | int = "auto"
     training: Training = field(default_factory=Training)
     has_learned_points: bool = False

@@ -9,6 +9,7 @@ from botorch.models.model import Model
 
 from streamgp.gp.interactions import InteractionKernel
 from streamgp.likelihoods import AbstractLikelihood, Gaussian
+from streamgp.loops.model_selection import Comparison
 from streamgp.loops.units import OutcomeUnits
 from streamgp.models import OnlineGP
 from streamgp.storage import register
@@ -62,7 +63,7 @@ class SparseSurrogate(AbstractSurrogate):
         num_cold: Number of rows at the last fit that did not start from an earlier one.
         num_points: How many evaluations are in the beliefs.
         num_pairs: How many comparisons are.
-        others: The last fit of each with the kernel that was less likely; None where kernels were not compared.
+        comparisons: The last comparison of kernels of each; None where they were not compared.
     """
 
     results: tuple[FitResult, ...]
@@ -71,7 +72,7 @@ class SparseSurrogate(AbstractSurrogate):
     num_cold: int
     num_points: int
     num_pairs: int
-    others: tuple[FitResult | None, ...] = ()
+    comparisons: tuple[Comparison | None, ...] = ()
 
     @property
     def knows_success(self) -> bool:  # type: ignore[override] # follows from the others

@@ -173,7 +173,7 @@ class Optimizer(AbstractLoop):
         input_constraints: Sequence[LinearConstraint] | LinearConstraint = (),
         acquisition: str | AbstractRule = "auto",
         num_initial: int | None = None,
-        num_inducing: int = 100,
+        num_inducing: int | None = None,
         kernel: Kernel | str | None = None,
         refit: str | int = "auto",
         search: Search | None = None,
@@ -202,12 +202,14 @@ class Optimizer(AbstractLoop):
                 design's sequence).
             num_initial: Number of points of the initial design, a scrambled Sobol sequence. By default 2 (d + 1) of up
                 to four parameters, a category being one, 10 of up to eight, d + 2 of more, at most 30, and at most all.
-            num_inducing: Most inducing points of each model.
+            num_inducing: Most inducing points of each model; by default 100 up to 200 outcomes, and then one for each
+                two, at most 300.
             kernel: GPyTorch kernel for inputs in the unit cube, or `"interactions"` (effects of single inputs, of
                 pairs and of all, by learned shares), `"matern"`, `"rbf"`, or `"spherical_linear"`, a linear model on a
                 sphere for dozens of dimensions and more. By default one with a lengthscale for each dimension: for real
-                outcomes, which are standardized, RBF of unit variance, or `"interactions"` where outcomes are likelier
-                with it (up to 20 dimensions); scaled RBF for comparisons, and scaled Matérn-5/2 for others.
+                outcomes, which are standardized, RBF, Matérn or `"interactions"` of unit variance, whichever has
+                forecast best (up to 20 dimensions, RBF beyond); scaled RBF for comparisons, and scaled Matérn-5/2 for
+                others.
             refit: When hyperparameters are learned again, before a suggestion: `"always"` if there is new data,
                 `"never"` after the first time, a number of new observations, or `"auto"`, which is always up to 500
                 observations and then for each 5 % of new ones. New data is absorbed in any case.
@@ -252,7 +254,7 @@ class Optimizer(AbstractLoop):
                 else with_policies(rule, num_objectives=len(wanted)),
                 surrogate=SurrogateSettings(
                     kernel=read_kernel(kernel, space.num_dims),
-                    num_inducing=check_count(num_inducing, "num_inducing"),
+                    num_inducing=None if num_inducing is None else check_count(num_inducing, "num_inducing"),
                     refit=read_refit(refit),
                     has_learned_points=True,
                     is_bent=True,

@@ -25,11 +25,15 @@ __all__ = ["TurboOptimizer", "read_region", "region_settings"]
 
 _MODELS = ("sparse", "exact")
 _SCALINGS = ("standardize", "rank")
+# Points of the initial design of few dimensions; of more there is one for each.
+_LEAST_INITIAL = 10
 
 
 @final
 class TurboOptimizer(BatchRuns, AbstractLoop):
-    """Bayesian optimization in a trust region, for many dimensions, large batches and thousands of evaluations.
+    """Bayesian optimization in a trust region, for thousands of evaluations in large batches.
+
+    With a few hundred evaluations `Optimizer` is better, in tens of dimensions, too.
 
     A box around the best point is searched by Thompson sampling from a sparse GP. It grows with success, shrinks with
     failure, and when it has become too small the search begins anew elsewhere: with a new initial design and without
@@ -84,7 +88,7 @@ class TurboOptimizer(BatchRuns, AbstractLoop):
             objective: For which the sparse model is fitted, `"elbo"` or `"pll"`.
             num_inducing: Most inducing points.
             num_initial: Evaluations that are known or awaited before a run's first model, at points of a scrambled
-                Sobol sequence; 2 d by default.
+                Sobol sequence; d by default, and at least 10.
             rules: How the trust region changes.
             priors: Of the sparse model's hyperparameters, as in `streamgp.fit`: `"half_cauchy"` where few of many
                 dimensions are thought to matter. The exact model has `"dim_scaled"`.
@@ -191,7 +195,7 @@ def region_settings(
         raise UnsupportedError(f"scaling='rank' needs the likelihood 'gaussian', but it is {likelihood!r}.")
     if model == "exact" and refit != "always":
         raise UnsupportedError(f"model='exact' is fitted to all data each time, but refit is {refit!r}.")
-    default = 2 * space.num_dims
+    default = max(space.num_dims, _LEAST_INITIAL)
     return LoopSettings(
         space=space,
         objectives=(wanted,),
