@@ -8,11 +8,14 @@ from gpytorch.kernels import RBFKernel, ScaleKernel
 import streamgp as sg
 from streamgp import acquisition, loops
 from streamgp.acquisition import AbstractRule, Search
+from streamgp.acquisition.rules.source_rule import KnowledgePerCost
 from streamgp.errors import FileFormatError, StreamGPWarning, UnsupportedError
 from streamgp.likelihoods import Gaussian, from_gpytorch
 from streamgp.loops.exact_surrogate import ExactSurrogate
+from streamgp.loops.model_selection import Comparison
 from streamgp.loops.observations import Observations
 from streamgp.loops.outcomes import OutcomeUnits
+from streamgp.loops.source_surrogate import SourceSurrogate
 from streamgp.loops.state import LoopState
 from streamgp.loops.surrogate import SparseSurrogate
 from streamgp.loops.units import NormalScores
@@ -187,5 +190,6 @@ def test_every_registered_class_of_loops_and_rules_has_an_example():
     made |= {loops.Box, loops.PoolSpace, loops.ParameterSpace, loops.LoopSettings}  # of whole loops, as the rest
     made |= {LoopState, Observations, SparseSurrogate, ExactSurrogate, OutcomeUnits}
     made |= {sg.Optimizer, sg.TurboOptimizer, sg.PoolLearner}
+    made |= {Comparison, KnowledgePerCost, SourceSurrogate}  # of tests/optimizers/test_sources.py, and of all loops
     names = ("acquisition.", "loops.", "optimizers.", "pools.")
     assert {each.cls for each in registered() if each.name.startswith(names)} <= made

@@ -98,6 +98,8 @@ class TurboOptimizer(BatchRuns, AbstractLoop):
                 outcomes; until then, outcomes are absorbed in closed form.
             seed: Of everything random.
         """
+        if num_initial is None:
+            num_initial = max(Box.from_bounds(bounds).num_dims, _LEAST_INITIAL)
         self._start(
             region_settings(
                 bounds,
@@ -195,7 +197,7 @@ def region_settings(
         raise UnsupportedError(f"scaling='rank' needs the likelihood 'gaussian', but it is {likelihood!r}.")
     if model == "exact" and refit != "always":
         raise UnsupportedError(f"model='exact' is fitted to all data each time, but refit is {refit!r}.")
-    default = max(space.num_dims, _LEAST_INITIAL)
+    default = 2 * space.num_dims
     return LoopSettings(
         space=space,
         objectives=(wanted,),

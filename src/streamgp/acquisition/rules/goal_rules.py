@@ -35,6 +35,7 @@ _PAIR_NUMBERS = 16
 _NUM_SCREENED, _NUM_CENTERS = 256, 4
 
 
+@dataclass(frozen=True)
 class AbstractGoalRule(AbstractPoolRule):
     """A rule that sums over targets what an observation tells of them, for a goal.
 
@@ -47,8 +48,8 @@ class AbstractGoalRule(AbstractPoolRule):
         num_targets: Number of targets in a space that is no pool; more cost time in proportion.
     """
 
-    goal: AbstractGoal | None
-    num_targets: int
+    goal: AbstractGoal | None = None
+    num_targets: int = 400
 
     @abstractmethod
     def value(self, lookahead: Lookahead) -> Float[Tensor, " c"]:
@@ -127,9 +128,6 @@ class StepwiseUncertaintyReduction(AbstractGoalRule):
         a probability of failure.
     """
 
-    goal: AbstractGoal | None = None
-    num_targets: int = 400
-
     def value(self, lookahead: Lookahead) -> Float[Tensor, " c"]:
         """Score candidates."""
         return lookahead.variance_drop()
@@ -145,9 +143,6 @@ class GlobalMutualInformation(AbstractGoalRule):
         Letham, Guan, Tymms, Bakshy, Shvartsman (2022), Look-ahead acquisition functions for Bernoulli level set
         estimation.
     """
-
-    goal: AbstractGoal | None = None
-    num_targets: int = 400
 
     def value(self, lookahead: Lookahead) -> Float[Tensor, " c"]:
         """Score candidates."""
@@ -165,9 +160,6 @@ class ExpectedVolumeChange(AbstractGoalRule):
         estimation.
     """
 
-    goal: AbstractGoal | None = None
-    num_targets: int = 400
-
     def value(self, lookahead: Lookahead) -> Float[Tensor, " c"]:
         """Score candidates."""
         return lookahead.volume_change()
@@ -178,9 +170,6 @@ class ExpectedVolumeChange(AbstractGoalRule):
 @dataclass(frozen=True)
 class IntegratedError(AbstractGoalRule):
     """The drop of the latent variance, summed over all places: for `Map`."""
-
-    goal: AbstractGoal | None = None
-    num_targets: int = 400
 
     def value(self, lookahead: Lookahead) -> Float[Tensor, " c"]:
         """Score candidates."""
