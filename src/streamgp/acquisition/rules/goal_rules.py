@@ -57,7 +57,7 @@ class AbstractGoalRule(AbstractPoolRule):
 
     def with_goal(self, goal: AbstractGoal) -> "AbstractGoalRule":
         """Return the rule with a goal, unless it has its own."""
-        return self if self.goal is not None else replace(self, goal=goal)  # type: ignore[type-var]
+        return self if self.goal is not None else replace(self, goal=goal)
 
     def check(self, likelihood: AbstractLikelihood) -> None:
         """Refuse a goal that is no region, and thresholds that are no response."""
