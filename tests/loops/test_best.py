@@ -103,7 +103,7 @@ def test_without_noise_the_best_outcome_is_returned_whatever_the_model_says(rng)
     optimizer.tell(X, y)
     best = optimizer.best()
     assert best.observed == float(y.min())
-    assert best.recommended is not None
+    assert best.elsewhere is best.recommended
 
 
 def kink():

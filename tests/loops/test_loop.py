@@ -106,8 +106,7 @@ def test_outcomes_of_any_size_can_be_told(size):
 def test_what_was_told_is_a_table_that_can_be_corrected(tmp_path):
     space = {"dose": sg.Real(0.0, 1.0), "kind": sg.Categorical(["a", "b"])}
     loop = sg.Optimizer(space, constraints=[sg.Constraint(upper=1.0, name="heat")])
-    with pytest.warns(StreamGPWarning, match="failed"):
-        loop.tell([{"dose": 0.5, "kind": "b"}, {"dose": 0.25, "kind": "a"}], [[1.0, 0.5], [float("nan"), 0.5]])
+    loop.tell([{"dose": 0.5, "kind": "b"}, {"dose": 0.25, "kind": "a"}], [[1.0, 0.5], [float("nan"), 0.5]])
     loop.tell({"dose": 0.75, "kind": "a"}, [7.0, 0.1])
     loop.correct(2, [2.0, 0.1])
     loop.remove(0)
@@ -117,7 +116,7 @@ def test_what_was_told_is_a_table_that_can_be_corrected(tmp_path):
     for one in (loop, again):
         assert one.X == [{"dose": 0.25, "kind": "a"}, {"dose": 0.75, "kind": "a"}]
         assert one.y[1].tolist() == [2.0, 0.1]
-        assert one.y[0].isnan().all()
+        assert one.y[0].isnan().tolist() == [True, False]
     pytest.importorskip("pandas")
     assert list(loop.observations.columns) == ["dose", "kind", "objective", "heat"]
     with pytest.raises(sg.errors.ValueRangeError, match="row must be below 2"):

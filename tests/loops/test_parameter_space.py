@@ -194,8 +194,17 @@ def test_linear_constraints_are_kept_by_all_points(rng):
         assert one["a"] - one["b"] <= 0.2 + 1e-5
     best = MIXTURE.show(points[60:61])[0]  # nearest to a = 1 where a - b <= 0.2 and c = 0 is not forced
     assert best["a"] == pytest.approx(0.6, **within(judgement(absolute=0.02)))
-    with pytest.raises(ValueRangeError, match="must keep the linear constraints between parameters, but row 0"):
-        MIXTURE.read({"a": 1.0, "b": 1.0, "c": 1.0, "kind": "x"})
+
+
+def test_mixtures_whose_sum_was_missed_are_read_and_projected():
+    missed = MIXTURE.read([{"a": 0.4, "b": 0.4, "c": 0.19, "kind": "x"}, {"a": 1.0, "b": 1.0, "c": 1.0, "kind": "y"}])
+    near = MIXTURE.project(missed)
+    assert bool(MIXTURE.is_allowed(near).all())
+    # The least change in the unit cube is along the weights there, of which that of c is two; kinds stay.
+    expected = 0.01 / 6.0 * torch.tensor([1.0, 1.0, 2.0, 0.0, 0.0], dtype=torch.float64)
+    assert_close(near[0] - missed[0], expected)
+    assert torch.equal(near[1, 3:], missed[1, 3:])
+    assert MIXTURE.project(near) is near
 
 
 @pytest.mark.parametrize("fixed", [{"a": 0.8, "b": 0.1}, {"a": 0.4, "b": 0.4, "c": 0.4}])

@@ -192,3 +192,53 @@ def test_a_range_of_an_integer_must_be_numbers():
 def test_a_step_that_no_double_could_count_is_refused():
     with pytest.raises(ValueRangeError, match="Leave it out"):
         Real(0, 1, step=1e-300)
+
+
+POLARITY = {
+    "water": [10.2, 18.0, 1.0],
+    "ethanol": [5.2, 46.1, 1.0],
+    "acetone": [5.1, 58.1, 1.0],
+    "oil": [0.0, 900.0, 1.0],
+}
+
+
+def test_values_with_descriptors_are_near_to_what_is_alike():
+    solvent = Categorical(list(POLARITY), descriptors=POLARITY)
+    rows = torch.tensor([solvent.encode(name, "solvent") for name in POLARITY], dtype=torch.float64)
+    assert solvent.num_columns == 2  # the third is the same for all
+    assert rows.amin() == 0.0
+    assert rows.amax() == 1.0
+    assert torch.cdist(rows, rows).fill_diagonal_(9.0)[1].argmin() == 2
+    for name, row in zip(POLARITY, rows, strict=True):
+        assert solvent.decode(row + 0.01) == name
+        assert torch.equal(solvent.snap(row + 0.01), row)
+    assert len(solvent.alternatives(rows[0])) == 3
+    retired = Categorical(list(POLARITY), ["acetone"], POLARITY)
+    assert retired.decode(retired.settle(rows[2])) == "ethanol"
+    assert retired.num_values == 3
+
+
+@pytest.mark.parametrize(
+    ("descriptors", "message"),
+    [
+        ({"a": [1.0]}, "Each value needs descriptors, but 'b' has none"),
+        ([[1.0], [1.0]], "different descriptors, but 'a' and 'b'"),
+        ([[1.0], [2.0], [3.0]], r"for each of the 2 values, but have shape \(3, 1\)"),
+        ([[1.0], [float("nan")]], "descriptors must be finite"),
+    ],
+)
+def test_descriptors_that_tell_nothing_are_refused(descriptors, message):
+    with pytest.raises(ValueError, match=message):
+        Categorical(["a", "b"], descriptors=descriptors)
+
+
+def test_values_that_are_retired_are_told_and_not_set():
+    solvent, flask = Categorical(["water", "oil", "air"], ["air"]), Ordinal([50, 100, 250], retired=[100])
+    assert solvent.encode("air", "solvent", is_told=True) == [0.0, 0.0, 1.0]
+    assert len(solvent.all_columns()) == len(flask.all_columns()) == 2
+    with pytest.raises(ValueRangeError, match="'air' of the parameter 'solvent' is retired"):
+        solvent.encode("air", "solvent")
+    assert flask.decode(flask.settle(torch.tensor([0.5], dtype=torch.float64))) in (50, 250)
+    with pytest.raises(ValueRangeError, match="needs a value that is not retired"):
+        Ordinal([1, 2], retired=[1, 2])
+    assert Ordinal([50, 250]).keeping([50, 100]).values == (50, 100, 250)

@@ -230,7 +230,6 @@ def test_the_representation_tells_of_the_search():
     ("X", "y", "error", "message"),
     [
         (torch.zeros(2, 2), torch.zeros(2), ShapeError, r"X must have shape \(n, 3\)"),
-        (torch.full((1, 3), 20.0), torch.zeros(1), ValueRangeError, r"X must lie within the bounds, but row 0"),
         (torch.zeros(2, 3), torch.zeros(3), ShapeError, r"y must have shape \(2,\).*but has shape \(3,\)"),
         (torch.zeros(1, 3), torch.tensor([math.inf]), SupportError, "Tell a failed evaluation as NaN"),
         (torch.full((1, 3), math.nan), torch.zeros(1), ValueRangeError, r"X must be finite"),

@@ -28,11 +28,13 @@ class FeasibleObjective:
         weights: What each objective is multiplied by, 1 or -1, to be maximized.
         limits: Least and most value of each further output.
         cost: The negated value of a point that is not feasible: about that of the worst one known.
+        floors: Score of each objective that is just not acceptable; negative infinity where there is none.
     """
 
     weights: tuple[float, ...] = (1.0,)
     limits: tuple[Limits, ...] = ()
     cost: float = 0.0
+    floors: tuple[float, ...] = ()
 
     @property
     def num_objectives(self) -> int:

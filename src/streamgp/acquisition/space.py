@@ -70,6 +70,11 @@ class AbstractSpace(ABC):
         """Number of the model's inputs."""
 
     @property
+    def in_words(self) -> str:
+        """The space as a text, the same for the same space."""
+        return repr(self)
+
+    @property
     def num_parameters(self) -> int:
         """Number of choices that make up a point: a category is one, of however many inputs."""
         return self.num_dims
@@ -147,7 +152,10 @@ class AbstractSpace(ABC):
         return self
 
     def project(self, points: Tensor) -> Tensor:
-        """Move points to where they are with the values that are fixed, if there are any."""
+        """Move points that were told to the nearest that can be suggested, with the values that are fixed.
+
+        What was told may lie outside the range. Points that can all be suggested are returned themselves.
+        """
         return points
 
     @abstractmethod

@@ -34,8 +34,15 @@ class AbstractParameter(ABC):
         """Number of values; None where they are not discrete."""
 
     @abstractmethod
-    def encode(self, value: Any, name: str) -> list[float]:
-        """Columns of a value, checked; errors call the parameter by its name."""
+    def encode(self, value: Any, name: str, *, is_told: bool = False) -> list[float]:
+        """Columns of a value, checked; errors call the parameter by its name.
+
+        Args:
+            value: Of the parameter.
+            name: Of the parameter.
+            is_told: Whether the value was tried, so that it may be outside the range, where columns are outside the
+                unit interval; if not, it has to be one that can be set.
+        """
 
     @abstractmethod
     def decode(self, columns: Float[Tensor, " c"]) -> Any:
@@ -49,9 +56,13 @@ class AbstractParameter(ABC):
     def snap(self, columns: Float[Tensor, "*b c"]) -> Float[Tensor, "*b c"]:
         """Move columns to those of the nearest value; without gradient where values are discrete."""
 
+    def settle(self, columns: Float[Tensor, "*b c"]) -> Float[Tensor, "*b c"]:
+        """Move columns to those of the nearest value that can be set, which what was told may not be."""
+        return self.snap(columns.clamp(0.0, 1.0))
+
     @abstractmethod
     def all_columns(self) -> Float[Tensor, "k c"]:
-        """Columns of all values of a discrete parameter, in order."""
+        """Columns of all values of a discrete parameter that can be set, in order."""
 
     @abstractmethod
     def alternatives(self, columns: Float[Tensor, " c"]) -> Float[Tensor, "k c"]:
@@ -82,18 +93,33 @@ class NumberGrid:
         return int((self.high - self.low) / self.step + 1e-9) + 1
 
     def encode(self, value: float) -> list[float]:
-        """Position of the value nearest to a number."""
-        index = torch.tensor([round((value - self.low) / self.step)], dtype=torch.float64)
-        return [float(self._position(index.clamp(0, self.num_values - 1)))]
+        """Position of the value nearest to a number; a number beyond all values keeps a position of its own."""
+        if self.is_log:
+            low, high = self._log_ends()
+            position = (math.log(value) - low) / (high - low)
+        else:
+            position = ((value - self.low) / self.step + 0.5) / self.num_values
+        if self.low <= value <= self.high:  # what is left of the range beyond the last step belongs to it
+            position = min(max(position, 0.0), 1.0)
+        return [float(self.snap(torch.tensor([position], dtype=torch.float64)))]
 
     def decode(self, columns: Float[Tensor, " c"]) -> float:
         """The value nearest to a position."""
+        position = float(columns)
+        if 0.0 <= position <= 1.0:
+            value = min(self.low + int(self._index(columns)) * self.step, self.high)
+        elif self.is_log:
+            low, high = self._log_ends()
+            value = math.exp(low + position * (high - low))
+        else:
+            value = self.low + (position * self.num_values - 0.5) * self.step
         # Rounded, as 0.1 + 2 * 0.1 is not what a person would set.
-        return min(float(f"{self.low + int(self._index(columns)) * self.step:.12g}"), self.high)
+        return float(f"{value:.12g}")
 
     def snap(self, columns: Float[Tensor, "*b c"]) -> Float[Tensor, "*b c"]:
-        """Move positions to those of the nearest value; without gradient."""
-        return self._position(self._index(columns.detach()))
+        """Move positions to those of the nearest value; without gradient. Those beyond all values stay."""
+        u = columns.detach()
+        return torch.where((u < 0.0) | (u > 1.0), u, self._position(self._index(u)))
 
     def all_columns(self) -> Float[Tensor, "k c"]:
         """Positions of all values, in order."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, final
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from streamgp.acquisition import Context
@@ -20,11 +20,13 @@ from streamgp.loops.suggest import make_context
 from streamgp.loops.surrogate import AbstractSurrogate
 from streamgp.seeds import derived_seed
 
-__all__ = ["Best", "best_evaluated", "find_best", "is_taken_at_its_word", "most_wanted"]
+__all__ = ["Best", "are_within", "best_evaluated", "find_best", "is_taken_at_its_word", "most_wanted"]
 
 
 # How sure it must be that a point keeps all constraints for it to be called feasible.
 _SURE = 0.9
+# Points that are this close to one that can be set, in the unit cube, count as such: sums of mixtures are often missed.
+_NEARLY = 0.02
 
 
 @final
@@ -40,7 +42,8 @@ class Best:
             earlier run of a trust region, which the model does not know.
         probability_feasible: Probability that all constraints hold there; 1 if there are none.
         observed: Mean of the outcomes observed at that point; None if there are none.
-        recommended: The point of the best mean anywhere, evaluated or not; None within itself.
+        elsewhere: The point of the best mean anywhere, evaluated or not; None where this is that point.
+        name: Of the objective.
     """
 
     X: Any
@@ -48,17 +51,38 @@ class Best:
     std: float
     probability_feasible: float
     observed: float | None
-    recommended: "Best | None" = None
+    elsewhere: "Best | None" = None
+    name: str = "objective"
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """The best evaluated point and the recommended one as dictionaries, with outcomes by name."""
+        shown = [("best", self)] if self.elsewhere is None else [("best", self), ("recommended", self.elsewhere)]
+        return [
+            {
+                "which": which,
+                "point": one.X.tolist() if isinstance(one.X, Tensor) else one.X,
+                "mean": {one.name: one.mean},
+                "std": {one.name: one.std},
+                "observed": one.observed,
+                "probability_feasible": one.probability_feasible,
+            }
+            for which, one in shown
+        ]
+
+    @property
+    def recommended(self) -> "Best":
+        """The point of the best mean anywhere, evaluated or not."""
+        return self if self.elsewhere is None else self.elsewhere
 
     def __repr__(self) -> str:
         feasible = "" if self.probability_feasible >= 1.0 else f", feasible with {self.probability_feasible:.2f}"
-        more = "" if self.recommended is None else f", recommended {self.recommended}"
+        more = "" if self.elsewhere is None else f", recommended {self.elsewhere}"
         return f"Best({shown_point(self.X)}: {with_uncertainty(self.mean, self.std)}{feasible}{more})"
 
     def _repr_html_(self) -> str:
         rows = [self._row("best evaluated")]
-        if self.recommended is not None:
-            rows.append(self.recommended._row("recommended"))
+        if self.elsewhere is not None:
+            rows.append(self.elsewhere._row("recommended"))
         return html_rows("Best", rows)
 
     def _row(self, what: str) -> dict[str, Any]:
@@ -108,19 +132,31 @@ def _best_known(state: LoopState, settings: LoopSettings, context: Context) -> t
     data = current(state, settings)
     known = data.rows(data.is_informative)
     evaluated = torch.cat([known.points, torch.unique(data.pairs.flatten(0, 1), dim=0)])
+    is_within = are_within(settings, evaluated)
     score, chance = _judge(context, settings, evaluated)
     assert state.surrogate is not None
     if not settings.is_preference:
         if _is_best_by_outcome(state.surrogate, settings, known):
             y = _mean_of_repeats(known)
-            score = y if settings.objectives[0].maximize else -y
+            score = torch.where(y.isnan(), score, y if settings.objectives[0].maximize else -y)
         first = len(settings.objectives)
         for j, one in enumerate(settings.constraints):
             if is_taken_at_its_word(state.surrogate, settings, known, first + j):
-                chance[:, j] = one.is_kept(known.y[:, first + j]).to(chance)
+                y = known.y[:, first + j]
+                chance[:, j] = torch.where(y.isnan(), chance[:, j], one.is_kept(y).to(chance))
+    if bool(is_within.any()):  # in the range as it is now, not where it was before
+        score, chance = score.masked_fill(~is_within, -torch.inf), chance.masked_fill(~is_within.unsqueeze(-1), 0.0)
     index = int(most_wanted(score, chance.prod(-1)))
     point = evaluated[index : index + 1]
     return _describe(state, settings, point, known, float(chance[index].prod())), point, known
+
+
+def are_within(settings: LoopSettings, points: Tensor) -> Bool[Tensor, " n"]:
+    """Mark points that can be suggested; what was told may lie outside the range, or miss a sum by a little."""
+    projected = settings.space.project(points)
+    if projected is points:
+        return torch.ones(len(points), dtype=torch.bool)
+    return ((projected - points).abs() <= _NEARLY).all(-1)
 
 
 def is_taken_at_its_word(
@@ -148,8 +184,11 @@ def _mean_of_repeats(known: Observations) -> Float[Tensor, " n"]:
     if len(counts) == len(index):
         return known.y[:, 0]
     # Of shares and not of a sum, which may have no double.
+    is_known = ~known.y[:, 0].isnan()
+    counts = counts.new_zeros(len(counts)).index_add(0, index, is_known.to(counts))
     shares = known.y[:, 0] / counts[index]
-    return shares.new_zeros(len(counts)).index_add(0, index, shares)[index]
+    means = shares.new_zeros(len(counts)).index_add(0, index[is_known], shares[is_known])
+    return means.masked_fill(counts == 0, torch.nan)[index]
 
 
 def _best_of_run(state: LoopState, settings: LoopSettings, *, anywhere: bool) -> Best:
@@ -161,7 +200,7 @@ def _best_of_run(state: LoopState, settings: LoopSettings, *, anywhere: bool) ->
     score, chance = _judge(context, settings, points)
     index = int(most_wanted(score, chance.prod(-1)))
     recommended = _describe(state, settings, points[index : index + 1], known, float(chance[index].prod()))
-    return recommended if anywhere else replace(best, recommended=recommended)
+    return recommended if anywhere else replace(best, elsewhere=recommended)
 
 
 @torch.no_grad()
@@ -177,12 +216,14 @@ def _describe(state: LoopState, settings: LoopSettings, point: Tensor, known: Ob
     predicted = predict_objective(state, settings, settings.space.inputs(point))
     is_here = point[0] == known.points
     is_here = is_here.all(-1) if is_here.dim() == 2 else is_here
+    observed = known.y[is_here, 0].nanmean()
     return Best(
         X=settings.space.show(point)[0],
         mean=float(predicted.mean[0]),
         std=float(predicted.std[0]),
         probability_feasible=chance,
-        observed=float(known.y[is_here, 0].mean()) if is_here.any() else None,
+        observed=None if observed.isnan() else float(observed),
+        name=settings.objectives[0].name,
     )
 
 

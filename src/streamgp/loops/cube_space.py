@@ -70,6 +70,10 @@ class AbstractCubeSpace(AbstractSpace):
         """The next points of a Sobol sequence."""
         return sobol_points(num_points, self.num_dims, seed=seed, skip=num_before)
 
+    def project(self, points: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+        """Move points to the nearest of the cube."""
+        return points if bool(((points >= 0.0) & (points <= 1.0)).all()) else points.clamp(0.0, 1.0)
+
     def scatter(self, num_points: int, *, num_before: int, seed: int, ask: int) -> Float[Tensor, "n d"]:
         """The Sobol sequence of the design goes on."""
         return self.design(num_points, num_initial=0, num_before=num_before, seed=seed)
@@ -134,6 +138,21 @@ def without_nearest(
     return pending[list(remaining)]
 
 
+def _oriented(ends: Float[Tensor, "k j"]) -> Float[Tensor, "2 d"]:
+    """Bounds with lower ends in the first row, if they can be told from pairs."""
+    if tuple(ends.shape) != (2, 2):
+        return ends if len(ends) == 2 else ends.mT
+    could_be_rows, could_be_pairs = bool((ends[0] < ends[1]).all()), bool((ends[:, 0] < ends[:, 1]).all())
+    if could_be_rows and could_be_pairs:
+        (a, b), (c, d) = ends.tolist()
+        raise ShapeError(
+            f"bounds of shape (2, 2) may be pairs ({a:g}, {b:g}), ({c:g}, {d:g}) or lower ends ({a:g}, {b:g}) with "
+            f"upper ends ({c:g}, {d:g}). Pass a list of pairs (lower, upper), one for each dimension: "
+            f"[({a:g}, {b:g}), ({c:g}, {d:g})] or [({a:g}, {c:g}), ({b:g}, {d:g})]."
+        )
+    return ends.mT if could_be_pairs else ends
+
+
 def _distances(points: Float[Tensor, "n d"], others: Float[Tensor, "p d"]) -> Float[Tensor, " n"]:
     """Largest difference of a coordinate to the nearest other point."""
     if not len(others):
@@ -171,15 +190,17 @@ class Box(AbstractCubeSpace):
 
     @classmethod
     def from_bounds(cls, bounds: Any) -> "Box":
-        """Read bounds: a tensor `(2, d)`, as BoTorch has it, or a list or an array of pairs `(lower, upper)`."""
-        if isinstance(bounds, np.ndarray):
-            # SciPy's arrays of bounds have pairs in their rows; one with two rows of another length is BoTorch's.
-            is_botorch = bounds.ndim == 2 and bounds.shape[0] == 2 != bounds.shape[1]
-            bounds = to_double(bounds, "bounds") if is_botorch else bounds.tolist()
-        if isinstance(bounds, Tensor):
+        """Read bounds: a list of pairs `(lower, upper)`, or an array or tensor `(2, d)` or `(d, 2)`.
+
+        An array `(2, 2)` has lower ends in its first row, as BoTorch has it, or pairs in its rows, as SciPy has them:
+        it is refused where both make sense.
+        """
+        if isinstance(bounds, Tensor | np.ndarray):
             ends = to_double(bounds, "bounds")
-            wanted = "(2, d), lower ends in the first row and upper ends in the second"
-            is_right = ends.dim() == 2 and ends.shape[0] == 2 and ends.shape[1] > 0
+            wanted = "(2, d), lower ends in the first row and upper ends in the second, or (d, 2), a pair in each row"
+            is_right = ends.dim() == 2 and 2 in ends.shape and 0 not in ends.shape
+            if is_right:
+                ends = _oriented(ends)
         elif isinstance(bounds, Sequence) and not isinstance(bounds, str):
             ends = to_double(bounds, "bounds")
             wanted = "(d, 2), as a list has one pair (lower, upper) for each dimension"
@@ -187,7 +208,7 @@ class Box(AbstractCubeSpace):
             ends = ends.mT if is_right else ends
         else:
             raise ArgumentTypeError(
-                f"bounds must be a torch.Tensor (2, d) or a list of pairs (lower, upper), but is a "
+                f"bounds must be a list of pairs (lower, upper) or an array (2, d) or (d, 2), but is a "
                 f"{type(bounds).__name__}. Write [(0.0, 1.0), (10.0, 20.0)] for two dimensions; "
                 "spaces of parameters with names are searched by streamgp.Optimizer."
             )
@@ -221,12 +242,22 @@ class Box(AbstractCubeSpace):
         """Number of dimensions."""
         return len(self.lower)
 
+    @property
+    def in_words(self) -> str:
+        """Bounds as a text."""
+        return f"{self.lower.tolist()} to {self.upper.tolist()}"
+
     def show(self, points: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
         """Take points of the unit cube to the user's units; never past the bounds by rounding."""
-        return torch.clamp(self.lower + points * (self.upper - self.lower), self.lower, self.upper)
+        values = self.lower + points * (self.upper - self.lower)
+        is_inside = (points >= 0.0) & (points <= 1.0)
+        return torch.where(is_inside, torch.clamp(values, self.lower, self.upper), values)
 
     def read(self, X: Any, name: str = "X") -> Float[Tensor, "n d"]:
-        """Check points in the user's units, and take them to the unit cube; a single point may be a row of numbers."""
+        """Check points in the user's units, and take them to the unit cube; a single point may be a row of numbers.
+
+        Points outside the bounds are outside the cube.
+        """
         points = to_double(X, name)
         points = points.unsqueeze(0) if points.shape == self.lower.shape else points
         if points.dim() != 2 or points.shape[-1] != self.num_dims:
@@ -236,15 +267,8 @@ class Box(AbstractCubeSpace):
             )
         check_finite(points, name)
         unit = (points - self.lower) / (self.upper - self.lower)
-        is_outside = (unit < -_ROUNDING) | (unit > 1.0 + _ROUNDING)
-        if is_outside.any():
-            i, j = is_outside.nonzero()[0].tolist()
-            raise ValueRangeError(
-                f"{name} must lie within the bounds, but row {i} has {points[i, j].item():g} in dimension {j}, which "
-                f"goes from {self.lower[j].item():g} to {self.upper[j].item():g}. Leave such points out, or make the "
-                "optimizer with wider bounds."
-            )
-        return unit.clamp(0.0, 1.0)
+        is_near = (unit >= -_ROUNDING) & (unit <= 1.0 + _ROUNDING)
+        return torch.where(is_near, unit.clamp(0.0, 1.0), unit)
 
     def read_slopes(self, gradient: Any, points: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
         """Slopes in the unit cube, from those in the user's units; NaN where one is not known."""

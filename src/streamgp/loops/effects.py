@@ -18,7 +18,16 @@ from streamgp.loops.state import LoopState, current
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Effect", "check_free", "draw_effect", "partial_dependence", "slice_through"]
+__all__ = [
+    "Effect",
+    "check_free",
+    "draw_effect",
+    "find_parameter",
+    "parameter_values",
+    "partial_dependence",
+    "points_along",
+    "slice_through",
+]
 
 # Values of a parameter that is not discrete, and points over which others are averaged.
 _NUM_VALUES = 101
@@ -62,17 +71,17 @@ def slice_through(state: LoopState, settings: LoopSettings, parameter: Any, *, a
         output: Which outcome.
     """
     space = settings.space
-    name, columns = _find(space, parameter)
+    name, columns = find_parameter(space, parameter)
     through = _best_point(state, settings, output) if at is None else space.read(at, "at")
     if len(through) != 1:
         raise ValueRangeError(f"A slice goes through one point, but at has {len(through)}. Pass one of them.")
-    points = _along(space, through.squeeze(0), columns)
+    points = points_along(space, through.squeeze(0), columns)
     points = points[space.is_allowed(points)]
     if len(points) < 2:
         raise UnsupportedError(f"No other value of {name!r} keeps the linear constraints. Choose another point.")
     found = predict_objective(state, settings, space.inputs(points), output=output)
-    shown = _values(space, points, name)
-    return Effect(name, shown, found.mean, found.lower, found.upper, _values(space, through, name)[0])
+    shown = parameter_values(space, points, name)
+    return Effect(name, shown, found.mean, found.lower, found.upper, parameter_values(space, through, name)[0])
 
 
 def partial_dependence(state: LoopState, settings: LoopSettings, parameter: Any, *, output: int) -> Effect:
@@ -88,10 +97,10 @@ def partial_dependence(state: LoopState, settings: LoopSettings, parameter: Any,
         output: Which outcome.
     """
     space = settings.space
-    name, columns = _find(space, parameter)
+    name, columns = find_parameter(space, parameter)
     check_free(space, "Partial dependence")
     others = space.design(_NUM_OTHERS, num_initial=_NUM_OTHERS, num_before=0, seed=settings.seed)
-    line = _along(space, others[0], columns)
+    line = points_along(space, others[0], columns)
     points = others.repeat(len(line), 1, 1)
     points[..., columns] = line[:, columns].unsqueeze(1)
     mean = predict_objective(state, settings, space.inputs(points.flatten(0, 1)), output=output).mean
@@ -99,7 +108,7 @@ def partial_dependence(state: LoopState, settings: LoopSettings, parameter: Any,
     moved = curves - curves.mean(0) + curves.mean()
     tails = 0.5 - 0.5 * _SHARE
     lower, upper = moved.quantile(tails, dim=-1), moved.quantile(1.0 - tails, dim=-1)
-    return Effect(name, _values(space, line, name), curves.mean(-1), lower, upper)
+    return Effect(name, parameter_values(space, line, name), curves.mean(-1), lower, upper)
 
 
 def draw_effect(effect: Effect, axes: "Axes | None", *, label: str, ylabel: str) -> "Axes":
@@ -136,7 +145,8 @@ def check_free(space: AbstractSpace, what: str) -> Mapping[str, slice]:
     return space.parts
 
 
-def _find(space: AbstractSpace, parameter: Any) -> tuple[str, slice]:
+def find_parameter(space: AbstractSpace, parameter: Any) -> tuple[str, slice]:
+    """Find a parameter by its name or number, and the columns that hold it."""
     if space.no_points().dim() != 2:
         raise UnsupportedError("A slice needs parameters that can be set, but members of a pool cannot.")
     parts, names = space.parts, space.column_names
@@ -147,19 +157,29 @@ def _find(space: AbstractSpace, parameter: Any) -> tuple[str, slice]:
     return parameter, parts[parameter]
 
 
-def _along(space: AbstractSpace, point: Float[Tensor, " d"], columns: slice) -> Float[Tensor, "k d"]:
-    """Points with all values of one parameter, or many."""
-    width = columns.stop - columns.start
-    if width > 1:  # a column for each of its values
-        line = torch.eye(width, dtype=point.dtype)
+def points_along(
+    space: AbstractSpace, point: Float[Tensor, " d"], columns: slice, *, num_values: int = _NUM_VALUES
+) -> Float[Tensor, "k d"]:
+    """Points with all values of one parameter, or many.
+
+    Args:
+        space: Where they are from.
+        point: With the values of all others.
+        columns: Those of the parameter.
+        num_values: Number of values that are taken, where there are as many.
+    """
+    found = [one for name, one in getattr(space, "parameters", {}).items() if space.parts[name] == columns]
+    if found and found[0].num_values is not None and found[0].num_values < num_values:
+        line = found[0].all_columns().to(point)
     else:
-        line = torch.linspace(0.0, 1.0, _NUM_VALUES, dtype=point.dtype).unsqueeze(-1)
+        line = torch.linspace(0.0, 1.0, num_values, dtype=point.dtype).unsqueeze(-1)
     points = point.expand(len(line), -1).clone()
     points[:, columns] = line
     return torch.unique_consecutive(space.inputs(points), dim=0)
 
 
-def _values(space: AbstractSpace, points: Float[Tensor, "k d"], name: str) -> tuple[Any, ...]:
+def parameter_values(space: AbstractSpace, points: Float[Tensor, "k d"], name: str) -> tuple[Any, ...]:
+    """Values of a parameter at points."""
     shown = space.show(points)
     if isinstance(shown, Tensor):
         return tuple(shown[:, space.column_names.index(name)].tolist())

@@ -71,6 +71,7 @@ def _best(state: LoopState, settings: LoopSettings) -> str | None:
     if isinstance(rule, KnowledgePerCost):
         is_shown = is_shown & rule.is_target(told.points)
     y = told.y[is_shown]
+    y = y[~y[:, : len(settings.objectives)].isnan().any(-1)]
     if len(settings.objectives) > 1:
         if not len(y):
             return None

@@ -122,6 +122,24 @@ class Polytope:
             kept &= (X[:, columns] @ weights - bound).abs() <= _slack(weights, bound)
         return kept
 
+    def nearby(self, X: Float[Tensor, "n d"], free: Tensor, center: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+        """Points that keep the constraints, near some that do not: the sums of mixtures are often missed by a little.
+
+        Sums that are given are met by the least change of the free columns; what lies outside then is moved toward a
+        point within, and replaced by it where that is not enough.
+
+        Args:
+            X: Points of the cube.
+            free: Mark of each column that can be changed.
+            center: A point for each that keeps the constraints.
+        """
+        moved = X.clone()
+        for columns, weights, bound in self.equal:
+            w = torch.zeros_like(moved[0]).index_put((columns,), weights) * free
+            moved = moved + (bound - moved[:, columns] @ weights).unsqueeze(-1) * w / w.square().sum().clamp_min(1e-300)
+        moved = self.pulled(moved.clamp(0.0, 1.0), center)
+        return torch.where(self.is_kept(moved).unsqueeze(-1), moved, center)
+
     def pulled(self, X: Float[Tensor, "n d"], center: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
         """Points that a search left outside by its tolerance, moved toward points within, as far as it takes.
 

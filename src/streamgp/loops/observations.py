@@ -1,7 +1,8 @@
 """Observations: points with their outcomes, and pairs of points that were compared."""
 
+import difflib
+import math
 import sys
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
@@ -13,12 +14,12 @@ from torch import Tensor
 
 from streamgp.acquisition import AbstractSpace
 from streamgp.checks import to_double
-from streamgp.errors import OptionError, ShapeError, StreamGPWarning, SupportError, UnsupportedError
+from streamgp.errors import OptionError, ShapeError, SupportError, UnsupportedError
 from streamgp.loops.outcomes import Outcome
 from streamgp.storage import register
 from streamgp.tables.values import split_bounds
 
-__all__ = ["Observations", "no_observations", "read_observations"]
+__all__ = ["Observations", "find_known", "no_observations", "observe_points", "read_observations"]
 
 # Outcomes that differ by less than this share are the same.
 _ROUNDING = 1e-12
@@ -32,7 +33,7 @@ class Observations:
 
     Attributes:
         points: As the loop keeps them.
-        y: Outcomes in the user's units, a row of NaN for an evaluation that failed.
+        y: Outcomes in the user's units; NaN for what was not measured, and a row of NaN for an evaluation that failed.
         constants: The total count of each Binomial outcome, or the noise variance of each Gaussian one where it is
             known; NaN for others.
         pairs: Compared points, the preferred one first.
@@ -51,13 +52,18 @@ class Observations:
 
     @property
     def is_success(self) -> Bool[Tensor, " n"]:
-        """Mark evaluations that succeeded."""
-        return ~self.y.isnan().any(-1)
+        """Mark evaluations that succeeded: those with an outcome, if not all of them."""
+        return ~self.y.isnan().all(-1)
 
     @property
     def is_informative(self) -> Bool[Tensor, " n"]:
         """Mark evaluations that tell something: those that succeeded, out of at least one trial."""
-        return self.is_success & (self.constants != 0).all(-1)
+        return self.is_measured.any(-1)
+
+    @property
+    def is_measured(self) -> Bool[Tensor, "n o"]:
+        """Mark outcomes that tell something: those that were measured, out of at least one trial."""
+        return ~self.y.isnan() & (self.constants != 0)
 
     def has_bounds(self, output: int) -> bool:
         """Tell whether no more than a bound is known of some outcomes."""
@@ -68,8 +74,10 @@ class Observations:
         """Tell whether all of several outcomes are the same, up to rounding, and out of the same number of trials."""
         if len(self.y) < 2:
             return False
-        low, high = self.y.amin(0), self.y.amax(0)
-        is_same = high - low <= _ROUNDING * torch.maximum(low.abs(), high.abs())
+        is_unknown = self.y.isnan()
+        low = self.y.masked_fill(is_unknown, torch.inf).amin(0)
+        high = self.y.masked_fill(is_unknown, -torch.inf).amax(0)
+        is_same = (high - low <= _ROUNDING * torch.maximum(low.abs(), high.abs())) | (low > high)
         counts = self.constants.nan_to_num()
         return bool(is_same.all()) and bool((counts == counts[0]).all())
 
@@ -82,9 +90,10 @@ class Observations:
             return None
         shape = (len(unique), known.y.shape[-1])
         to = index.unsqueeze(-1).expand_as(known.y)
-        low = known.y.new_full(shape, torch.inf).scatter_reduce(0, to, known.y, "amin")
-        high = known.y.new_full(shape, -torch.inf).scatter_reduce(0, to, known.y, "amax")
-        is_same = high - low <= _ROUNDING * torch.maximum(low.abs(), high.abs())
+        least, most = (known.y.masked_fill(known.y.isnan(), end) for end in (torch.inf, -torch.inf))
+        low = known.y.new_full(shape, torch.inf).scatter_reduce(0, to, least, "amin")
+        high = known.y.new_full(shape, -torch.inf).scatter_reduce(0, to, most, "amax")
+        is_same = (high - low <= _ROUNDING * torch.maximum(low.abs(), high.abs())) | (low > high)
         return bool(is_same[counts > 1].all())
 
     @property
@@ -107,6 +116,23 @@ class Observations:
         """Some of the evaluations, with all comparisons."""
         sides, gradients = (None if each is None else each[kept] for each in (self.sides, self.gradients))
         return Observations(self.points[kept], self.y[kept], self.constants[kept], self.pairs, sides, gradients)
+
+    def with_outcomes(self, row: int, new: "Observations", number: int, is_new: Bool[Tensor, " o"]) -> "Observations":
+        """Replace some outcomes of an evaluation.
+
+        Args:
+            row: Number of the evaluation.
+            new: Evaluations that hold the outcomes.
+            number: Which of these does.
+            is_new: Marks the outcomes to be replaced.
+        """
+        y, sides = self.y.clone(), self.sides
+        y[row] = torch.where(is_new, new.y[number], y[row])
+        if sides is not None or new.sides is not None:
+            sides = torch.zeros_like(y) if sides is None else sides.clone()
+            others = torch.zeros_like(y[row]) if new.sides is None else new.sides[number]
+            sides[row] = torch.where(is_new, others, sides[row])
+        return replace(self, y=y, sides=sides)
 
     def after(self, num_points: int, num_pairs: int) -> "Observations":
         """Observations that were told after given numbers of evaluations and comparisons."""
@@ -160,21 +186,42 @@ def read_observations(
         outcomes: What is observed of each.
         labels: What errors call these.
         X: The user's points.
-        y: Outcomes `(n,)` or `(n, o)`, or by name; NaN for an evaluation that failed, texts such as "<0.5" for bounds.
+        y: Outcomes `(n,)` or `(n, o)`, or by name; NaN for what was not measured, and for all of an evaluation that
+            failed; texts such as "<0.5" for bounds.
         names: What the user calls the outcomes.
         total_count: Of Binomial outcomes; None for what the likelihood has.
         noise_variance: Of Gaussian outcomes, likewise.
         gradient: Slopes of the only outcome in the user's units.
     """
     points = space.read(X)
+    new = observe_points(
+        points, outcomes, labels, y, names=names, total_count=total_count, noise_variance=noise_variance
+    )
+    if gradient is None:
+        return new
+    return replace(new, gradients=_read_gradient(gradient, space, points, outcomes))
+
+
+def observe_points(
+    points: Tensor,
+    outcomes: Sequence[Outcome],
+    labels: Sequence[str],
+    y: Any,
+    *,
+    names: Sequence[str],
+    total_count: Any = None,
+    noise_variance: Any = None,
+    sides: Float[Tensor, "n o"] | None = None,
+) -> Observations:
+    """Check outcomes of points that the loop has; arguments as of `read_observations`, and the sides of bounds."""
     if not any(outcome.is_real for outcome in outcomes):
         y = _without_booleans(y)
-    split = split_bounds(y)
+    split = split_bounds(y) if sides is None else None
     y = y if split is None else split[0]
     rows = _read_outcomes(_columns_of(y, names), labels, num_rows=len(points))
-    sides = None
     if split is not None:
         sides = _read_outcomes(_columns_of(split[1], names), labels, num_rows=len(points))
+    if sides is not None:
         _check_bounds(outcomes, labels, sides)
     given = {"total_count": total_count, "noise_variance": noise_variance}
     columns = [
@@ -191,24 +238,12 @@ def read_observations(
             f"{type(outcomes[0].likelihood).__name__}. Use likelihood=streamgp.likelihoods.Gaussian(noise, "
             "is_learned=False), whose noise is that of other outcomes."
         )
-    is_good = ~rows.isnan().any(-1)
-    is_partial = ~is_good & ~rows.isnan().all(-1)
-    if bool(is_partial.any()):
-        warnings.warn(
-            f"{int(is_partial.sum())} of {len(rows)} rows of y have some outcomes and lack others, the first of them "
-            f"row {int(is_partial.nonzero()[0])}. They count as failed evaluations, whose points are avoided, and what "
-            "was measured there is not learned. Tell such a row when all its outcomes are known.",
-            StreamGPWarning,
-            stacklevel=3,
-        )
-    rows = torch.where(is_good.unsqueeze(-1), rows, torch.nan)
+    is_good = ~rows.isnan()
     constants = torch.stack(columns, dim=-1) if columns else rows
     for j, outcome in enumerate(outcomes):
-        _check_support(outcome, labels[j], points[is_good], rows[is_good, j], constants[is_good, j])
-    pairs = points.new_empty(0, 2, *points.shape[1:])
-    if gradient is not None:
-        gradient = _read_gradient(gradient, space, points, outcomes)
-    return Observations(points, rows, constants, pairs, sides, gradient)
+        good = is_good[:, j]
+        _check_support(outcome, labels[j], points[good], rows[good, j], constants[good, j])
+    return Observations(points, rows, constants, points.new_empty(0, 2, *points.shape[1:]), sides)
 
 
 def _check_bounds(outcomes: Sequence[Outcome], labels: Sequence[str], sides: Float[Tensor, "n o"]) -> None:
@@ -232,6 +267,50 @@ def _read_gradient(
     return space.read_slopes(gradient, points)
 
 
+def find_known(told: Observations, new: Observations) -> tuple[list[int], dict[int, int]]:
+    """Find evaluations that were told before, so that a table may grow and be told again.
+
+    One that was told counts once. Outcomes that were measured later complete those of the same evaluation.
+
+    Args:
+        told: Before.
+        new: Evaluations that may be among them.
+
+    Returns:
+        Numbers of new ones that are others, and the number of the earlier evaluation that each of some completes.
+    """
+    rows: dict[tuple[float, ...], list[int]] = {}
+    for i, point in enumerate(told.points):
+        rows.setdefault(_key(point), []).append(i)
+    others, completing = [], {}
+    failed, known = ~told.is_success, ~told.y.isnan()
+    for k, point in enumerate(new.points):
+        same, has_failed, is_known = rows.get(_key(point), []), not bool(new.is_success[k]), ~new.y[k].isnan()
+        found = None
+        for i in same:
+            both = known[i] & is_known
+            is_same = torch.equal(told.y[i][both], new.y[k][both])
+            if bool(failed[i]) == has_failed and is_same and torch.equal(_sides(told, i)[both], _sides(new, k)[both]):
+                found = i
+                break
+        if found is None:
+            others.append(k)
+            continue
+        same.remove(found)
+        if bool((is_known & ~known[found]).any()):
+            completing[k] = found
+    return others, completing
+
+
+def _sides(observations: Observations, row: int) -> Float[Tensor, " o"]:
+    """The sides of the outcomes of an evaluation that are bounds, zero for others."""
+    return torch.zeros_like(observations.y[row]) if observations.sides is None else observations.sides[row]
+
+
+def _key(point: Tensor) -> tuple[float, ...]:
+    return tuple(point.reshape(-1).tolist())
+
+
 def _without_booleans(y: Any) -> Any:
     """Outcomes in which True and False, which say whether something passed, are ones and zeros."""
     if isinstance(y, bool | np.bool_):
@@ -251,19 +330,28 @@ def _columns_of(y: Any, names: Sequence[str]) -> Any:
     if pandas is not None and isinstance(y, pandas.DataFrame) and any(name in y.columns for name in names):
         y = {name: y[name].to_numpy() for name in y.columns}
     if isinstance(y, Sequence) and len(y) and all(isinstance(one, Mapping) for one in y):
-        y = {name: [one.get(name) for one in y] for name in names if any(name in one for one in y)}
-        missing = [name for name, values in y.items() if None in values]
-        if missing:
-            raise OptionError(f"Each row of y must have an outcome {missing[0]!r}; NaN for one that failed.")
+        y = {name: [one.get(name, math.nan) for one in y] for name in {key: None for one in y for key in one}}
     if not isinstance(y, Mapping):
         return y
+    known = {name: to_double(_without_none(y[name]), name).reshape(-1) for name in names if name in y}
     missing = [name for name in names if name not in y]
-    if missing:
+    misspelled = [
+        name for name in missing if difflib.get_close_matches(name, [str(one) for one in y if one not in names])
+    ]
+    if misspelled or not known:
         raise OptionError(
-            f"y must have an outcome {missing[0]!r}, but has {', '.join(map(repr, y)) or 'none'}. The outcomes are "
-            f"{', '.join(names)}."
+            f"y must have an outcome {(misspelled or missing)[0]!r}, but has {', '.join(map(repr, y)) or 'none'}. The "
+            f"outcomes are {', '.join(names)}; one that was not measured can be left out."
         )
-    return torch.stack([to_double(y[name], name).reshape(-1) for name in names], dim=-1)
+    unknown = torch.full_like(next(iter(known.values())), torch.nan)
+    return torch.stack([known.get(name, unknown) for name in names], dim=-1)
+
+
+def _without_none(values: Any) -> Any:
+    """Numbers with NaN for what is None."""
+    if isinstance(values, list | tuple):
+        return [math.nan if one is None else one for one in values]
+    return math.nan if values is None else values
 
 
 def _of_outcome(given: Any, names: Sequence[str], output: int, what: str) -> Any:

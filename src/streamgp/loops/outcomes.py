@@ -181,16 +181,21 @@ class Objective:
         name: What results and plots call it.
         maximize: Whether large outcomes are wanted, or small ones.
         likelihood: Name or object.
+        threshold: Of several objectives, the outcome that is just not acceptable: trade-offs beyond it are not looked
+            for, and the hypervolume is measured from it. None to find one among what is known.
     """
 
     name: str = "objective"
     maximize: bool = True
     likelihood: str | AbstractLikelihood = "gaussian"
+    threshold: float | None = None
 
     def __post_init__(self) -> None:
         """Check the direction, and what makes no sense with comparisons."""
         if not isinstance(self.maximize, bool):
             raise ArgumentTypeError(f"maximize must be True or False, but is {self.maximize!r}.")
+        if self.threshold is not None and not math.isfinite(self.threshold):
+            raise ValueRangeError(f"threshold must be a finite outcome, but is {self.threshold}. Leave it out.")
 
     @cached_property
     def outcome(self) -> Outcome:
@@ -201,6 +206,10 @@ class Objective:
     def is_reversed(self) -> bool:
         """Tell whether it is modeled with its sign changed: where it is a real number to be minimized."""
         return not self.maximize and self.outcome.is_real
+
+    def floor(self, units: OutcomeUnits) -> float:
+        """The threshold in the units in which scores are compared, to be maximized; negative infinity without one."""
+        return -math.inf if self.threshold is None else self.weight * self.outcome.latent(self.threshold, units)
 
     @property
     def weight(self) -> float:

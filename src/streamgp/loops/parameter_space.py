@@ -22,6 +22,7 @@ from streamgp.loops.maximize import (
     evaluate_in_parts,
     one_after_the_other,
 )
+from streamgp.loops.parameters import Categorical, Ordinal
 from streamgp.loops.tables import named_rows
 from streamgp.seeds import seeded
 from streamgp.storage import register
@@ -71,6 +72,22 @@ class ParameterSpace(AbstractCubeSpace):
                 )
         _ = self._polytope
 
+    def keeping(self, other: "ParameterSpace", points: Float[Tensor, "n d"]) -> "ParameterSpace":
+        """The space with those values that points of another one have, as retired ones where it lacks them.
+
+        Args:
+            other: Of the same parameters.
+            points: Of the other space.
+        """
+        told = other.show(points)
+        parameters = dict(self.parameters)
+        for name, one in parameters.items():
+            before = other.parameters.get(name)
+            if isinstance(one, Categorical | Ordinal) and type(before) is type(one):
+                order = before.choices if isinstance(before, Categorical) else before.values
+                parameters[name] = one.keeping([v for v in order if any(v == point[name] for point in told)])
+        return self if parameters == self.parameters else replace(self, parameters=parameters)
+
     def fixing(self, values: Mapping[str, Any] | None) -> "ParameterSpace":
         """The space in which some parameters have a given value."""
         if not values:
@@ -84,11 +101,20 @@ class ParameterSpace(AbstractCubeSpace):
         return space
 
     def project(self, points: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
-        """Move points to where they are with the values that are fixed."""
-        if not self.fixed:
-            return points
-        moved = points.clone()
-        for name, value in self.fixed.items():
+        """Move points to the nearest ones that can be set, with the values that are fixed."""
+        moved = self._settled(points)
+        kept = self._free_polytope.is_kept(moved)
+        if not bool(kept.all()):
+            center = torch.where(self._is_free, self._inner, moved)
+            moved = torch.where(kept.unsqueeze(-1), moved, self._free_polytope.nearby(moved, self._is_free, center))
+        is_same = ((moved - points).abs() < _ROUNDING).all(-1)
+        return points if bool(is_same.all()) else torch.where(is_same.unsqueeze(-1), points, moved)
+
+    def _settled(self, points: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+        """Points with values that can be set, and with those that are fixed, whatever the linear constraints."""
+        parts = zip(self.parameters.values(), self._split(points), strict=True)
+        moved = torch.cat([one.settle(part) for one, part in parts], dim=-1)
+        for name, value in (self.fixed or {}).items():
             moved[:, self._columns(name)] = moved.new_tensor(self.parameters[name].encode(value, name))
         return moved
 
@@ -123,6 +149,12 @@ class ParameterSpace(AbstractCubeSpace):
         point = torch.zeros(self.num_dims, dtype=torch.float64)
         point[free] = self._polytope_points(_NUM_INNER, free, seed=0).mean(0)
         return point
+
+    @property
+    def in_words(self) -> str:
+        """Parameters and constraints as a text."""
+        sums = [(dict(one.weights), one.lower, one.upper) for one in self.constraints]
+        return f"{list(self.parameters.items())}, {sums}"
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -201,11 +233,13 @@ class ParameterSpace(AbstractCubeSpace):
         return points if taken is None else points[~_is_among(points, taken)]
 
     def encode(self, values: Mapping[str, Any]) -> list[float]:
-        """The point of given values."""
+        """The point of values that were tried, in their ranges or outside."""
         missing = [name for name in self.parameters if name not in values]
         if missing:
             raise OptionError(f"A point needs a value of {missing[0]!r}, but has only {', '.join(map(str, values))}.")
-        return [column for name, one in self.parameters.items() for column in one.encode(values[name], name)]
+        return [
+            column for name, one in self.parameters.items() for column in one.encode(values[name], name, is_told=True)
+        ]
 
     def decode(self, point: Float[Tensor, " d"]) -> dict[str, Any]:
         """The values nearest to a point."""
@@ -215,16 +249,7 @@ class ParameterSpace(AbstractCubeSpace):
     def read(self, X: Any, name: str = "X") -> Float[Tensor, "n d"]:
         """Check points: dictionaries, a table with a column for each parameter, or rows in their order."""
         rows = [self.encode(one) for one in named_rows(X, tuple(self.parameters), name)]
-        points = torch.tensor(rows, dtype=torch.float64).reshape(len(rows), self.num_dims)
-        if self._polytope:
-            kept = self._polytope.is_kept(points)
-            if not bool(kept.all()):
-                row = int((~kept).nonzero()[0])
-                raise ValueRangeError(
-                    f"{name} must keep the linear constraints between parameters, but row {row} does not: "
-                    f"{self.decode(points[row])}."
-                )
-        return points
+        return torch.tensor(rows, dtype=torch.float64).reshape(len(rows), self.num_dims)
 
     @property
     def directions(self) -> Float[Tensor, " d"] | None:
@@ -270,9 +295,7 @@ class ParameterSpace(AbstractCubeSpace):
 
     def _valid(self, points: Float[Tensor, "n d"], *, seed: int, skip: int = 0) -> Float[Tensor, "n d"]:
         """Valid points instead of any of the cube."""
-        points = self.inputs(points)
-        for name, value in (self.fixed or {}).items():
-            points[:, self._columns(name)] = points.new_tensor(self.parameters[name].encode(value, name))
+        points = self._settled(points)
         if self._polytope:
             free = self._is_free.nonzero().squeeze(-1)
             drawn = self._polytope_points(skip + len(points), free, seed=seed)

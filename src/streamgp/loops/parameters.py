@@ -1,16 +1,17 @@
 """Parameters: numbers, whole numbers, ordered values and categories, as parts of the unit interval."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, final
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.checks import check_choice
-from streamgp.errors import ArgumentTypeError, UnsupportedError, ValueRangeError
+from streamgp.checks import check_choice, check_finite, to_double
+from streamgp.errors import ArgumentTypeError, ShapeError, UnsupportedError, ValueRangeError
 from streamgp.loops.abstract_parameter import AbstractGridParameter, AbstractParameter, NumberGrid
 from streamgp.storage import register
 
@@ -77,19 +78,21 @@ class Real(AbstractParameter):
         assert self.step is not None
         return NumberGrid(float(self.low), float(self.high), float(self.step), self.log)
 
-    def encode(self, value: Any, name: str) -> list[float]:
-        number = _read_number(value, self.low, self.high, name)
+    def encode(self, value: Any, name: str, *, is_told: bool = False) -> list[float]:
+        number = _read_number(value, self, name, is_told=is_told)
         if self.step is not None:
             return self._grid.encode(number)
         low, high, v = (_logarithm(x, self.log) for x in (self.low, self.high, number))
-        return [min(max((v - low) / (high - low), 0.0), 1.0)]
+        position = (v - low) / (high - low)
+        return [min(max(position, 0.0), 1.0) if self.low <= number <= self.high else position]
 
     def decode(self, columns: Float[Tensor, " c"]) -> float:
         if self.step is not None:
             return self._grid.decode(columns)
         low, high = (_logarithm(x, self.log) for x in (self.low, self.high))
         v = low + float(columns) * (high - low)
-        return min(max(_rounded(math.exp(v) if self.log else v, self), self.low), self.high)
+        value = _rounded(math.exp(v) if self.log else v, self)
+        return min(max(value, self.low), self.high) if 0.0 <= float(columns) <= 1.0 else value
 
     def stretch(self, columns: Float[Tensor, "n c"]) -> Float[Tensor, "n c"] | None:
         if self.step is not None:
@@ -148,8 +151,8 @@ class Integer(AbstractGridParameter):
     def _grid(self) -> NumberGrid:
         return NumberGrid(float(self.low), float(self.high), float(self.step), self.log)
 
-    def encode(self, value: Any, name: str) -> list[float]:
-        number = _read_number(value, self.low, self.high, name)
+    def encode(self, value: Any, name: str, *, is_told: bool = False) -> list[float]:
+        number = _read_number(value, self, name, is_told=is_told)
         if abs(number - round(number)) > _ROUNDING:
             raise ValueRangeError(
                 f"The parameter {name!r} must be a whole number, but is {number:g}. Make it a Real with a step of 1, "
@@ -173,27 +176,54 @@ class Ordinal(AbstractGridParameter):
 
     Attributes:
         values: In order.
+        retired: Those among them that were tried and are not suggested any more.
     """
 
     values: tuple[Any, ...]
+    retired: tuple[Any, ...] = ()
 
-    def __init__(self, values: Sequence[Any]) -> None:
+    def __init__(self, values: Sequence[Any], retired: Sequence[Any] = ()) -> None:
         """Keep the values.
 
         Args:
             values: In order; at least two.
+            retired: Those among them that may be told, and are not suggested any more.
         """
         object.__setattr__(self, "values", _read_choices(values, "Ordinal"))
+        object.__setattr__(self, "retired", _read_retired(retired, self.values, "Ordinal"))
+
+    def keeping(self, told: Sequence[Any]) -> "Ordinal":
+        """Return it with values that were told, in the order of before, as retired ones where it lacks them."""
+        values = list(self.values)
+        for before, value in zip([None, *told], told, strict=False):
+            if not any(_is_same(value, one) for one in values):
+                place = [i for i, one in enumerate(values) if _is_same(before, one)]
+                values.insert(place[0] + 1 if place else 0, value)
+        return Ordinal(values, (*self.retired, *_values_beside(values, self.values)))
+
+    @property
+    def num_values(self) -> int:
+        """Number of values that are suggested."""
+        return len(self.values) - len(self.retired)
 
     @property
     def _grid(self) -> NumberGrid:
         return NumberGrid(0.0, len(self.values) - 1.0, 1.0, False)
 
-    def encode(self, value: Any, name: str) -> list[float]:
-        return self._grid.encode(float(_index_of(value, self.values, name)))
+    def encode(self, value: Any, name: str, *, is_told: bool = False) -> list[float]:
+        return self._grid.encode(float(_index_of(value, self.values, name, () if is_told else self.retired)))
 
     def decode(self, columns: Float[Tensor, " c"]) -> Any:
         return self.values[round(self._grid.decode(columns))]
+
+    def settle(self, columns: Float[Tensor, "*b c"]) -> Float[Tensor, "*b c"]:
+        return _nearest(self.all_columns(), columns) if self.retired else self.snap(columns)
+
+    def all_columns(self) -> Float[Tensor, "k c"]:
+        return super().all_columns()[_kept(self.values, self.retired)]
+
+    def alternatives(self, columns: Float[Tensor, " c"]) -> Float[Tensor, "k c"]:
+        return _others(self.all_columns(), columns)
 
 
 @register
@@ -207,46 +237,85 @@ class Categorical(AbstractParameter):
     optimizer.ask(2, fixed={"solvent": "water"})
     ```
 
+    Substances and other values of which numbers are known have these as columns instead, so that the model learns from
+    what is alike:
+
+    ```python
+    polarity = {"water": [10.2, 18.0], "ethanol": [5.2, 46.1], "acetone": [5.1, 58.1]}
+    sg.Optimizer({"solvent": sg.Categorical(list(polarity), descriptors=polarity)}).ask()
+    ```
+
     Attributes:
         choices: The values.
+        retired: Those among them that were tried and are not suggested any more.
+        descriptors: Numbers of each value, in their order; empty where none are known.
     """
 
     choices: tuple[Any, ...]
+    retired: tuple[Any, ...] = ()
+    descriptors: tuple[tuple[float, ...], ...] = ()
 
-    def __init__(self, choices: Sequence[Any]) -> None:
+    def __init__(self, choices: Sequence[Any], retired: Sequence[Any] = (), descriptors: Any = ()) -> None:
         """Keep the values.
 
         Args:
             choices: At least two.
+            retired: Those among them that may be told, and are not suggested any more.
+            descriptors: Numbers that describe each value, by value or in their order, on any scale.
         """
         object.__setattr__(self, "choices", _read_choices(choices, "Categorical"))
+        object.__setattr__(self, "retired", _read_retired(retired, self.choices, "Categorical"))
+        object.__setattr__(self, "descriptors", _read_descriptors(descriptors, self.choices))
+
+    def keeping(self, told: Sequence[Any]) -> "Categorical":
+        """Return it with values that were told, as retired ones where it lacks them."""
+        new = _values_beside(told, self.choices)
+        if new and self.descriptors:
+            raise ValueRangeError(
+                f"{new[0]!r} was told, but has no descriptors now. Keep it among the choices, as one of retired=[...]."
+            )
+        return Categorical((*self.choices, *new), (*self.retired, *new), self.descriptors)
+
+    @cached_property
+    def _rows(self) -> Float[Tensor, "k c"]:
+        """Columns of all values, retired ones included."""
+        if not self.descriptors:
+            return torch.eye(len(self.choices), dtype=torch.float64)
+        rows = torch.tensor(self.descriptors, dtype=torch.float64)
+        low, high = rows.amin(0), rows.amax(0)
+        return (rows - low)[:, high > low] / (high - low)[high > low]
 
     @property
     def num_columns(self) -> int:
-        """One for each value."""
-        return len(self.choices)
+        """One for each descriptor that differs, or for each value."""
+        return self._rows.shape[-1]
 
     @property
     def num_values(self) -> int:
-        """Number of values."""
-        return len(self.choices)
+        """Number of values that are suggested."""
+        return len(self.choices) - len(self.retired)
 
-    def encode(self, value: Any, name: str) -> list[float]:
-        index = _index_of(value, self.choices, name)
-        return [float(j == index) for j in range(len(self.choices))]
+    def encode(self, value: Any, name: str, *, is_told: bool = False) -> list[float]:
+        index = _index_of(value, self.choices, name, () if is_told else self.retired)
+        columns: list[float] = self._rows[index].tolist()
+        return columns
 
     def decode(self, columns: Float[Tensor, " c"]) -> Any:
-        return self.choices[int(columns.argmax())]
+        return self.choices[int(torch.cdist(columns.unsqueeze(0), self._rows.to(columns)).argmin())]
 
     def snap(self, columns: Float[Tensor, "*b c"]) -> Float[Tensor, "*b c"]:
-        index = columns.detach().argmax(-1)
-        return torch.nn.functional.one_hot(index, len(self.choices)).to(columns)
+        if self.descriptors:
+            return _nearest(self._rows, columns)
+        return torch.nn.functional.one_hot(columns.detach().argmax(-1), len(self.choices)).to(columns)
+
+    def settle(self, columns: Float[Tensor, "*b c"]) -> Float[Tensor, "*b c"]:
+        return _nearest(self.all_columns(), columns) if self.retired else self.snap(columns)
 
     def all_columns(self) -> Float[Tensor, "k c"]:
-        return torch.eye(len(self.choices), dtype=torch.float64)
+        return self._rows[_kept(self.choices, self.retired)]
 
     def alternatives(self, columns: Float[Tensor, " c"]) -> Float[Tensor, "k c"]:
-        return self.all_columns()[torch.arange(len(self.choices)) != columns.argmax()]
+        return _others(self.all_columns(), columns)
 
 
 def _check_range(low: Any, high: Any, *, is_log: bool, step: Any) -> None:
@@ -266,18 +335,23 @@ def _check_range(low: Any, high: Any, *, is_log: bool, step: Any) -> None:
         raise ValueRangeError(f"A step must be positive and fit into the range {low:g} to {high:g}, but is {step:g}.")
 
 
-def _read_number(value: Any, low: float, high: float, name: str) -> float:
+def _read_number(value: Any, parameter: Real | Integer, name: str, *, is_told: bool) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError):
         raise ArgumentTypeError(f"The parameter {name!r} must be a number, but is {value!r}.") from None
+    low, high = float(parameter.low), float(parameter.high)
     slack = _ROUNDING * (high - low)
-    if not low - slack <= number <= high + slack:
+    if low - slack <= number <= high + slack:
+        return min(max(number, low), high)
+    if not is_told:
+        raise ValueRangeError(f"The parameter {name!r} must lie between {low:g} and {high:g}, but is {number:g}.")
+    if not math.isfinite(number) or (parameter.log and number <= 0.0):
         raise ValueRangeError(
-            f"The parameter {name!r} must lie between {low:g} and {high:g}, but is {number:g}. Leave such points out, "
-            "or make the optimizer with a wider range."
+            f"The parameter {name!r} must be a {'positive' if parameter.log else 'finite'} number, but is {number:g}. "
+            "Leave such points out."
         )
-    return min(max(number, low), high)
+    return number
 
 
 def _read_choices(values: Any, name: str) -> tuple[Any, ...]:
@@ -293,11 +367,81 @@ def _read_choices(values: Any, name: str) -> tuple[Any, ...]:
     return tuple(values)
 
 
-def _index_of(value: Any, values: tuple[Any, ...], name: str) -> int:
-    """Find a value: one of the same type if there is one, else an equal one, else one that reads alike."""
-    same = [one is value or (type(one) is type(value) and one == value) for one in values]
+def _read_descriptors(descriptors: Any, choices: tuple[Any, ...]) -> tuple[tuple[float, ...], ...]:
+    if isinstance(descriptors, Mapping):
+        missing = [value for value in choices if value not in descriptors]
+        if missing:
+            raise ValueRangeError(f"Each value needs descriptors, but {missing[0]!r} has none.")
+        descriptors = [descriptors[value] for value in choices]
+    if len(descriptors) == 0:
+        return ()
+    rows = to_double(descriptors, "descriptors")
+    if rows.dim() != 2 or len(rows) != len(choices):
+        raise ShapeError(
+            f"descriptors must have a row of numbers for each of the {len(choices)} values, but have shape "
+            f"{tuple(rows.shape)}."
+        )
+    check_finite(rows, "descriptors")
+    _, index, counts = torch.unique(rows, dim=0, return_inverse=True, return_counts=True)
+    if bool((counts > 1).any()):
+        same = [choices[i] for i in (counts[index] > 1).nonzero().flatten().tolist()]
+        raise ValueRangeError(
+            f"Values need different descriptors, but {same[0]!r} and {same[1]!r} are among those that share theirs. "
+            "Add a descriptor that tells them apart."
+        )
+    return tuple(tuple(row) for row in rows.tolist())
+
+
+def _read_retired(retired: Any, values: tuple[Any, ...], name: str) -> tuple[Any, ...]:
+    if isinstance(retired, str) or not isinstance(retired, Sequence):
+        raise ArgumentTypeError(f"retired must be a list of values of the {name}, but is {retired!r}.")
+    found = tuple(values[_index_of(value, values, "retired")] for value in retired)
+    if len(found) >= len(values):
+        raise ValueRangeError(f"{name} needs a value that is not retired, but all of {list(values)} are.")
+    return found
+
+
+def _kept(values: tuple[Any, ...], retired: tuple[Any, ...]) -> list[int]:
+    """Numbers of the values that are suggested."""
+    return [i for i, value in enumerate(values) if not any(_is_same(value, other) for other in retired)]
+
+
+def _values_beside(values: Sequence[Any], known: Sequence[Any]) -> list[Any]:
+    """Return values that are not among those that are known."""
+    return [value for value in values if not any(_is_same(value, one) for one in known)]
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Tell whether two values are one: 1 and True are not."""
+    return one is other or (type(one) is type(other) and bool(one == other))
+
+
+def _nearest(rows: Float[Tensor, "k c"], columns: Float[Tensor, "*b c"]) -> Float[Tensor, "*b c"]:
+    """Return the nearest of some rows."""
+    points, rows = columns.detach().reshape(-1, rows.shape[-1]), rows.to(columns)
+    distances = torch.cdist(points, rows, compute_mode="donot_use_mm_for_euclid_dist")
+    return rows[distances.argmin(-1)].reshape(columns.shape).to(columns)
+
+
+def _others(columns: Float[Tensor, "k c"], now: Float[Tensor, " c"]) -> Float[Tensor, "j c"]:
+    """Rows that are not one of them."""
+    return columns[((columns - now).abs() > _ROUNDING).any(-1)]
+
+
+def _index_of(value: Any, values: tuple[Any, ...], name: str, refused: tuple[Any, ...] = ()) -> int:
+    """Find a value: one of the same type if there is one, else an equal one, else one that reads alike.
+
+    Args:
+        value: Looked for.
+        values: Where.
+        name: Of the parameter.
+        refused: Values that are retired, and cannot be set.
+    """
+    same = [_is_same(one, value) for one in values]
     equal, alike = [bool(one == value) for one in values], [str(one) == str(value) for one in values]
     for found in (same, equal, alike):
+        if True in found and any(_is_same(values[found.index(True)], one) for one in refused):
+            raise ValueRangeError(f"The value {value!r} of the parameter {name!r} is retired. Choose another one.")
         if True in found:
             return found.index(True)
     raise ValueRangeError(f"The parameter {name!r} must be one of {list(values)}, but is {value!r}.")

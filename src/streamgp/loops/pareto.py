@@ -1,15 +1,20 @@
 """The Pareto set: evaluated points that no other one beats in all objectives."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 import torch
+from botorch.utils.multi_objective.hypervolume import Hypervolume
 from botorch.utils.multi_objective.pareto import is_non_dominated
 from jaxtyping import Float
 from torch import Tensor
 
+from streamgp.checks import to_double
 from streamgp.display import html_rows, new_axes, shown_point, with_uncertainty
-from streamgp.loops.best import is_taken_at_its_word
+from streamgp.errors import OptionError
+from streamgp.loops.best import are_within, is_taken_at_its_word
+from streamgp.loops.outcomes import Objective
 from streamgp.loops.prediction import predict_objective
 from streamgp.loops.settings import LoopSettings
 from streamgp.loops.state import LoopState, current
@@ -18,7 +23,7 @@ from streamgp.loops.suggest import make_context
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["ParetoSet", "draw_pareto", "find_pareto"]
+__all__ = ["ParetoSet", "draw_pareto", "find_hypervolume", "find_pareto"]
 
 # How sure it must be that a point keeps all constraints for it to be called feasible.
 _SURE = 0.9
@@ -58,6 +63,17 @@ class ParetoSet:
             rows.append({"point": shown_point(point), **dict(zip(names, expected, strict=True))})
         return html_rows("Pareto set", rows)
 
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Points as dictionaries, with outcomes by name."""
+        points = self.X.tolist() if isinstance(self.X, Tensor) else self.X
+        parts = {"mean": self.mean, "std": self.std, "observed": self.observed}
+        return [
+            {"point": point}
+            | {key: dict(zip(self.names, values[i].tolist(), strict=True)) for key, values in parts.items()}
+            | {"probability_feasible": float(self.probability_feasible[i])}
+            for i, point in enumerate(points)
+        ]
+
     def plot(self, axes: "Axes | None" = None) -> "Axes":
         """Draw the first two objectives, with two standard deviations.
 
@@ -92,12 +108,16 @@ def find_pareto(state: LoopState, settings: LoopSettings) -> ParetoSet:
     scores = context.objective.scores(posterior.mean).clone()
     for j, one in enumerate(settings.objectives):
         if is_taken_at_its_word(surrogate, settings, known, j):
-            scores[:, j] = known.y[:, j] if one.maximize else -known.y[:, j]
+            y = known.y[:, j]
+            scores[:, j] = torch.where(y.isnan(), scores[:, j], y if one.maximize else -y)
     chance = context.objective.feasibility(posterior)[:, : len(settings.constraints)].clone()
     for j, constraint in enumerate(settings.constraints):
         if is_taken_at_its_word(surrogate, settings, known, k + j):
-            chance[:, j] = constraint.is_kept(known.y[:, k + j]).to(chance)
-    sure = chance.prod(-1)
+            y = known.y[:, k + j]
+            chance[:, j] = torch.where(y.isnan(), chance[:, j], constraint.is_kept(y).to(chance))
+    sure, is_within = chance.prod(-1), are_within(settings, known.points)
+    if bool(is_within.any()):  # in the range as it is now, not where it was before
+        sure = sure.masked_fill(~is_within, -1.0)
     is_good = sure >= min(_SURE, float(sure.max()))
     chosen = is_good.nonzero().squeeze(-1)
     chosen = chosen[is_non_dominated(scores[chosen], deduplicate=False)]
@@ -110,6 +130,32 @@ def find_pareto(state: LoopState, settings: LoopSettings) -> ParetoSet:
         observed=known.y[chosen, :k],
         names=tuple(one.name for one in settings.objectives),
     )
+
+
+def find_hypervolume(
+    found: ParetoSet, objectives: Sequence[Objective], reference: Mapping[str, float] | Sequence[float] | None
+) -> float:
+    """Volume between a reference point and a Pareto set.
+
+    Args:
+        found: The set, by its expected outcomes.
+        objectives: Their directions and thresholds.
+        reference: An outcome of each; None for the thresholds.
+    """
+    names = [one.name for one in objectives]
+    if reference is None:
+        reference = [one.threshold for one in objectives if one.threshold is not None]
+    elif isinstance(reference, Mapping):
+        reference = [reference[name] for name in names if name in reference]
+    if len(reference) != len(names):
+        raise OptionError(
+            f"A volume is measured from a reference point with a value of each of {', '.join(names)}, but "
+            f"{len(reference)} are known. Pass reference={{{', '.join(f'{name!r}: ...' for name in names)}}}, or give "
+            "the objectives thresholds."
+        )
+    signs = torch.tensor([1.0 if one.maximize else -1.0 for one in objectives], dtype=torch.float64)
+    volume = Hypervolume(signs * to_double(reference, "reference"))
+    return float(volume.compute(signs * found.mean))
 
 
 def draw_pareto(state: LoopState, settings: LoopSettings, axes: "Axes | None") -> "Axes":

@@ -30,13 +30,14 @@ def draw_progress(state: LoopState, settings: LoopSettings, axes: "Axes | None",
         raise UnsupportedError("Comparisons have no outcomes to draw. Look at best() instead.")
     axes, told, objective = new_axes(axes), state.observations, settings.objectives[output]
     y, is_success = told.y[:, output], told.is_success
+    is_success = is_success & ~y.isnan()
     is_feasible = is_success & is_within_limits(told.y, settings)
     number = torch.arange(1, len(y) + 1)
     axes.plot(number[is_feasible], y[is_feasible], ".", color="tab:blue", label="outcome")
     if settings.constraints:
         is_other = is_success & ~is_feasible
         axes.plot(number[is_other], y[is_other], ".", color="lightgray", label="not feasible")
-    for k in number[~is_success]:
+    for k in number[~told.is_success]:
         axes.axvline(float(k), color="tab:red", alpha=0.3, linewidth=1)
     worst = -torch.inf if objective.maximize else torch.inf
     filled = torch.where(is_feasible, y, worst)
@@ -106,8 +107,8 @@ def draw_acquisition(state: LoopState, settings: LoopSettings, axes: "Axes | Non
 
 
 def is_within_limits(y: Tensor, settings: LoopSettings) -> Tensor:
-    """Mark evaluations that were observed to keep the constraints."""
+    """Mark evaluations that were observed to keep the constraints, as far as these were measured."""
     is_within = torch.ones(len(y), dtype=torch.bool)
     for j, constraint in enumerate(settings.constraints, start=len(settings.objectives)):
-        is_within &= constraint.is_kept(y[:, j])
+        is_within &= constraint.is_kept(y[:, j]) | y[:, j].isnan()
     return is_within

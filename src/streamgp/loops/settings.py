@@ -1,20 +1,35 @@
 """Settings of a loop, checked."""
 
-from collections.abc import Sequence
+import secrets
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, final
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar, final
 
 from gpytorch.kernels import Kernel
 
 from streamgp.acquisition import AbstractRule, AbstractSpace, Search
-from streamgp.checks import check_choice, check_count, check_positive, keep_count
+from streamgp.checks import check_choice, check_count, check_positive, check_seed, keep_count
 from streamgp.errors import ArgumentTypeError, OptionError, ValueRangeError
 from streamgp.gp.kernel_dims import check_num_dims
 from streamgp.loops.outcomes import Constraint, Objective, Outcome
 from streamgp.storage import register
 from streamgp.training.priors import PRIORS
 
-__all__ = ["LoopSettings", "SurrogateSettings", "Training", "check_kernel", "read_constraints", "read_refit"]
+__all__ = [
+    "LoopSettings",
+    "SurrogateSettings",
+    "Training",
+    "answers",
+    "check_kernel",
+    "describe_search",
+    "read_constraints",
+    "read_refit",
+    "read_seed",
+]
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 
 _REFITS = ("auto", "always", "never")
 
@@ -149,6 +164,46 @@ class LoopSettings:
         """Names of the outcomes in errors."""
         named = [f"constraint {one.name or j!r}" for j, one in enumerate(self.constraints)]
         return (*(f"the objective {one.name!r}" for one in self.objectives), *named)
+
+
+def answers(**advice: str) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]:
+    """Answer arguments that other libraries have with the right word, instead of as unexpected.
+
+    Args:
+        advice: What to write instead, by the name of an argument that the function does not have.
+    """
+
+    def wrap(function: Callable[Given, Result]) -> Callable[Given, Result]:
+        @wraps(function)
+        def wrapped(*args: Given.args, **options: Given.kwargs) -> Result:
+            for name in advice.keys() & options.keys():
+                raise OptionError(f"There is no argument {name!r}. {advice[name]}")
+            return function(*args, **options)
+
+        return wrapped
+
+    return wrap
+
+
+def read_seed(seed: int | None) -> int:
+    """Check a seed, or draw one that is reported, so that a run can be repeated."""
+    return secrets.randbelow(2**31) if seed is None else check_seed(seed)
+
+
+def describe_search(settings: LoopSettings) -> Any:
+    """All that says what is searched, to be compared: of spaces, outcomes, rule and seed, but not of the model."""
+    outcomes = [(one.name, one.maximize, one.threshold, repr(one.likelihood)) for one in settings.objectives]
+    bounds = [(one.name, one.lower, one.upper, repr(one.likelihood)) for one in settings.constraints]
+    space = settings.space
+    return (
+        type(space).__name__,
+        space.in_words,
+        outcomes,
+        bounds,
+        repr(settings.rule),
+        settings.num_initial,
+        settings.seed,
+    )
 
 
 def read_constraints(constraints: Any) -> tuple[Constraint, ...]:

@@ -308,7 +308,7 @@ def _units_to_try(
     data: Observations, settings: LoopSettings, before: SparseSurrogate | None, output: int
 ) -> list[OutcomeUnits]:
     """In which an outcome may be modeled; without an earlier fit, the likelier of two are chosen."""
-    options, y = settings.surrogate, data.y[data.is_informative, output]
+    options, y = settings.surrogate, data.y[data.is_measured[:, output], output]
     if not options.is_standardized:
         return [OutcomeUnits()]
     find = partial(settings.outcomes[output].find_units, y, is_ranked=options.is_ranked)
@@ -334,12 +334,13 @@ def _units_to_try(
 
 def _rows(data: Observations, settings: LoopSettings, output: int) -> LearnedRows:
     """Rows of one GP; those of success have ones and zeros."""
-    space, is_known = settings.space, data.is_informative
-    if output < len(settings.outcomes) and settings.is_preference:
+    space, is_outcome = settings.space, output < len(settings.outcomes)
+    if is_outcome and settings.is_preference:
         pairs = space.inputs(data.pairs)
         return LearnedRows.of(pairs, pairs.new_ones(len(pairs)))
+    is_known = data.is_measured[:, output] if is_outcome else data.is_informative
     X = space.inputs(data.points[is_known])
-    if output < len(settings.outcomes):
+    if is_outcome:
         rows = LearnedRows.of(X, data.y[is_known, output])
         if len(data.pairs):
             return rows.with_comparisons(space.inputs(data.pairs))
@@ -364,7 +365,7 @@ def _starting_likelihood(
     is_unknown = before is None and outcome.has_unknown_noise and not settings.surrogate.is_standardized
     if is_unknown and not has_bounds:
         return None
-    likelihood, kept = outcome.likelihood, data.is_informative
+    likelihood, kept = outcome.likelihood, data.is_measured[:, output]
     if data.points.dim() == 1:  # members of a pool, each of which may have constants
         likelihood = likelihood.at_rows(data.points[kept])
     found = outcome.likelihood_of_rows(likelihood, data.constants[kept, output])

@@ -1,11 +1,14 @@
 """State of a loop, as a frozen value, and its changes."""
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, final
 
 import torch
 from torch import Tensor
 
+from streamgp.acquisition import AbstractSpace
 from streamgp.acquisition.rules.source_rule import KnowledgePerCost
 from streamgp.checks import check_count
 from streamgp.errors import NumericalError, ShapeError, UnsupportedError, ValueRangeError
@@ -26,14 +29,19 @@ __all__ = [
     "cancel",
     "check_state",
     "compare",
+    "compare_points",
+    "complete",
     "current",
     "edit",
+    "enqueue",
     "is_initial",
     "learned",
+    "move_state",
     "num_initial",
     "observe",
     "refitted",
     "start_state",
+    "take_queued",
 ]
 
 
@@ -52,6 +60,7 @@ class LoopState:
         memory: What the rule remembers.
         asked: Points of the last suggestion.
         why: A few words on each of these.
+        queued: Points that are suggested next, whatever the rule; None if there never were any.
     """
 
     observations: Observations
@@ -62,6 +71,7 @@ class LoopState:
     memory: Any = None
     asked: Tensor | None = None
     why: tuple[str, ...] = ()
+    queued: Tensor | None = None
 
 
 @final
@@ -111,8 +121,7 @@ def check_state(state: LoopState, settings: LoopSettings) -> None:
     space, told = settings.space, state.observations
     none = space.no_points()
     kinds = {"pending": (state.pending, ()), "points": (told.points, ()), "pairs": (told.pairs, (2,))}
-    if state.asked is not None:
-        kinds["asked"] = (state.asked, ())
+    kinds |= {name: (points, ()) for name in ("asked", "queued") if (points := getattr(state, name)) is not None}
     for name, (points, between) in kinds.items():
         is_of_space = points.dtype == none.dtype and points.shape[1:] == (*between, *none.shape[1:])
         if not is_of_space or not bool(torch.isfinite(points).all()):
@@ -145,7 +154,13 @@ def observe(state: LoopState, settings: LoopSettings, new: Observations) -> Loop
 
 def compare(state: LoopState, settings: LoopSettings, winners: Any, losers: Any) -> LoopState:
     """Add comparisons, the preferred points and the others as the user has them, row by row."""
-    first, second = settings.space.read(winners, "winners"), settings.space.read(losers, "losers")
+    return compare_points(
+        state, settings, settings.space.read(winners, "winners"), settings.space.read(losers, "losers")
+    )
+
+
+def compare_points(state: LoopState, settings: LoopSettings, first: Tensor, second: Tensor) -> LoopState:
+    """Add comparisons of points as the loop has them, the preferred ones first."""
     if first.shape != second.shape:
         raise ShapeError(
             f"winners and losers must have the same shape, one row of each for a comparison, but have shapes "
@@ -158,18 +173,28 @@ def compare(state: LoopState, settings: LoopSettings, winners: Any, losers: Any)
 
 
 def edit(state: LoopState, settings: LoopSettings, row: int, y: Any) -> LoopState:
-    """Replace the outcome of an evaluation, or forget it if `y` is None; the model is fitted anew."""
+    """Replace outcomes of an evaluation, those that are named or all, or forget it if `y` is None; fit anew.
+
+    Of comparisons, any other `y` says that the other point was preferred.
+    """
     if settings.rule.start() is not None:
         raise UnsupportedError(
             f"The rule {type(settings.rule).__name__} has drawn conclusions from what was told, so it cannot be "
             "changed. Make a new optimizer, and tell it the right outcomes."
         )
-    told = state.observations
-    if not 0 <= check_count(row, "row", minimum=0) < len(told.points):
-        raise ValueRangeError(f"row must be below {len(told.points)}, the number of evaluations, but is {row}.")
-    if y is None:
-        after = told.rows(torch.arange(len(told.points)) != row)
+    told, is_preference = state.observations, settings.is_preference
+    what, size = ("comparisons", len(told.pairs)) if is_preference else ("evaluations", len(told.points))
+    if not 0 <= check_count(row, "row", minimum=0) < size:
+        raise ValueRangeError(f"row must be below {size}, the number of {what}, but is {row}.")
+    if is_preference:
+        is_other = torch.arange(size) != row
+        swapped = torch.where(is_other.reshape(-1, 1, 1), told.pairs, told.pairs.flip(1))
+        after = replace(told, pairs=told.pairs[is_other] if y is None else swapped)
+    elif y is None:
+        after = told.rows(torch.arange(size) != row)
     else:
+        if isinstance(y, float) and math.isnan(y):
+            y = [math.nan] * len(settings.outcomes)
         new = read_observations(
             settings.space,
             settings.outcomes,
@@ -180,15 +205,85 @@ def edit(state: LoopState, settings: LoopSettings, row: int, y: Any) -> LoopStat
             total_count=None,
             noise_variance=None,
         )
-        rows = told.y.clone()
-        rows[row] = new.y[0]
-        after = replace(told, y=rows)
+        named = [name in y for name in settings.names] if isinstance(y, Mapping) else [True] * new.y.shape[-1]
+        after = told.with_outcomes(row, new, 0, torch.tensor(named))
     return replace(state, observations=after, surrogate=None)
+
+
+def _stretch(before: AbstractSpace, after: AbstractSpace) -> Tensor:
+    """Change of the first space's coordinates with those of another one, by which slopes are multiplied."""
+    probes = torch.tensor([0.25, 0.5, 0.75], dtype=torch.float64).unsqueeze(-1).expand(3, before.num_dims)
+    low, middle, high = after.inputs(after.read(before.show(before.inputs(probes))))
+    if bool(((middle - low) - (high - middle)).abs().gt(1e-9 * (high - low).abs()).any()):
+        raise UnsupportedError(
+            "Slopes that were told cannot be taken to a parameter on another scale, or in steps. Make a new optimizer, "
+            "and tell it what is known."
+        )
+    return 0.5 / (high - low)
+
+
+def complete(state: LoopState, settings: LoopSettings, new: Observations, rows: Mapping[int, int]) -> LoopState:
+    """Add outcomes that were measured later to evaluations that were told in part; fit anew.
+
+    Args:
+        state: Before.
+        settings: Of the loop.
+        new: Evaluations.
+        rows: The number of the evaluation that each of some of these completes.
+    """
+    if not rows:
+        return state
+    told = state.observations
+    for k, row in rows.items():
+        told = told.with_outcomes(row, new, k, ~new.y[k].isnan())
+    return replace(state, observations=told, surrogate=None)
+
+
+def move_state(state: LoopState, settings: LoopSettings, space: AbstractSpace) -> LoopState:
+    """The state in another range of the same parameters: all that was told is kept, and the model is fitted anew.
+
+    Args:
+        state: Before.
+        settings: Before.
+        space: With other bounds, or other values of parameters.
+    """
+    if settings.rule.start() is not None:
+        raise UnsupportedError(
+            f"The rule {type(settings.rule).__name__} has drawn conclusions from where points are in the range, so it "
+            "cannot be changed. Make a new optimizer, and tell it what is known."
+        )
+    before, told = settings.space, state.observations
+
+    def moved(points: Tensor) -> Tensor:
+        return space.read(before.show(points)) if len(points) else space.no_points()
+
+    pairs = torch.stack([moved(told.pairs[:, 0]), moved(told.pairs[:, 1])], dim=1)
+    gradients = told.gradients
+    if gradients is not None:
+        gradients = gradients * _stretch(before, space)
+    told = replace(told, points=moved(told.points), pairs=pairs, gradients=gradients)
+    queued = None if state.queued is None else moved(state.queued)
+    pending = moved(state.pending)
+    return replace(state, observations=told, pending=pending, queued=queued, surrogate=None, asked=None, why=())
 
 
 def add_pending(state: LoopState, points: Tensor) -> LoopState:
     """Add points whose outcomes are awaited."""
     return replace(state, pending=torch.cat([state.pending, points]))
+
+
+def enqueue(state: LoopState, points: Tensor) -> LoopState:
+    """Add points that are suggested before those of the rule."""
+    return replace(state, queued=points if state.queued is None else torch.cat([state.queued, points]))
+
+
+def take_queued(state: LoopState, q: int) -> LoopState:
+    """The state in which up to some number of queued points are what was asked for last, and pending."""
+    if state.queued is None or not len(state.queued):
+        return replace(state, asked=state.pending[:0], why=())
+    points = state.queued[:q]
+    state = replace(state, queued=state.queued[q:], asked=points, why=("queued",) * len(points))
+    return add_pending(state, points)
 
 
 def cancel(state: LoopState, settings: LoopSettings, X: Any) -> LoopState:
@@ -228,6 +323,8 @@ def num_initial(state: LoopState, settings: LoopSettings) -> int:
 def is_initial(state: LoopState, settings: LoopSettings) -> bool:
     """Tell whether the initial design goes on: until enough points are known or awaited, half of them known."""
     told = current(state, settings)
+    if bool(told.is_informative.any()) and not bool(told.is_measured.any(0).all()):
+        return True  # there is an outcome of which nothing is known
     num_known = 2 * len(told.pairs) if settings.is_preference else told.num_numbers
     num_expected, num_wanted = num_known + len(state.pending), num_initial(state, settings)
     return num_expected < num_wanted or 2 * num_known < num_wanted
@@ -241,6 +338,9 @@ def refitted(state: LoopState, settings: LoopSettings) -> LoopState:
             f"Nothing is known yet: of {len(data.points)} evaluations none has succeeded. "
             "Ask for points and tell their outcomes first."
         )
+    for j, name in enumerate(settings.names):
+        if not settings.is_preference and not bool(data.is_measured[:, j].any()):
+            raise ValueRangeError(f"Nothing is known yet of {name!r}, which was not measured once. Tell it first.")
     try:
         return _relearned(state, settings, data, surrogate)
     except NumericalError as error:

@@ -144,7 +144,7 @@ def _more_design(state: LoopState, settings: LoopSettings, space: AbstractSpace,
 def _doubted(state: LoopState, settings: LoopSettings) -> Tensor | None:
     """The point of the best outcome where the model sees noise or ripples, and no point tells which; None otherwise."""
     surrogate, data = state.surrogate, current(state, settings)
-    known = data.rows(data.is_informative)
+    known = data.rows(data.is_measured.all(-1))
     is_fixed = isinstance(settings.space, ParameterSpace) and bool(settings.space.fixed)
     is_real = settings.outcomes[0].has_unknown_noise and len(settings.objectives) == 1
     if surrogate is None or is_fixed or not is_real or isinstance(settings.space, PoolSpace):
@@ -194,7 +194,9 @@ def make_context(state: LoopState, settings: LoopSettings) -> Context:
     if not (surrogate.knows_success and settings.rule.innermost.knows_constraints):
         pending = torch.cat([pending, space.inputs(data.failures)])
     baseline, observed = _known(data, settings)
-    objective = FeasibleObjective(tuple(one.weight for one in settings.objectives), tuple(limits))
+    floors = [one.floor(units) for one, units in zip(settings.objectives, surrogate.units, strict=False)]
+    weights = tuple(one.weight for one in settings.objectives)
+    objective = FeasibleObjective(weights, tuple(limits), floors=tuple(floors))
     if limits:
         posterior: Any = model.posterior(baseline)
         worst = objective.score(posterior.mean).min()
@@ -221,14 +223,15 @@ def make_context(state: LoopState, settings: LoopSettings) -> Context:
 def _known(data: Observations, settings: LoopSettings) -> tuple[Tensor, Tensor]:
     """Inputs of which something is known, and the objective there, to be maximized; NaN where points were compared."""
     known = data.rows(data.is_informative)
-    y = known.y[:, 0] if settings.objectives[0].maximize else -known.y[:, 0]
+    y = torch.where(known.is_measured[:, 0], known.y[:, 0], torch.nan)
+    y = y if settings.objectives[0].maximize else -y
     compared = torch.unique(data.pairs.flatten(0, 1), dim=0)
     points, observed = torch.cat([known.points, compared]), torch.cat([y, y.new_full((len(compared),), torch.nan)])
     projected = settings.space.project(points)
     if projected is not points:
-        # Within a context, what is to be improved on is what known points are expected to be in it, not in others.
-        points = torch.unique(projected, dim=0)
-        observed = y.new_full((len(points),), torch.nan)
+        # What is to be improved on is what points that can be set are expected to be, within the context and the range.
+        points, index = torch.unique(projected, dim=0, return_inverse=True)
+        observed = y.new_full((len(points),), -torch.inf).scatter_reduce(0, index, observed, "amax")
     return settings.space.inputs(points), observed
 
 

@@ -4,13 +4,16 @@ import difflib
 import math
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
+from streamgp.acquisition import AbstractSpace
 from streamgp.display import unescape_formula
 from streamgp.errors import (
     ArgumentTypeError,
@@ -23,9 +26,67 @@ from streamgp.errors import (
 )
 from streamgp.tables.lines import Lines
 from streamgp.tables.records import Record, open_reader, write_table
-from streamgp.tables.values import to_bound
+from streamgp.tables.values import is_missing, read_number, to_bound
 
-__all__ = ["named_rows", "observation_rows", "parse_number", "read_csv", "read_evaluations", "to_frame", "write_csv"]
+__all__ = [
+    "FAILED",
+    "Results",
+    "TableCounts",
+    "compared_columns",
+    "named_rows",
+    "parse_number",
+    "point_rows",
+    "read_comparisons",
+    "read_outcome",
+    "read_results",
+    "to_frame",
+    "write_csv",
+]
+
+# What stands for an outcome where an evaluation failed.
+FAILED = "failed"
+# What the columns of a comparison begin with: the point that was preferred, and the other one.
+_COMPARED = ("winner", "loser")
+# Rows that cannot be used which an error names.
+_MOST_NAMED = 5
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Results:
+    """Evaluations that tables hold.
+
+    Attributes:
+        points: As the loop has them.
+        y: Outcomes, one row for each; NaN for what was not measured, and for all of one that failed.
+        sides: Negative where an outcome is at most the number that is there, positive where it is at least that.
+        num_open: Number of rows without any outcome, which are not among these.
+    """
+
+    points: Tensor
+    y: Float[Tensor, "n o"]
+    sides: Float[Tensor, "n o"]
+    num_open: int
+
+
+@final
+@dataclass(frozen=True)
+class TableCounts:
+    """Numbers of the rows of tables.
+
+    Attributes:
+        num_told: Learned as evaluations, or as comparisons.
+        num_failed: Those among them that failed.
+        num_completed: Added to an evaluation that was told in part.
+        num_known: Told before, and left out.
+        num_open: Without an outcome, and left out.
+    """
+
+    num_told: int
+    num_failed: int
+    num_completed: int
+    num_known: int
+    num_open: int
 
 
 def to_frame(rows: Any) -> Any:
@@ -71,24 +132,20 @@ def named_rows(X: Any, names: Sequence[str], what: str) -> list[Mapping[str, Any
     return rows
 
 
-def observation_rows(X: Any, y: Tensor, columns: Sequence[str], names: Sequence[str]) -> list[dict[str, Any]]:
-    """Points and outcomes, one dictionary for each evaluation.
+def point_rows(X: Any, columns: Sequence[str]) -> list[dict[str, Any]]:
+    """Points as the user has them, each as a dictionary.
 
     Args:
-        X: Points as the user has them.
-        y: Outcomes; NaN for a failure.
+        X: Points: a tensor, or dictionaries.
         columns: Names of what is set.
-        names: Of the outcomes.
     """
     points = X.tolist() if isinstance(X, Tensor) else X
-    rows = []
-    for point, outcomes in zip(points, y.tolist(), strict=True):
-        if isinstance(point, Mapping):
-            named = dict(point)
-        else:
-            named = dict(zip(columns, point if isinstance(point, list | tuple) else [point], strict=True))
-        rows.append(named | dict(zip(names, outcomes, strict=True)))
-    return rows
+    return [
+        dict(one)
+        if isinstance(one, Mapping)
+        else dict(zip(columns, one if isinstance(one, list | tuple) else [one], strict=True))
+        for one in points
+    ]
 
 
 def parse_number(text: str, what: str, *, is_whole: bool = False) -> float:
@@ -103,9 +160,9 @@ def parse_number(text: str, what: str, *, is_whole: bool = False) -> float:
 
 
 def write_csv(rows: Sequence[Mapping[str, Any]], names: Sequence[str], path: str | os.PathLike[str]) -> None:
-    """Write rows by name, with a header; empty cells for failures.
+    """Write rows by name, with a header; empty cells for what is not a number.
 
-    Texts that a spreadsheet would run as a formula get an apostrophe in front, which `read_csv` takes away.
+    Texts that a spreadsheet would run as a formula get an apostrophe in front, which is taken away by reading.
     """
     cells = ([row[name] for name in names] for row in rows)
     try:
@@ -114,90 +171,141 @@ def write_csv(rows: Sequence[Mapping[str, Any]], names: Sequence[str], path: str
         raise SaveError(f"{path} cannot be written ({error.strerror}). Choose another place.") from None
 
 
-def read_csv(path: str | os.PathLike[str], names: Sequence[str]) -> tuple[list[dict[str, str]], list[int]]:
-    """Read rows by name; columns beside those that are wanted are left out, and so are rows of empty cells.
+def read_results(source: str | os.PathLike[str], space: AbstractSpace, outcomes: Sequence[str]) -> Results:
+    """Read a table with a column for each parameter and each outcome; other columns are passed over.
 
-    Cells are separated by commas, or by semicolons or tabs where only these give the names.
+    An evaluation that failed has the word `failed` in place of an outcome, "<0.5" is a bound, and an empty cell was not
+    measured. Rows without any outcome have not been evaluated yet.
 
     Args:
-        path: A file with a header.
-        names: Columns that it must have.
+        source: CSV or JSON lines; `-` for standard input.
+        space: Where points are from.
+        outcomes: Their names.
+
+    Raises:
+        FileFormatError: If rows cannot be used; none is then.
+    """
+    name, records = _read_records(source, (*space.column_names, *outcomes))
+    points, rows, bad, num_open = [space.no_points()], [], [], 0
+    for record in records:
+        found = _read_row(record, space, outcomes)
+        if isinstance(found, str):
+            bad.append(f"line {record.line}: {found}")
+        elif found is None:
+            num_open += not _is_blank(record)
+        else:
+            points.append(found[0])
+            rows.append(found[1])
+    _refuse_rows(name, bad)
+    both = torch.tensor(rows, dtype=torch.float64).reshape(len(rows), len(outcomes), 2)
+    return Results(torch.cat(points), both[..., 0], both[..., 1], num_open)
+
+
+def compared_columns(space: AbstractSpace) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Columns of a table of comparisons: of the points that were preferred, and of the others."""
+    first, second = (tuple(f"{which}.{name}" for name in space.column_names) for which in _COMPARED)
+    return first, second
+
+
+def read_comparisons(source: str | os.PathLike[str], space: AbstractSpace) -> tuple[Tensor, Tensor]:
+    """Read a table whose columns begin with `winner.` and `loser.`, and go on with the name of a parameter.
 
     Returns:
-        The rows, and the line of the file in which each of them begins.
+        The points that were preferred, and the others, as the loop has them.
     """
+    sides = compared_columns(space)
+    name, records = _read_records(source, (*sides[0], *sides[1]))
+    found: tuple[list[Tensor], list[Tensor]] = ([space.no_points()], [space.no_points()])
+    bad = []
+    for record in records:
+        points = [_read_point(record, space, columns) for columns in sides]
+        wrong = [one for one in points if isinstance(one, str)]
+        if wrong and not _is_blank(record):
+            bad.append(f"line {record.line}: {wrong[0]}")
+        for side, point in zip(found, points, strict=True):
+            side.extend([point] if isinstance(point, Tensor) and not wrong else [])
+    _refuse_rows(name, bad)
+    return torch.cat(found[0]), torch.cat(found[1])
+
+
+def _read_records(source: str | os.PathLike[str], wanted: Sequence[str]) -> tuple[str, tuple[Record, ...]]:
+    """Read all records of a file that has some columns."""
     try:
-        with Lines(os.fspath(path)) as lines:
-            reader = open_reader(lines, "csv", names=names)
-            for name in names:
+        with Lines(os.fspath(source)) as lines:
+            reader = open_reader(lines, names=wanted)
+            for name in wanted:
                 if name not in reader.names:
-                    raise FileFormatError(_missing_column(path, name, reader.names))
-            found = [record for record in reader.records() if not _is_blank(record)]
+                    raise FileFormatError(_missing_column(lines.name, name, reader.names))
+            return lines.name, tuple(reader.records())
     except OptionError as error:  # there is no such file
         raise FileFormatError(str(error)) from None
-    rows = []
-    for record in found:
-        if record.fields is None:
-            raise FileFormatError(
-                f"{path}, line {record.line}: {record.issue}. Write numbers with a decimal point, put texts in quotes "
-                "that hold what separates cells, and leave cells empty instead of out."
-            )
-        rows.append({name: unescape_formula(record.fields[name]) for name in names})
-    return rows, [record.line for record in found]
+
+
+def _refuse_rows(name: str, bad: Sequence[str]) -> None:
+    if bad:
+        more = f"; and {len(bad) - _MOST_NAMED} more" if len(bad) > _MOST_NAMED else ""
+        which = "A row" if len(bad) == 1 else f"{len(bad)} rows"
+        raise FileFormatError(
+            f"{which} of {name} cannot be used, so nothing was told: {'; '.join(bad[:_MOST_NAMED])}{more}"
+        )
+
+
+def _read_row(
+    record: Record, space: AbstractSpace, outcomes: Sequence[str]
+) -> tuple[Tensor, list[tuple[float, float]]] | str | None:
+    """A point with its outcomes and their sides; what is wrong with the row; or None if it has no outcomes yet."""
+    fields = record.fields
+    if fields is not None and all(is_missing(fields.get(name)) for name in outcomes):
+        return None
+    point = _read_point(record, space, space.column_names)
+    if isinstance(point, str):
+        return point
+    assert fields is not None
+    cells = [fields.get(name) for name in outcomes]
+    if any(isinstance(cell, str) and cell.strip().lower() == FAILED for cell in cells):
+        return point, [(math.nan, 0.0)] * len(outcomes)
+    values = [
+        (math.nan, 0.0) if is_missing(cell) else to_bound(cell) or read_outcome(fields, name)
+        for cell, name in zip(cells, outcomes, strict=True)
+    ]
+    wrong = [value for value in values if isinstance(value, str)]
+    if wrong:
+        return wrong[0]
+    return point, [value if isinstance(value, tuple) else (float(value), 0.0) for value in values]
+
+
+def read_outcome(fields: Mapping[str, Any], name: str) -> float | str:
+    """Return an outcome of a row, or a sentence without its period that says what is wrong with it."""
+    value = read_number(fields, name, "outcome")
+    if isinstance(value, str):
+        return f"{value}. Write a decimal point, <0.5 for a bound, and {FAILED} if the evaluation failed"
+    return value
+
+
+def _read_point(record: Record, space: AbstractSpace, columns: Sequence[str]) -> Tensor | str:
+    """A point of the loop, or what is wrong with it."""
+    fields = record.fields
+    if fields is None:
+        return (
+            f"{record.issue}. Write numbers with a decimal point, put texts in quotes that hold what separates cells, "
+            "and leave cells empty instead of out"
+        )
+    cells = {name: unescape_formula(fields[name]) for name in columns}
+    empty = [name for name, value in cells.items() if is_missing(value)]
+    if empty:
+        return f"the parameter {empty[0]!r} is missing"
+    try:
+        return space.read(space.parse([[str(value) for value in cells.values()]]))
+    except StreamGPError as error:
+        return str(error)
 
 
 def _is_blank(record: Record) -> bool:
-    return record.fields is not None and not any(cell.strip() for cell in record.fields.values())
+    return record.fields is not None and all(is_missing(value) for value in record.fields.values())
 
 
-def read_evaluations(
-    path: str | os.PathLike[str],
-    inputs: Sequence[str],
-    outcomes: Sequence[str],
-    parse: Callable[[Sequence[Sequence[str]]], Any],
-) -> tuple[Any, Any]:
-    """Read points and outcomes `(n, o)`, with NaN for empty cells and texts for bounds.
-
-    Args:
-        path: A file with a header.
-        inputs: Columns of what was set.
-        outcomes: Columns of what came of it.
-        parse: Makes points of texts, and refuses those that are none.
-    """
-    rows, lines = read_csv(path, [*inputs, *outcomes])
-    X = [[row[name] for name in inputs] for row in rows]
-    y: list[list[float | str]] = [
-        [_read_outcome(row[name], name, f"{path}, line {k}") for name in outcomes]
-        for row, k in zip(rows, lines, strict=True)
-    ]
-    if not rows:
-        return parse(X), torch.empty(0, len(outcomes), dtype=torch.float64)
-    try:
-        points = parse(X)
-    except StreamGPError:
-        for cells, line in zip(X, lines, strict=True):  # which of them it is
-            try:
-                parse([cells])
-            except StreamGPError as error:
-                raise FileFormatError(f"{path}, line {line}: {error}") from None
-        raise
-    return points, [row[0] for row in y] if len(outcomes) == 1 else y
-
-
-def _missing_column(path: str | os.PathLike[str], name: str, columns: Sequence[str]) -> str:
+def _missing_column(path: str, name: str, columns: Sequence[str]) -> str:
     near = difflib.get_close_matches(name, columns, n=1, cutoff=0.7)
     near = near or [each for each in columns if each.lower() == name.lower()]
     hint = f" Rename {near[0]!r} if it is meant." if near else ""
     return f"{path} must have a column {name!r}, but has {', '.join(columns)}.{hint}"
-
-
-def _read_outcome(text: str, name: str, where: str) -> float | str:
-    if to_bound(text) is not None:
-        return text
-    try:
-        return float(text) if text.strip() else math.nan
-    except ValueError:
-        raise FileFormatError(
-            f"{where}: outcomes in the column {name!r} must be numbers, bounds such as <0.5, or empty, but one is "
-            f"{text!r}. Write a decimal point, and nothing where an evaluation failed."
-        ) from None

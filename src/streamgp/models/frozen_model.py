@@ -52,6 +52,15 @@ class AbstractFrozenModel(GPyTorchModel, FantasizeMixin, ABC):  # type: ignore[m
     input_transform: Any  # present only where there is one, as in BoTorch
     outcome_transform: Any
 
+    def __getattr__(self, name: str) -> Any:
+        if name in ("train_inputs", "train_targets"):
+            raise AttributeError(
+                f"{type(self).__name__} keeps a belief and no {name}, so functions of BoTorch that condition on "
+                "training data again, such as qPredictiveEntropySearch, cannot use it, and fit_gpytorch_mll nothing "
+                f"to fit. Use {type(self).__name__}.fit(X, Y), and qJointEntropySearch or qMaxValueEntropy."
+            )
+        return super().__getattr__(name)
+
     @property
     def num_outputs(self) -> int:
         """Number of outputs."""

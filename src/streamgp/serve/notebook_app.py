@@ -16,7 +16,7 @@ from starlette.responses import RedirectResponse, Response
 from streamgp.cli.optimize.optimizing import cell, in_words
 from streamgp.display import escape_formula, shown_point, with_uncertainty
 from streamgp.errors import StreamGPError
-from streamgp.loops import Best, ParameterSpace, ParetoSet, PoolSpace
+from streamgp.loops import Best, ParameterSpace, PoolSpace
 from streamgp.optimizers import Optimizer
 from streamgp.pools import Learner
 from streamgp.serve.notebooks import NEW, AbstractNotebook, ConflictError, Entry, FormError, Reading
@@ -198,7 +198,8 @@ def _results(reading: Reading) -> tuple[list[str], list[list[str]]]:
     rows = []
     for row, y, count in zip(reading.loop.observations.to_dict("records"), told.y.tolist(), constants, strict=True):
         cells = [cell(row[name]) for name in reading.columns]
-        outcomes = ["failed" if value != value else cell(value) for value in y]
+        missing = "failed" if all(value != value for value in y) else ""
+        outcomes = [missing if value != value else cell(value) for value in y]
         rows.append([*cells, *outcomes, *([cell(count)] if has_tests else [])])
     return [*reading.columns, *reading.fields], rows
 
@@ -211,15 +212,16 @@ def _tables(reading: Reading) -> list[dict[str, Any]]:
     if isinstance(loop, Learner):
         found = loop.report() if reading.settings.threshold is not None else repr(loop)
         return [{"title": "What is known", "text": found, "rows": []}]
-    best, names = loop.best(), [one.name for one in reading.settings.objectives]
-    if isinstance(best, ParetoSet):
-        rows = []
-        for point, mean, std in zip(best.X, best.mean.tolist(), best.std.tolist(), strict=True):
+    names = [one.name for one in reading.settings.objectives]
+    if len(names) > 1:
+        rows, front = [], loop.pareto()
+        for point, mean, std in zip(front.X, front.mean.tolist(), front.std.tolist(), strict=True):
             expected = {name: with_uncertainty(m, s) for name, m, s in zip(names, mean, std, strict=True)}
             rows.append({"experiment": shown_point(point), **expected})
         return [{"title": "Best trade-offs", "text": "", "rows": rows}]
+    best = loop.best()
     tables = [{"title": "Best experiment so far", "text": "", "rows": [_best_row(best, names[0])]}]
-    if best.recommended is not None and best.recommended.X != best.X:
+    if best.elsewhere is not None and best.elsewhere.X != best.X:
         recommended = _best_row(best.recommended, names[0])
         tables.append({"title": "What the model recommends, tried or not", "text": "", "rows": [recommended]})
     return tables

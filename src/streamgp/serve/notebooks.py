@@ -16,12 +16,12 @@ from matplotlib.figure import Figure
 from streamgp.cli.locks import locked
 from streamgp.cli.optimize.notebook import open_notebook
 from streamgp.cli.optimize.optimizing import cell, draw_study, rounded
-from streamgp.cli.optimize.results import FAILED, read_outcome, read_results, without_known
 from streamgp.cli.outputs import remove_unfinished, write_together
 from streamgp.errors import StreamGPError
 from streamgp.loops import AbstractLoop, LoopSettings, ParameterSpace, PoolSpace
 from streamgp.loops.observations import read_observations
 from streamgp.loops.state import LoopState
+from streamgp.loops.tables import FAILED, read_outcome
 from streamgp.optimizers import Optimizer
 from streamgp.pools import Learner
 from streamgp.storage import load
@@ -363,10 +363,7 @@ class StudyNotebook(AbstractNotebook):
         return draw_study(loop)
 
     def _read_table(self, loop: Loop, table: Path) -> None:
-        settings = loop.to_parts()["settings"]
-        results, _ = without_known(read_results(str(table), settings), loop.to_parts()["state"], settings.space)
-        if results.points:
-            loop.tell(list(results.points), results.y)
+        loop.tell_csv(table, skip_known=True)
 
 
 @final

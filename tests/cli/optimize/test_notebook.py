@@ -38,7 +38,6 @@ def test_a_wider_range_and_another_value_keep_what_was_told(told):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("low = 100\nhigh = 180", "low = 1\nhigh = 2", "does not fit it. The parameter 'temperature' must lie between"),
         ("[objectives.yield]", "[objectives.purity]", "Outcomes were yield, and are purity now"),
         ("[parameters.loading]", "[parameters.amount]", "A point needs a value of 'amount'"),
     ],

@@ -28,7 +28,7 @@ _NEAREST, _FARTHEST = 0.1, 1.0
 _SINGLE = 1e-3
 
 
-def find_reference_point(scores: Float[Tensor, "n o"]) -> Float[Tensor, " o"]:
+def find_reference_point(scores: Float[Tensor, "n o"], floors: tuple[float, ...] = ()) -> Float[Tensor, " o"]:
     """The worst values that are known, not too near to the Pareto set and not too far from it.
 
     From a point near the set, its ends would enclose next to no volume, and would not be looked for. Where the set has
@@ -37,13 +37,16 @@ def find_reference_point(scores: Float[Tensor, "n o"]) -> Float[Tensor, " o"]:
 
     Args:
         scores: Of known points, to be maximized.
+        floors: Scores that are just not acceptable, which take its place where they are finite.
     """
     front = scores[is_non_dominated(scores)]
     worst, of_all = front.amin(0), scores.amin(0)
     width, whole = front.amax(0) - worst, scores.amax(0) - of_all
     width = torch.where(width > _SINGLE * whole, width, whole)
     width = torch.where(width > 0.0, width, 1.0)
-    return torch.minimum(worst - _NEAREST * width, torch.maximum(worst - _FARTHEST * width, of_all))
+    found = torch.minimum(worst - _NEAREST * width, torch.maximum(worst - _FARTHEST * width, of_all))
+    given = found.new_tensor(floors) if floors else found
+    return torch.where(given.isfinite(), given, found)
 
 
 @register
@@ -84,7 +87,7 @@ class _ExpectedArea(AcquisitionFunction):
         self.sampler = SobolQMCNormalSampler(torch.Size([num_fantasies]), seed=derived_seed(seed, 0))
         with torch.no_grad():
             known, now = (self._scores(context.model, points) for points in (context.baseline, W))
-            self.reference = find_reference_point(known)
+            self.reference = find_reference_point(known, context.objective.floors)
             self.area = dominated_area(now, self.reference)
         self.set_X_pending(context.pending_or_none)
 
@@ -144,4 +147,5 @@ class NoisyHypervolumeImprovement(AbstractFunctionRule):
         with torch.no_grad():
             posterior: Any = context.model.posterior(context.baseline)
             scores = context.objective.scores(posterior.mean)
-        return NoisyHypervolume(context, find_reference_point(scores), num_samples=self.num_samples, seed=seed)
+        reference = find_reference_point(scores, context.objective.floors)
+        return NoisyHypervolume(context, reference, num_samples=self.num_samples, seed=seed)

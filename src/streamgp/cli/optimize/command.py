@@ -56,7 +56,8 @@ def ask(
 def tell(
     study: _Study,
     results: Annotated[
-        str, typer.Argument(metavar="RESULTS.csv", help="A table with parameters and outcomes; - for standard input.")
+        list[str],
+        typer.Argument(metavar="RESULTS.csv...", help="Tables with parameters and outcomes; - for standard input."),
     ],
     is_again: Annotated[bool, typer.Option("--again", help="Also learn rows that were told before: repeats.")] = False,
     state: _State = None,
@@ -90,9 +91,9 @@ def show(study: _Study, state: _State = None, is_json: _IsJSON = False) -> None:
 @optimize.command()
 def plot(
     study: _Study,
-    output: Annotated[Path, typer.Option(help="Where to write the picture; the suffix sets its format.")] = Path(
-        "optimize.png"
-    ),
+    output: Annotated[
+        Path, typer.Option(help="The picture, whose suffix sets its format; .html for a page with all.")
+    ] = Path("optimize.png"),
     state: _State = None,
 ) -> None:
     """Draw the results so far, or the trade-offs of several objectives, and what to expect along each parameter."""

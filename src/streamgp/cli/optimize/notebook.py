@@ -4,13 +4,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, final
+from typing import final
+
+import torch
 
 from streamgp.cli.locks import locked
 from streamgp.cli.optimize.study_file import read_study
 from streamgp.cli.outputs import remove_unfinished
 from streamgp.errors import FileFormatError, OptionError, StreamGPError
 from streamgp.loops import LoopSettings, ParameterSpace
+from streamgp.loops.settings import describe_search
+from streamgp.loops.state import move_state
 from streamgp.optimizers import Optimizer
 
 __all__ = ["Notebook", "open_notebook"]
@@ -80,46 +84,32 @@ def _read(study: Path, path: Path, fresh: Optimizer) -> Notebook:
     if not path.exists():
         return Notebook(study, path, fresh)
     kept = Optimizer.load(path)
-    if _signature(kept) == _signature(fresh):
+    fresh = _with_told_values(fresh, kept)
+    if describe_search(kept.to_parts()["settings"]) == describe_search(fresh.to_parts()["settings"]):
         return Notebook(study, path, kept)
     note = f"{study} has been changed; what was told before was taken over."
     return Notebook(study, path, _carry_over(kept, fresh, study), (note,))
 
 
-def _signature(optimizer: Optimizer) -> Any:
-    """All that a study's file says, to be compared."""
-    settings: LoopSettings = optimizer.to_parts()["settings"]
-    space = settings.space
-    assert isinstance(space, ParameterSpace)
-    outcomes = [(one.name, one.maximize, repr(one.likelihood)) for one in settings.objectives]
-    bounds = [(one.name, one.lower, one.upper, repr(one.likelihood)) for one in settings.constraints]
-    sums = [(dict(one.weights), one.lower, one.upper) for one in space.constraints]
-    return (
-        list(space.parameters.items()),
-        sums,
-        outcomes,
-        bounds,
-        repr(settings.rule),
-        settings.num_initial,
-        settings.seed,
-    )
-
-
 def _carry_over(kept: Optimizer, fresh: Optimizer, study: Path) -> Optimizer:
-    before, after = kept.to_parts(), fresh.to_parts()
+    before, settings = kept.to_parts(), fresh.to_parts()["settings"]
     try:
-        names, others = before["settings"].names, after["settings"].names
+        names, others = before["settings"].names, settings.names
         if names != others:
             raise OptionError(f"Outcomes were {', '.join(names)}, and are {', '.join(others)} now.")
-        if len(kept.y):
-            fresh.tell(kept.X, kept.y)
-        if len(kept.pending):
-            fresh.add_pending(kept.pending)
+        return Optimizer.from_parts(settings, move_state(before["state"], before["settings"], settings.space))
     except StreamGPError as error:
         raise FileFormatError(
             f"{study} has been changed, and what was told before does not fit it. {error} Undo the change, or begin "
             "again with another file for --state."
         ) from None
-    state = fresh.to_parts()["state"]
-    counters = {"num_designed": before["state"].num_designed, "num_asks": before["state"].num_asks}
-    return Optimizer.from_parts(after["settings"], replace(state, **counters))
+
+
+def _with_told_values(fresh: Optimizer, kept: Optimizer) -> Optimizer:
+    """A study that knows all values that were told, also those that its file does not list any more."""
+    settings, before = fresh.to_parts()["settings"], kept.to_parts()
+    if settings.space.column_names != before["settings"].space.column_names:
+        return fresh
+    points = torch.cat([before["state"].observations.points, before["state"].pending])
+    space = settings.space.keeping(before["settings"].space, points)
+    return Optimizer.from_parts(replace(settings, space=space), fresh.to_parts()["state"])

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from streamgp.cli.optimize.notebook import open_notebook
-from streamgp.cli.optimize.results import read_results, without_known
 from streamgp.cli.optimize.study_file import EXAMPLE
 from streamgp.cli.outputs import remove_unfinished, write_together
 from streamgp.cli.pictures import check_output, save_figure
 from streamgp.cli.printing import count_of, print_json, say, show_table
 from streamgp.display import with_uncertainty
 from streamgp.errors import OptionError
-from streamgp.loops import Best, Categorical, Integer, Ordinal, ParameterSpace, ParetoSet, Real
+from streamgp.loops import Categorical, Integer, Ordinal, ParameterSpace, Real
 from streamgp.loops.abstract_parameter import AbstractParameter
 from streamgp.optimizers import Optimizer
 from streamgp.tables.records import write_table
@@ -65,15 +64,19 @@ def run_ask(
         points = notebook.optimizer.ask(number, fixed=_read_fixed(fixed))
         shown = [rounded(point, notebook.space) for point in points]
         names, outcomes = notebook.space.column_names, notebook.settings.names
-        rows = [[*(cell(point[name]) for name in names), *("" for _ in outcomes)] for point in shown]
-        write_together(
-            {path: partial(write_table, header=(*names, *outcomes), rows=rows), notebook.state: notebook.optimizer.save}
-        )
+        reasons = [one.to_row() for one in points.why]
+        more = list(dict.fromkeys(key for one in reasons for key in one))
+        rows = [
+            [*(cell(point[name]) for name in names), *("" for _ in outcomes), *(_short(one.get(key)) for key in more)]
+            for point, one in zip(shown, reasons, strict=True)
+        ]
+        header = (*names, *outcomes, *more)
+        write_together({path: partial(write_table, header=header, rows=rows), notebook.state: notebook.optimizer.save})
     if is_json:
-        print_json({"points": shown, "file": str(path)})
+        print_json({"points": shown, "why": reasons, "file": str(path)})
         return
     say(*notebook.notes)
-    _show("What to try next", shown)
+    _show("What to try next", [point | {"why": str(why)} for point, why in zip(shown, points.why, strict=True)])
     filled = "the outcome" if len(outcomes) == 1 else "the outcomes"
     say(
         f"Written: {path}. Fill in {filled}, {', '.join(outcomes)}, or the word failed, and go on with "
@@ -81,20 +84,18 @@ def run_ask(
     )
 
 
-def run_tell(study: Path, state: Path | None, source: str, *, is_again: bool, is_json: bool) -> None:
-    """Learn results from a table."""
+def run_tell(study: Path, state: Path | None, sources: Sequence[str], *, is_again: bool, is_json: bool) -> None:
+    """Learn results from tables."""
     with open_notebook(study, state) as notebook:
-        results, num_known = read_results(source, notebook.settings), 0
-        if not is_again:
-            results, num_known = without_known(results, notebook.optimizer.to_parts()["state"], notebook.space)
-        if results.points:
-            notebook.optimizer.tell(list(results.points), results.y)
+        read = notebook.optimizer.tell_csv(*sources, skip_known=not is_again)
+        if read.num_told or read.num_completed:
             write_together({notebook.state: notebook.optimizer.save})
     counts = {
-        "told": len(results.points),
-        "failed": results.num_failed,
-        "told_before": num_known,
-        "without_outcome": results.num_open,
+        "told": read.num_told,
+        "failed": read.num_failed,
+        "completed": read.num_completed,
+        "told_before": read.num_known,
+        "without_outcome": read.num_open,
         "known": len(notebook.optimizer.y),
         "pending": len(notebook.optimizer.pending),
     }
@@ -103,10 +104,12 @@ def run_tell(study: Path, state: Path | None, source: str, *, is_again: bool, is
         return
     say(*notebook.notes)
     say(f"{count_of(counts['told'], 'experiment')} learned, of which {counts['failed']} failed.")
-    if num_known:
-        say(f"{count_of(num_known, 'row')} had been told before, and were left out; --again tells them once more.")
-    if results.num_open:
-        say(f"{count_of(results.num_open, 'row')} without an outcome yet: tell the table again when it is there.")
+    if read.num_completed:
+        say(f"{count_of(read.num_completed, 'experiment')} completed with outcomes that were measured later.")
+    if read.num_known:
+        say(f"{count_of(read.num_known, 'row')} had been told before, and were left out; --again tells them once more.")
+    if read.num_open:
+        say(f"{count_of(read.num_open, 'row')} without an outcome yet: tell the table again when it is there.")
     say(f"So far: {count_of(counts['known'], 'experiment')}, and {counts['pending']} pending.")
 
 
@@ -114,26 +117,20 @@ def run_best(study: Path, state: Path | None, *, is_json: bool) -> None:
     """Print the best experiment so far, and what the model recommends; or the best trade-offs."""
     torch.set_num_threads(1)
     with open_notebook(study, state) as notebook:
-        best = notebook.optimizer.best()
-    names = [one.name for one in notebook.settings.objectives]
-    if isinstance(best, ParetoSet):
-        rows = _pareto_rows(best, names)
-        if is_json:
-            print_json({"pareto": rows})
-            return
-        say(*notebook.notes)
-        _show("The best trade-offs: no other experiment is better in all outcomes", [_flat(row) for row in rows])
-        return
-    found = {"best": _best_row(best, names[0])}
-    if best.recommended is not None:
-        found["recommended"] = _best_row(best.recommended, names[0])
+        is_front = len(notebook.settings.objectives) > 1
+        rows = (notebook.optimizer.pareto() if is_front else notebook.optimizer.best()).to_rows()
+        outlook = "" if is_front else str(notebook.optimizer.outlook())
     if is_json:
-        print_json(found)
+        print_json({"pareto": rows} if is_front else {row.pop("which"): row for row in rows})
         return
     say(*notebook.notes)
-    _show("The best experiment so far", [_flat(found["best"])])
-    if "recommended" in found:
-        _show("What the model recommends, tried or not", [_flat(found["recommended"])])
+    if is_front:
+        _show("The best trade-offs: no other experiment is better in all outcomes", [_flat(row) for row in rows])
+        return
+    titles = {"best": "The best experiment so far", "recommended": "What the model recommends, tried or not"}
+    for row in rows:
+        _show(titles[row["which"]], [_flat(row)])
+    say(outlook)
 
 
 def run_show(study: Path, state: Path | None, *, is_json: bool) -> None:
@@ -173,8 +170,9 @@ def run_cancel(study: Path, state: Path | None) -> None:
 
 
 def run_plot(study: Path, state: Path | None, *, output: Path) -> None:
-    """Draw progress or trade-offs, and the expected outcome along each parameter."""
-    issue = check_output(output)
+    """Draw progress or trade-offs, and the expected outcome along each parameter; or a page with all pictures."""
+    is_page = output.suffix.lower() in (".html", ".htm")
+    issue = None if is_page else check_output(output)
     if issue is not None:
         raise OptionError(f"--output: {issue}")
     torch.set_num_threads(1)
@@ -182,7 +180,10 @@ def run_plot(study: Path, state: Path | None, *, output: Path) -> None:
         optimizer: Optimizer = notebook.optimizer
         if not len(optimizer.y):
             raise OptionError(f"{study} has no results yet, so there is nothing to draw. Ask for experiments first.")
-        save_figure(draw_study(optimizer), output)
+        if is_page:
+            optimizer.report(output, title=study.stem)
+        else:
+            save_figure(draw_study(optimizer), output)
     say(*notebook.notes, f"Written: {output}.")
 
 
@@ -240,36 +241,6 @@ def rounded(point: Mapping[str, Any], space: ParameterSpace) -> dict[str, Any]:
     return shown
 
 
-def _best_row(best: Best, name: str) -> dict[str, Any]:
-    return {
-        "point": dict(best.X),
-        "mean": {name: best.mean},
-        "std": {name: best.std},
-        "observed": best.observed,
-        "probability_feasible": best.probability_feasible,
-    }
-
-
-def _pareto_rows(pareto: ParetoSet, names: Sequence[str]) -> list[dict[str, Any]]:
-    return [
-        {
-            "point": dict(point),
-            "mean": dict(zip(names, mean, strict=True)),
-            "std": dict(zip(names, std, strict=True)),
-            "observed": dict(zip(names, observed, strict=True)),
-            "probability_feasible": feasible,
-        }
-        for point, mean, std, observed, feasible in zip(
-            pareto.X,
-            pareto.mean.tolist(),
-            pareto.std.tolist(),
-            pareto.observed.tolist(),
-            pareto.probability_feasible.tolist(),
-            strict=True,
-        )
-    ]
-
-
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row for a terminal: the point, and each outcome with its uncertainty."""
     flat = dict(row["point"])
@@ -297,6 +268,11 @@ def in_words(parameter: AbstractParameter) -> str:
 def _bounds(lower: float | None, upper: float | None) -> str:
     parts = [] if lower is None else [f"at least {lower:g}"]
     return " and ".join(parts if upper is None else [*parts, f"at most {upper:g}"])
+
+
+def _short(value: Any) -> str:
+    """What is expected, in few digits: it is read and not set."""
+    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def cell(value: Any) -> str:

@@ -71,8 +71,8 @@ seed = 0
 _TYPES: dict[str, tuple[Any, tuple[str, ...], tuple[str, ...]]] = {
     "real": (Real, ("low", "high"), ("log", "step")),
     "integer": (Integer, ("low", "high"), ("log", "step")),
-    "ordinal": (Ordinal, ("values",), ()),
-    "categorical": (Categorical, ("values",), ()),
+    "ordinal": (Ordinal, ("values",), ("retired",)),
+    "categorical": (Categorical, ("values",), ("retired",)),
 }
 _TABLES = ("parameters", "objectives", "constraints", "linear_constraints", "settings")
 _OUTCOME_KEYS = ("likelihood", "noise", "trials")
@@ -143,7 +143,7 @@ def _read_parameter(table: Mapping[str, Any], where: str) -> AbstractParameter:
             if not isinstance(table["values"], list):
                 raise OptionError(f"values must be a list, such as ['small', 'large'], but is {table['values']!r}.")
             _check_values(table["values"])
-            made = make(table["values"])
+            made = make(table["values"], table.get("retired", ()))
         else:
             made = make(**{key: _read_option(table, key, kind) for key in table if key != "type"})
         return made
