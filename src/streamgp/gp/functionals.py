@@ -149,7 +149,7 @@ def _equal_sizes(
     else:
         counts, all_weights = torch.bincount(rows.row_of, minlength=rows.num_rows), rows.weights
     starts = counts.cumsum(0) - counts
-    octaves = (counts - 1).clamp_min(0).double().add(1.0).log2().ceil().long()
+    octaves = counts.clamp_min(1).double().log2().ceil().long()
     for octave in octaves.unique().tolist():
         alike = (octaves == octave).nonzero().squeeze(-1)
         size = int(counts[alike].max())

@@ -1,6 +1,10 @@
 """Laws of types, shapes and extreme numbers."""
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
+from torch import Tensor
 
 from streamgp.testing.likelihood_laws.problem import (
     TRUNCATION,
@@ -26,8 +30,11 @@ class NumberLaws(AbstractLikelihoodProblem):
     def test_a_batched_call_equals_a_loop(self, rng: torch.Generator) -> None:
         mean, variance, _ = self._problem(rng, torch.float64, n=6)
         mean, variance = mean.reshape(2, 1, 3), variance[:3]
-        y = self.targets(rng, 12, torch.float64).reshape(4, 3)
-        for name, method in methods(self.likelihood()).items():
+        y, likelihood = self.targets(rng, 12, torch.float64).reshape(4, 3), self.likelihood()
+        asked: dict[str, Callable[[Tensor, Tensor, Tensor], Any]] = {**methods(likelihood)}
+        if likelihood.knows_cumulative:
+            asked["predictive_cumulative"] = likelihood.predictive_cumulative
+        for name, method in asked.items():
             batched = method(mean, variance, y)
             for i in range(2):
                 for j in range(4):
