@@ -51,7 +51,7 @@ def from_gpytorch(likelihood: "Likelihood", *, num_nodes: int = 64) -> AbstractL
     if type(likelihood) is source.GaussianLikelihood and likelihood.noise.numel() == 1:
         return Gaussian(likelihood.noise.detach().reshape(()).clone())
     if type(likelihood) is source.FixedNoiseGaussianLikelihood and likelihood.second_noise_covar is None:
-        return Gaussian(likelihood.noise.detach().clone(), is_learned=False)
+        return Gaussian(likelihood.noise.detach().clone())  # one variance for each row, which is never learned
     if type(likelihood) is source.BernoulliLikelihood:
         return Bernoulli("probit")
     if type(likelihood) is source.StudentTLikelihood and likelihood.noise.numel() == 1:
