@@ -105,8 +105,8 @@ def _absorb_gaussian(process: SparseProcess, seen: NystromPredictive, residual: 
         return _update_by_one(process, seen, residual, noise)
     e = noise.whiten(residual.unsqueeze(-1)).squeeze(-1).double()
     W, R = noise.whiten(seen.spread.mT).mT.double(), process.whitened_root.double()
-    is_precise = bool((W.square().sum(-2) > _MOST_PRECISE).any())
-    root, step = _update_precise_root(R, W, e) if is_precise else _update_root(R, W, e)
+    is_precise = torch.atleast_2d(W.square().sum(-2) > _MOST_PRECISE).flatten(end_dim=-2).any(0)
+    root, step = _update_precise_root(R, W, e, is_precise) if is_precise.any() else _update_root(R, W, e)
     information = process.information
     if information is not None:
         information = information + noise.whiten(_weights(process, seen).mT).square().sum(-2)
@@ -194,28 +194,37 @@ def _update_root(R: Tensor, W: Tensor, e: Tensor) -> tuple[Tensor, Tensor]:
     return root, apply(root, solve_vector(M, apply(W, e)))
 
 
-def _update_precise_root(R: Tensor, W: Tensor, e: Tensor) -> tuple[Tensor, Tensor]:
+def _update_precise_root(R: Tensor, W: Tensor, e: Tensor, is_precise: Tensor) -> tuple[Tensor, Tensor]:
     r"""Root and step by orthogonal factors of the rows $(W, I)^\top$, where products of $W$ would swallow the ones.
 
-    With the largest rows and columns first, each row keeps its own digits however far their scales are apart.
+    With the largest rows and columns first, each row keeps its own digits however far their scales are apart. Rows
+    that are not precise become a triangle with the ones first, so that there are no more rows than it takes.
 
     References:
         Cox, Higham (1998), Stability of Householder QR factorization for weighted least squares problems.
     """
-    batch, (m, n) = torch.broadcast_shapes(R.shape[:-2], W.shape[:-2], e.shape[:-1]), W.shape[-2:]
-    flat = (R.expand(*batch, m, m), W.expand(*batch, m, n).mT, e.expand(*batch, n).unsqueeze(-1))
+    others, m = W[..., ~is_precise], W.shape[-2]
+    eye = torch.eye(m, dtype=W.dtype, device=W.device)
+    L, _ = cholesky(eye + others @ others.mT, name="the information of the observations")
+    known = solve_vector(L, apply(others, e[..., ~is_precise]))
+    batch = torch.broadcast_shapes(R.shape[:-2], W.shape[:-2], e.shape[:-1])
+    rows, right = (
+        torch.cat([one.expand(*batch, *one.shape[-n:]), two.expand(*batch, *two.shape[-n:])], dim=-n)
+        for one, two, n in ((W[..., is_precise].mT, L.mT, 2), (e[..., is_precise], known, 1))
+    )
+    flat = (each.reshape(-1, *each.shape[len(batch) :]).cpu().numpy() for each in (R.expand(*batch, m, m), rows, right))
     roots, steps = [], []
-    for one, rows, right in zip(*(each.reshape(-1, *each.shape[-2:]).cpu().numpy() for each in flat), strict=True):
-        rows, right = np.concatenate([rows, np.eye(m)]), np.concatenate([right[:, 0], np.zeros(m)])
-        if not math.isfinite(rows.sum() + right.sum()):
+    for before, A, b in zip(*flat, strict=True):
+        if not math.isfinite(A.sum() + b.sum()):
             raise NumericalError(
                 "The observations, in units of their noise, are beyond what numbers can hold.",
                 advice="Check the scale of targets, noise and kernel.",
             )
-        order = np.argsort(-np.abs(rows).max(1), kind="stable")
+        order = np.argsort(-np.abs(A).max(1), kind="stable")
         with limit_threads():
-            rotated, triangle, columns = qr_multiply(rows[order], right[order], mode="right", pivoting=True)
-            roots.append(solve_triangular(triangle, one[:, columns].T, trans="T").T)
+            rotated, triangle, columns = qr_multiply(A[order], b[order], mode="right", pivoting=True)
+            roots.append(solve_triangular(triangle, before[:, columns].T, trans="T").T)
         steps.append(roots[-1] @ rotated)
-    shape = (*batch, m)
-    return torch.from_numpy(np.stack(roots)).to(R).view(*shape, m), torch.from_numpy(np.stack(steps)).to(R).view(shape)
+    found = (torch.from_numpy(np.stack(each)).to(R) for each in (roots, steps))
+    root, step = (each.view(*batch, *each.shape[1:]) for each in found)
+    return root, step
