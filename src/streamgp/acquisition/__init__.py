@@ -2,6 +2,7 @@
 
 from streamgp.acquisition.abstract_rule import AbstractDrawingRule, AbstractFunctionRule, AbstractRule, Choice
 from streamgp.acquisition.context import Context
+from streamgp.acquisition.evidence_value import Offer, ValuedEvidence, value_evidence
 from streamgp.acquisition.goals import AbstractGoal, Band, Hotspots, LevelSet, Map
 from streamgp.acquisition.hotspot_entropy import hotspot_entropy
 from streamgp.acquisition.integrated_variance import integrated_variance, latent_variance, response_variance
@@ -67,6 +68,7 @@ __all__ = [
     "MultiStep",
     "NoisyExpectedImprovement",
     "NoisyHypervolumeImprovement",
+    "Offer",
     "Random",
     "RegionRules",
     "ResponseVariance",
@@ -75,6 +77,7 @@ __all__ = [
     "Thompson",
     "TrustRegion",
     "UpperConfidenceBound",
+    "ValuedEvidence",
     "exceedance",
     "hotspot_entropy",
     "integrated_variance",
@@ -82,4 +85,5 @@ __all__ = [
     "lookahead_thompson_sampling",
     "response_variance",
     "thompson_sampling",
+    "value_evidence",
 ]
