@@ -182,7 +182,8 @@ def fuzz_stream(client: TestClient, number: int) -> None:
     for _ in range(number):
         path = draw.choice(["/predict", "/learn", "/explain", "/report", "/metrics", "/", "/learn/../x"])
         body = {
-            name: nasty(draw) for name in draw.sample(["rows", "targets", "ticket", "level", "x"], draw.randrange(1, 4))
+            name: nasty(draw)
+            for name in draw.sample(["rows", "targets", "ticket", "quantiles", "x"], draw.randrange(1, 4))
         }
         if draw.random() < 0.5:
             body["rows"] = [
@@ -194,7 +195,7 @@ def fuzz_stream(client: TestClient, number: int) -> None:
             body.pop("ticket", None)
         if draw.random() < 0.9:
             for name in set(body) - {
-                "/predict": {"rows", "level", "ticket"},
+                "/predict": {"rows", "quantiles", "ticket"},
                 "/learn": {"rows", "targets", "ticket"},
             }.get(path, {"rows"}):
                 body.pop(name)

@@ -22,11 +22,16 @@ def killed(stream: ServedStream) -> None:
     stream._stack.close()
 
 
+def means(stream: ServedStream) -> list[float]:
+    return [one["mean"] for one in stream.model.predict(ROWS, [])]
+
+
 def test_predictions_have_a_ticket_by_which_targets_are_learned(visit, sensor):
     with visit(sensor) as client:
-        said = client.post("/predict", json={"rows": ROWS, "level": 0.5}).json()
-        assert len(said["mean"]) == 2
-        assert said["lower"] < said["mean"] < said["upper"]
+        said = client.post("/predict", json={"rows": ROWS, "quantiles": [0.25, 0.75]}).json()
+        assert len(said["predictions"]) == 2
+        one = said["predictions"][0]
+        assert one["quantiles"]["0.25"] < one["mean"] < one["quantiles"]["0.75"]
         assert client.post("/learn", json={"ticket": said["ticket"], "targets": [0.5, 0.6]}).json() == {
             "known_rows": 17
         }
@@ -45,14 +50,14 @@ def test_predictions_are_those_of_the_model(visit, sensor):
     with visit(sensor) as client:
         said = client.post("/predict", json={"rows": ROWS, "ticket": False}).json()
     assert "ticket" not in said
-    assert said["mean"] == pytest.approx(mean.tolist())
-    assert said["deviation"] == pytest.approx(deviation.tolist())
+    assert [one["mean"] for one in said["predictions"]] == pytest.approx(mean.tolist())
+    assert [one["std"] for one in said["predictions"]] == pytest.approx(deviation.tolist())
 
 
 def test_a_kill_loses_nothing_that_was_acknowledged(sensor):
     stream = ServedStream(sensor, checkpoint_every=3)
     for i in range(10):
-        ticket, _ = stream.predict(ROWS, level=0.9, has_ticket=True)
+        ticket, _ = stream.predict(ROWS, has_ticket=True)
         if i % 3:
             stream.learn(ticket=ticket, targets=[0.1 * i, 0.2])
         else:
@@ -62,14 +67,14 @@ def test_a_kill_loses_nothing_that_was_acknowledged(sensor):
             stream.checkpoint()
             assert not stream.is_checkpoint_due
     known, open_ = stream.model.num_learned, stream.num_open
-    mean = stream.model.predict(ROWS, 0.9)["mean"]
+    mean = means(stream)
     killed(stream)
     again = ServedStream(sensor)
     assert (again.model.num_learned, again.num_open) == (known, open_)
     # Tickets that were open at the checkpoint were expected anew; but for that, it is the same.
-    assert again.model.predict(ROWS, 0.9)["mean"] == pytest.approx(mean, abs=0.1)
+    assert means(again) == pytest.approx(mean, abs=0.1)
     again.learn(ticket="1", targets=[None, 0.5])
-    assert again.model.predict(ROWS, 0.9)["mean"] != pytest.approx(mean, abs=1e-6)
+    assert means(again) != pytest.approx(mean, abs=1e-6)
     killed(again)
 
 
@@ -91,7 +96,7 @@ def test_a_line_that_was_cut_short_is_dropped_and_the_others_are_kept(sensor, lo
 
 def test_a_kill_between_the_two_renames_of_a_checkpoint_loses_nothing(sensor, monkeypatch):
     stream = ServedStream(sensor)
-    ticket, _ = stream.predict(ROWS, level=0.9, has_ticket=True)
+    ticket, _ = stream.predict(ROWS, has_ticket=True)
     stream.learn(rows=ROWS, targets=[0.1, 0.2])
 
     def stop(*arguments):
@@ -171,7 +176,7 @@ def test_a_refused_row_is_not_in_the_journal(sensor):
 def test_rows_that_wait_too_long_are_forgotten(sensor, monkeypatch):
     monkeypatch.setattr("streamgp.serve.stream._MOST_OPEN", 5)
     stream = ServedStream(sensor)
-    tickets = [stream.predict(ROWS, level=0.9, has_ticket=True)[0] for _ in range(4)]
+    tickets = [stream.predict(ROWS, has_ticket=True)[0] for _ in range(4)]
     assert stream.num_open == 4
     with pytest.raises(GoneError, match="waited too long"):
         stream.learn(ticket=tickets[1], targets=[0.1, 0.2])
@@ -185,8 +190,8 @@ def test_classes_are_predicted_with_their_probabilities(visit, tmp_path):
     sg.StreamingGPClassifier(num_inducing=5).partial_fit(X, np.where(X[:, 0] > 0.5, "up", "down")).save(path)
     with visit(path) as client:
         said = client.post("/predict", json={"rows": [[0.9]]}).json()
-        assert said["label"] == ["up"]
-        assert sum(said["probabilities"][0].values()) == pytest.approx(1.0)
+        assert said["predictions"][0]["label"] == "up"
+        assert sum(said["predictions"][0]["probabilities"].values()) == pytest.approx(1.0)
         assert client.post("/learn", json={"ticket": said["ticket"], "targets": ["up"]}).json()["known_rows"] == 31
         assert client.get("/").status_code == 200
 
@@ -203,7 +208,7 @@ def test_rows_may_have_names(visit, tmp_path):
         assert one == other
         refused = client.post("/predict", json={"rows": [{"load": 0.9}]})
         assert refused.status_code == 422
-        assert refused.json()["error"] == "Rows must have the columns load, wind, but one has load."
+        assert refused.json()["error"] == "Rows of this stream are objects with load, wind, and nothing else."
         assert "load" in client.get("/").text
 
 
@@ -223,3 +228,28 @@ def test_the_journal_begins_with_the_file_that_it_follows(sensor):
     journal.close()
     assert events == [{"text": "ü \ud800"}]
     assert json.loads(sensor.with_name("a.journal").read_bytes().splitlines()[0][9:])
+
+
+def test_rows_of_a_stream_have_dates_and_words_and_their_targets_among_them(visit, tmp_path):
+    path = tmp_path / "power.sgp"
+    rows = [{"when": f"2024-03-01 {hour:02d}:00", "city": ["Oslo", "Molde"][hour % 2]} for hour in range(24)]
+    stream = sg.Stream(target="power", num_inducing=5)
+    stream.learn([{**row, "power": float(hour)} for hour, row in enumerate(rows)])
+    stream.save(path)
+    with visit(path) as client:
+        said = client.post("/predict", json={"rows": rows[:2]}).json()
+        assert client.post("/learn", json={"ticket": said["ticket"], "targets": [1.0, 2.0]}).json() == {
+            "known_rows": 26
+        }
+        inside = [{**rows[3], "power": 3.0}]
+        assert client.post("/learn", json={"rows": inside}).json() == {"known_rows": 27}
+        assert client.post("/learn", json={"rows": rows[4:5], "targets": [4.0]}).json() == {"known_rows": 28}
+        assert client.post("/learn", json={"rows": [[1.0]], "targets": [4.0]}).status_code == 422
+        assert client.get("/").status_code == 200
+    assert sg.load(path).num_seen_ == 28
+
+
+def test_a_stream_in_service_refits_in_the_background(sensor):
+    stream = ServedStream(sensor)
+    assert stream.model.served.refit == "background"
+    stream.close()

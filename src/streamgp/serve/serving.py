@@ -24,7 +24,7 @@ except ModuleNotFoundError as error:
 
 from streamgp.optimizers import Optimizer
 from streamgp.pools import Learner
-from streamgp.serve.models import model_of
+from streamgp.serve.models import Model
 from streamgp.serve.notebooks import LoopNotebook, StudyNotebook
 from streamgp.serve.stream import ServedStream
 from streamgp.storage import load
@@ -95,7 +95,7 @@ def _unguarded(options: ServeOptions) -> FastAPI:
     if path.suffix.lower() == ".toml":
         return make_notebook_app(StudyNotebook(path))
     value = load(path)
-    if model_of(value) is not None:
+    if Model.is_known(value):
         return make_stream_app(ServedStream(path, checkpoint_every=options.checkpoint_every))
     if isinstance(value, Learner | Optimizer):
         return make_notebook_app(LoopNotebook(path))

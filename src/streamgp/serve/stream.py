@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, final
 from streamgp.cli.locks import locked
 from streamgp.errors import FileFormatError, OptionError, StreamGPError
 from streamgp.serve.journal import Journal
-from streamgp.serve.models import AbstractModel, Rows, model_of
+from streamgp.serve.models import Model, Rows
 from streamgp.storage import load
 
 __all__ = ["GoneError", "ServedStream"]
@@ -62,10 +62,10 @@ class ServedStream:
         self._stack = ExitStack()
         self._stack.enter_context(locked(path, patience=1.0))
         try:
-            model = model_of(load(path))
-            if model is None:
+            served = load(path)
+            if not Model.is_known(served):
                 raise FileFormatError(f"{path} does not hold a stream that learns.")
-            self.model: AbstractModel = model
+            self.model = Model(served)
             self._journal, events = Journal.open(path.with_name(path.name + ".journal"), path)
             self._stack.callback(self._journal.close)
             for event in events[:-1]:
@@ -87,24 +87,26 @@ class ServedStream:
         """Number of rows learned that the checkpoint does not have."""
         return self._num_since
 
-    def predict(self, rows: Rows, *, level: float, has_ticket: bool) -> tuple[str | None, dict[str, list[Any]]]:
+    def predict(
+        self, rows: Rows, *, quantiles: Sequence[float] = (0.05, 0.95), has_ticket: bool
+    ) -> tuple[str | None, list[dict[str, Any]]]:
         """Predict the next rows.
 
         Args:
             rows: Objects with values by name, or lists of values.
-            level: Probability of the interval between `lower` and `upper`.
+            quantiles: Probabilities of the quantiles of numbers that are returned.
             has_ticket: Whether targets will come, by the ticket that is returned.
         """
         with self._lock:
             if not has_ticket:
-                return None, self.model.predict(rows, level)
-            ticket, said = self.model.expect(rows, level)
+                return None, self.model.predict(rows, quantiles)
+            ticket, said = self.model.expect(rows, quantiles)
             name = f"{self._num_tickets + 1:x}"
             self._journal.append({"ticket": name, "rows": rows})
             self._remember(name, _Open(rows, ticket))
         return name, said
 
-    def learn(self, *, targets: Sequence[Any], ticket: str | None = None, rows: Rows | None = None) -> int:
+    def learn(self, *, targets: Sequence[Any] | None, ticket: str | None = None, rows: Rows | None = None) -> int:
         """Learn rows, or the targets of a ticket; they are on the disk when this returns.
 
         Returns:
@@ -139,7 +141,8 @@ class ServedStream:
     @property
     def is_checkpoint_due(self) -> bool:
         """Tell whether enough was learned since the last checkpoint."""
-        return self._num_since >= self._checkpoint_every or self._journal.size > _LONGEST_JOURNAL
+        is_long = self._num_since >= self._checkpoint_every or self._journal.size > _LONGEST_JOURNAL
+        return is_long and not self.model.is_refitting  # a save would wait for that, and requests for the save
 
     def checkpoint(self) -> None:
         """Replace the file by all that is known, and begin a new journal."""
@@ -158,7 +161,7 @@ class ServedStream:
         finally:
             self._stack.close()
 
-    def _check(self, ticket: str | None, rows: Rows | None, targets: Sequence[Any]) -> None:
+    def _check(self, ticket: str | None, rows: Rows | None, targets: Sequence[Any] | None) -> None:
         if rows is None and ticket is not None:
             if ticket in self._closed:
                 raise GoneError(f"Ticket {ticket!r} was learned already. Nothing was learned twice.")
@@ -167,7 +170,7 @@ class ServedStream:
                     f"There is no ticket {ticket!r}, or it waited too long. Send its rows with the targets."
                 )
             rows = self._open[ticket].rows
-        if rows is not None and len(rows) != len(targets):
+        if rows is not None and targets is not None and len(rows) != len(targets):
             raise OptionError(
                 f"There are {len(rows)} rows, but {len(targets)} targets. Send one for each; null is none."
             )
@@ -184,14 +187,14 @@ class ServedStream:
             self._closed[name] = None
             if len(self._closed) > _MOST_REMEMBERED:
                 self._closed.popitem(last=False)
-        self._num_since += sum(target is not None for target in targets)
+        self._num_since += len(event["rows"] if targets is None else targets)
 
     def _replay(self, event: Any) -> None:
         """Do again what an event says."""
         if "targets" in event:
             self._learn(event)
         elif "ticket" in event:
-            ticket, _ = self.model.expect(event["rows"], 0.5)
+            ticket, _ = self.model.expect(event["rows"], ())
             self._remember(event["ticket"], _Open(event["rows"], ticket))
         else:
             self._num_tickets = event["num_tickets"]

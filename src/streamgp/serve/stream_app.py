@@ -28,6 +28,7 @@ _MOST_ROWS = 10_000
 _LARGEST = 1e50
 
 Number = Annotated[float, Field(ge=-_LARGEST, le=_LARGEST, allow_inf_nan=False)]
+Probability = Annotated[float, Field(gt=0.0, lt=1.0)]
 Cell = Number | bool | Annotated[str, StringConstraints(max_length=10_000)] | None
 Row = dict[str, Cell] | list[Cell]
 RowList = Annotated[list[Row], Field(min_length=1, max_length=_MOST_ROWS)]
@@ -41,18 +42,18 @@ class _Question(BaseModel):
 class PredictRequest(_Question):
     """Rows that are next, as objects with values by name or as lists of values."""
 
-    level: Annotated[float, Field(gt=0.0, lt=1.0, description="Probability of the interval.")] = 0.9
+    quantiles: Annotated[list[Probability], Field(max_length=100)] = [0.05, 0.95]
     ticket: Annotated[bool, Field(description="Whether the targets of these rows will come.")] = True
 
 
 class LearnRequest(BaseModel):
-    """Targets of rows: of those of a ticket, or of those that come along. Null is a target that will never come."""
+    """Targets of rows: those of a ticket, or rows that come along; null is a target that will never come.
+
+    Rows of objects may have their targets among their values instead.
+    """
 
     model_config = ConfigDict(extra="forbid")
-    targets: Annotated[
-        list[Number | Annotated[str, StringConstraints(max_length=10_000)] | None],
-        Field(min_length=1, max_length=_MOST_ROWS),
-    ]
+    targets: Annotated[list[Cell], Field(min_length=1, max_length=_MOST_ROWS)] | None = None
     ticket: Annotated[str, StringConstraints(max_length=100)] | None = None
     rows: RowList | None = None
 
@@ -60,6 +61,8 @@ class LearnRequest(BaseModel):
     def _has_one(self) -> "LearnRequest":
         if (self.ticket is None) == (self.rows is None):
             raise ValueError("send either a ticket or rows")
+        if self.ticket is not None and self.targets is None:
+            raise ValueError("send the targets of the ticket")
         return self
 
 
@@ -122,15 +125,15 @@ def make_stream_app(stream: ServedStream) -> FastAPI:
     @app.post("/predict")
     def predict(asked: PredictRequest) -> dict[str, Any]:
         """Predict rows; their targets are sent to /learn, with the ticket."""
-        ticket, said = stream.predict(asked.rows, level=asked.level, has_ticket=asked.ticket)
+        ticket, said = stream.predict(asked.rows, quantiles=asked.quantiles, has_ticket=asked.ticket)
         meters.predicted.inc(len(asked.rows))
-        return said if ticket is None else {"ticket": ticket, **said}
+        return {"predictions": said} if ticket is None else {"ticket": ticket, "predictions": said}
 
     @app.post("/learn")
     def learn(asked: LearnRequest) -> dict[str, int]:
         """Learn targets. What is acknowledged is on the disk."""
         num_learned = stream.learn(targets=asked.targets, ticket=asked.ticket, rows=asked.rows)
-        meters.learned.inc(sum(target is not None for target in asked.targets))
+        meters.learned.inc(len(asked.targets or asked.rows or ()))
         return {"known_rows": num_learned}
 
     @app.post("/explain")
@@ -147,7 +150,7 @@ def make_stream_app(stream: ServedStream) -> FastAPI:
 
     @app.get("/", include_in_schema=False)
     def show(request: Request) -> Response:
-        found, columns = stream.report() if stream.model.num_learned else None, stream.model.columns
+        found = stream.report() if stream.model.num_learned else None
         return render(
             "stream.html",
             title=stream.path.name,
@@ -156,7 +159,7 @@ def make_stream_app(stream: ServedStream) -> FastAPI:
             num_rows=0 if found is None else found.num_rows,
             metrics={} if found is None else {name: f"{value:.4g}" for name, value in found.metrics.items()},
             address=request.base_url,
-            asked=json.dumps({"rows": [dict.fromkeys(columns, 0) if stream.model.has_names else [0] * len(columns)]}),
+            asked=json.dumps({"rows": [stream.model.example]}),
         )
 
     @app.get("/report.svg", include_in_schema=False)
