@@ -60,7 +60,9 @@ class Model:
     def predict(self, rows: Rows, quantiles: Sequence[float]) -> list[dict[str, Any]]:
         """Predict rows, without waiting for their targets."""
         if isinstance(self.served, Stream):
-            return _records(self.served.predict(self._table(rows)), quantiles)
+            said = self.served.predict(self._table(rows))
+            assert isinstance(said, ValuePrediction | ClassPrediction)
+            return _records(said, quantiles)
         if isinstance(self.served, StreamingGPRegressor):
             found = self.served.predict(self._table(rows), return_std=True, quantiles=list(quantiles))
             columns = [_finite(each).tolist() for each in found]
@@ -82,7 +84,10 @@ class Model:
 
     def learn_ticket(self, ticket: Any, targets: Sequence[Any]) -> None:
         """Learn the targets of rows that were expected; None for one that will never come."""
-        self.served.learn(ticket, targets if isinstance(self.served, Stream) else self._targets(targets))
+        if isinstance(self.served, Stream):
+            self.served.learn(ticket, targets)
+        else:
+            self.served.learn(ticket, self._targets(targets))
 
     def learn(self, rows: Rows, targets: Sequence[Any] | None) -> None:
         """Learn the next rows, in order.
