@@ -96,21 +96,22 @@ class Model:
             rows: The rows.
             targets: Their targets; None where rows of a stream have them among their values.
         """
-        if isinstance(self.served, Stream):
-            name = self.served.target
+        served = self.served
+        if isinstance(served, Stream):
+            name = served.target
             if targets is not None and isinstance(name, list | tuple):
                 raise OptionError("Send several targets among the values of the rows.")
             given = self._table(rows)
             if targets is not None:
                 given = [{**row, name: target} for row, target in zip(given, targets, strict=True)]
-            self.served.learn(given)
+            served.learn(given)
             return
         if targets is None:
             raise OptionError("Send targets, one for each row.")
         known = [i for i, target in enumerate(targets) if target is not None]
         if known:
             table = self._table([rows[i] for i in known])
-            self.served.partial_fit(table, self._targets([targets[i] for i in known]))
+            served.partial_fit(table, self._targets([targets[i] for i in known]))
 
     def explain(self, rows: Rows) -> list[dict[str, Any]]:
         """Say why rows are predicted as they are."""
