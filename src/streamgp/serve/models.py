@@ -96,7 +96,7 @@ class Model:
             rows: The rows.
             targets: Their targets; None where rows of a stream have them among their values.
         """
-        served = self.served
+        served: Any = self.served
         if isinstance(served, Stream):
             name = served.target
             if targets is not None and isinstance(name, list | tuple):
