@@ -438,8 +438,9 @@ class StreamLearner:
 
     def _checked(self, y: Float[np.ndarray, " n"], counts: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
         """Return targets as numbers; those that the likelihood does not allow are refused."""
-        y, observing = np.asarray(y, dtype=float), self._observing
-        if observing is None or self.plan.scales_targets:
+        y = np.asarray(y, dtype=float)
+        observing = None if self.plan.scales_targets else self._observing
+        if observing is None:
             return y
         known = np.isfinite(y)
         if self.num_classes:

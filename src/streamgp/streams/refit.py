@@ -31,7 +31,7 @@ __all__ = ["BackgroundRefit", "Fitted", "Plan", "Refit", "Snapshot", "carry", "r
 # With fewer rows hyperparameters are the default ones; larger starts with less, and is fooled less.
 _FIRST_FIT = 10
 # Variance of slopes before that; larger extrapolates the first rows.
-_NO_SLOPE = 1e-6
+_NO_SLOPE = 1e-9
 # Rows that the marginal likelihood sees, half of them the latest; more know more, and take time in their cube.
 _NUM_FIT_ROWS = 400
 # Those of latent functions, whose sites are found again and again; for classes over the root of their number.

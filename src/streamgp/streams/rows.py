@@ -19,6 +19,8 @@ __all__ = ["advance_rows", "learn_rows", "predict_rows"]
 
 # Seconds of compilation that are worth a line.
 _ANNOUNCED_SECONDS = 1.0
+# Functions that were called, and whether with real targets: they are compiled apart for those.
+_called: set[tuple[Any, bool]] = set()
 
 
 def predict_rows(
@@ -31,7 +33,7 @@ def predict_rows(
 ) -> None:
     """Write what is said of rows of these times."""
     module, densities = _functions(dynamics, observing)
-    _announcing(module.predict_rows, inputs, times, belief, dynamics, densities, said)
+    _announcing(module.predict_rows, densities is None, inputs, times, belief, dynamics, densities, said)
 
 
 def learn_rows(
@@ -57,6 +59,7 @@ def learn_rows(
     module, densities = _functions(dynamics, observing)
     result: tuple[int, float] = _announcing(
         module.learn_rows,
+        densities is None,
         buffer.scaled_inputs,
         buffer.scaled_targets,
         buffer.counts,
@@ -92,15 +95,15 @@ def _functions(dynamics: Dynamics, observing: Observing | None) -> tuple[Any, An
     return (plain, observing) if densities is None else (compiled, densities)
 
 
-def _announcing(function: Any, *arguments: Any) -> Any:
+def _announcing(function: Any, is_real: bool, *arguments: Any) -> Any:
     """Call a function, and say in one line where compiling it took its time."""
-    num_known = len(getattr(function, "signatures", ()))
+    if (function, is_real) in _called or not HAS_NUMBA:
+        return function(*arguments)
     began = time.perf_counter()
     result = function(*arguments)
-    if len(getattr(function, "signatures", ())) > num_known:
-        seconds = time.perf_counter() - began
-        if sum(function.stats.cache_misses.values()) and seconds > _ANNOUNCED_SECONDS:
-            sys.stderr.write(
-                f"streamgp compiled the functions of a stream's row in {seconds:.0f} s, once per machine.\n"
-            )
+    _called.add((function, is_real))
+    seconds = time.perf_counter() - began
+    is_compiled = hasattr(function, "stats") and sum(function.stats.cache_misses.values())
+    if is_compiled and seconds > _ANNOUNCED_SECONDS:
+        sys.stderr.write(f"streamgp compiled the functions of a stream's row in {seconds:.0f} s, once per machine.\n")
     return result
