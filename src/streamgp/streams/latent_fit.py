@@ -111,9 +111,10 @@ def _propagated(
             answers.ravel(), counts, powers, mean=(mean + offsets).ravel(), variance=variance.ravel()
         )
         after, center = found.variance.reshape(q, n), found.mean.reshape(q, n) - offsets
-        new = np.maximum(1.0 / after - 1.0 / variance, _LEAST_PRECISION)
-        # A site of the least precision keeps the mean that was found.
-        target = mean + (center - mean) * (1.0 + 1.0 / (new * variance))
+        # A target that leaves more open than there was, an outlier, says nothing.
+        says = 1.0 / after - 1.0 / variance > _LEAST_PRECISION
+        new = np.where(says, 1.0 / after - 1.0 / variance, _LEAST_PRECISION)
+        target = np.where(says, mean + (center - mean) * (1.0 + 1.0 / (new * variance)), center)
         part = 1.0 if sweep == 0 and sites is None else _DAMPING
         precision = precision + part * (new - precision)
         weighted = weighted + part * (new * target - weighted)
