@@ -52,6 +52,11 @@ CLASS_EXPERTS = (
 )
 
 
+# Factor by which points of latent functions are finer than noise asks for: what they leave open is taken for noise of the
+# labels around, too. Larger takes more points and time.
+_FINER = 10.0
+
+
 def expert_of(half_life: float | None) -> Expert:
     """Return the only expert of a stream whose half-life is given; None forgets nothing."""
     if half_life is None:
@@ -74,7 +79,7 @@ class Prior:
         level_variance: Variance of the level.
         level_life: Rows over which the level changes.
         slope_variance: Variance of each slope.
-        noise_variance: Variance of the noise; of other targets that of a typical site.
+        noise_variance: Variance of the noise; of other targets that of a telling site.
         kernel: Number of the kernel's family, or a kernel of the user's own.
         has_sites: Whether rows say of latent values what Gaussian targets with noises of their own would say. Variances
             of the filters then are not in units of the noise.
@@ -162,8 +167,8 @@ class Prior:
 
     @property
     def worth(self) -> float:
-        """Variance of the function in units of the noise."""
-        return self.function_variance / self.noise_variance
+        """Variance of the function in units of the noise, by which points are chosen."""
+        return self.function_variance / self.noise_variance * (_FINER if self.has_sites else 1.0)
 
     def dynamics(self, experts: Sequence[Expert] = VALUE_EXPERTS, num_questions: int = 1) -> Dynamics:
         """Return how the states of these experts move, for so many latent functions each."""
