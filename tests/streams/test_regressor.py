@@ -481,7 +481,6 @@ def test_without_trends_predictions_go_anywhere():
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(reason="means of early counts explode", strict=False)
 def test_means_of_counts_that_are_mostly_zero_stay_near_those_of_the_counts():
     numbers = np.random.default_rng(0)
     X = numbers.random((120, 3))

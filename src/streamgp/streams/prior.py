@@ -42,8 +42,8 @@ VALUE_EXPERTS = (
     Expert("function, half-life 100", 100.0, 0.0),
     Expert("last value", math.inf, 0.99, has_function=False),
 )
-# A level of latent values follows the latest rows more slowly: each says little.
-COUNT_EXPERTS = (*VALUE_EXPERTS[:4], Expert("latest rows", math.inf, 0.3, has_function=False))
+# A level of latent values follows the latest rows more slowly: each says little, and the mean is its exponential.
+COUNT_EXPERTS = (*VALUE_EXPERTS[:4], Expert("latest rows", math.inf, 0.1, has_function=False))
 CLASS_EXPERTS = (
     *VALUE_EXPERTS[:4],
     Expert("line", 1000.0, 0.0, has_function=False, slope_variance=10.0),
@@ -52,8 +52,8 @@ CLASS_EXPERTS = (
 )
 
 
-# Factor by which points of latent functions are finer than noise asks for: what they leave open is taken for noise of the
-# labels around, too. Larger takes more points and time.
+# Factor by which points of latent functions are finer than noise asks for: what they leave open is taken for noise of
+# the labels around, too. Larger takes more points and time.
 _FINER = 10.0
 
 
@@ -172,7 +172,7 @@ class Prior:
 
     def dynamics(self, experts: Sequence[Expert] = VALUE_EXPERTS, num_questions: int = 1) -> Dynamics:
         """Return how the states of these experts move, for so many latent functions each."""
-        unit, noise = self.unit, self.noise_variance / self.unit
+        unit = self.unit
         function = [self.function_variance / unit * each.has_function for each in experts]
         slope = [
             (self.slope_variance * each.has_function if each.slope_variance is None else each.slope_variance) / unit
@@ -189,6 +189,7 @@ class Prior:
             else:
                 level.append((self.level_variance + 0.1) / unit)
                 keep_level.append(1.0)
-                walk.append(noise * each.level_gain**2 / (1.0 - each.level_gain))
+                # Compared with noise of one; where a row says little, a level would follow it anywhere.
+                walk.append(each.level_gain**2 / (1.0 - each.level_gain))
         columns = (np.repeat(each, num_questions) for each in (function, slope, level, keep, keep_level, walk))
         return Dynamics(self.stream_kernel, *columns)
