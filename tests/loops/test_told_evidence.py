@@ -120,14 +120,14 @@ def test_bounds_are_learned_as_bounds(sign):
 
 def test_bounds_of_a_table_are_bounds(tmp_path):
     path = tmp_path / "past.csv"
-    path.write_text("x0,x1,objective\n0,1,<0.5\n1,2,0.7\n0.5,3,>= 2\n1.5,1,\n")
+    path.write_text("x0,x1,objective\n0,1,<0.5\n1,2,0.7\n0.5,3,>= 2\n1.5,1,failed\n")
     optimizer = sg.Optimizer(BOUNDS)
     optimizer.tell_csv(path)
     told = optimizer.to_parts()["state"].observations
     torch.testing.assert_close(told.y[:, 0], torch.tensor([0.5, 0.7, 2.0, torch.nan]).double(), equal_nan=True)
     assert told.sides[:, 0].tolist() == [-1.0, 0.0, 1.0, 0.0]
     path.write_text("x0,x1,objective\n0,1,about 3\n")
-    with pytest.raises(FileFormatError, match=r"bounds such as <0\.5"):
+    with pytest.raises(FileFormatError, match=r"<0\.5 for a bound"):
         optimizer.tell_csv(path)
 
 
