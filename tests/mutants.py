@@ -465,7 +465,7 @@ def main() -> None:
     )
     listed = tomllib.loads((ROOT / "tests/mutants.toml").read_text())
     reasons = {(entry["path"], *entry["change"]): entry["reason"] for entry in listed["equivalent"]}
-    settings = {(entry["path"], name): entry["reason"] for entry in listed["setting"] for name in entry["names"]}
+    settings = {(path, name) for entry in listed["setting"] for path, names in entry["names"].items() for name in names}
     counts = {"noticed": 0, "too slow": 0, "equivalent": 0, "survived": 0}
     with tempfile.TemporaryDirectory() as folder:
         laboratory = Laboratory(Path(folder), options.output)
