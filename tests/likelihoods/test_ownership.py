@@ -14,20 +14,15 @@ CLASSES = {name for name in likelihoods.__all__ if name[0].isupper() and not nam
 CLASSES.add("WrappedLikelihood")
 CLASSES.remove("Ordinal")  # a parameter of a space has that name, too
 NAMES = set(likelihoods.names()) | {"softmax", "heteroskedastic"} | CLASSES
-# Streams take a few likelihoods by name, with settings of their own for each.
+# Beside streams, which know a few likelihoods by name and compute their rows by compiled functions, one for each kind.
+AT_HOME = ("likelihoods", "streams", "testing")
 ASKING_FOR_NAMES = {
     "cli/stream/options.py",
     "cli/stream/rows.py",
     "integrations/dask/estimators.py",
     "integrations/optuna/sampler.py",
-    "streaming/learner.py",
-    "streaming/regressor.py",
-    "streaming/settings.py",
-    "streams/learner.py",
-    "streams/options.py",
 }
-# Numbers of a row are computed by compiled functions, one for each kind; comparisons stand beside a probit alone.
-ASKING_FOR_CLASSES = {"streams/observing.py", "pools/learner.py"}
+ASKING_FOR_CLASSES = {"pools/learner.py"}  # comparisons stand beside a probit alone
 
 
 def questions(tree):
@@ -78,7 +73,7 @@ def kinds_of_questions(text):
 
 
 def asking_files(kind):
-    paths = [path for path in ROOT.rglob("*.py") if path.relative_to(ROOT).parts[0] not in ("likelihoods", "testing")]
+    paths = [path for path in ROOT.rglob("*.py") if path.relative_to(ROOT).parts[0] not in AT_HOME]
     return {path.relative_to(ROOT).as_posix() for path in paths if kind in kinds_of_questions(path.read_text())}
 
 
