@@ -30,9 +30,10 @@ import torch
 import streamgp as sg
 from streamgp.likelihoods import Gaussian
 from streamgp.training.features import Observed
+from streamgp.training.priors import Layout
 from streamgp.training.sharding import MappedShards
 from streamgp.training.sharding.gaussian import gaussian_objective
-from streamgp.training.sharding.parameters import Layout
+from streamgp.training.sharding.shards import ParameterPoint
 from streamgp.training.starting import starting_hyperparameters
 
 NUM_DIMS, BLOCK = 8, 1000
@@ -125,13 +126,13 @@ def layout(num_inducing: int) -> tuple[Layout, float]:
         data, likelihood=Gaussian(0.1), kernel=None, mean=None, start=None, latent_variance=1.0
     )
     setting = type(setting)(setting.kernel, setting.mean, setting.likelihood, data.inputs[:num_inducing], {})
-    return Layout(setting, True, {}, {}, None, None), data.jitter
+    return Layout(setting, True, {}, {}), data.jitter
 
 
 def evaluate(shards: Any, num_inducing: int, num_evaluations: int) -> tuple[float, float, float]:
     """The bound, seconds and processor seconds of one evaluation of value and gradient."""
     what, jitter = layout(num_inducing)
-    objective = gaussian_objective(shards, what, jitter, beta=1.0)
+    objective = gaussian_objective(shards, ParameterPoint(what, what.space().start), jitter, beta=1.0)
     seconds, processor, value = [], [], 0.0
     for _ in range(num_evaluations):
         x = what.space().start.requires_grad_(True)

@@ -65,6 +65,17 @@ def test_noise_alone_is_said_to_be_noise():
         sg.fit(rng.random((300, 3)), rng.normal(size=300), num_inducing=5)
 
 
+def test_outliers_are_told():
+    X, _, y = fine(400)
+    slipped = np.random.default_rng(1).random(400) < 0.03
+    y[slipped] += 5.0
+    with pytest.warns(StreamGPWarning, match="targets lie more than 4 noise deviations from the fit.*'student_t'"):
+        sg.fit(X, y, num_inducing=60, max_iterations=20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", StreamGPWarning)
+        sg.fit(X, fine(400)[2], num_inducing=60, max_iterations=20)
+
+
 def test_kernels_are_compared_where_none_is_given():
     X = np.random.default_rng(0).normal(size=(200, 2))
     steps = np.sign(X[:, 0]) + 0.01 * X[:, 1]

@@ -4,7 +4,7 @@ import torch
 
 from streamgp.errors import ArgumentTypeError, OptionError, ShapeError, ValueRangeError
 from streamgp.training.arguments import Minibatches
-from streamgp.training.batches import read_source
+from streamgp.training.minibatch import read_source
 
 SIZES = Minibatches(batch_size=100, num_warm_rows=150)
 

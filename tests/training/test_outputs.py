@@ -13,9 +13,8 @@ from streamgp.errors import ArgumentTypeError, OptionError, ShapeError, Unsuppor
 from streamgp.likelihoods import Bernoulli, Gaussian, Poisson
 from streamgp.testing.tolerances import approximation, evidence_jitter, prediction_jitter, tolerance, within
 from streamgp.training import Minibatches
-from streamgp.training.outcomes import OutputUnits, fill_gaps, read_likelihoods
 from streamgp.training.output_model import OutputModel
-from streamgp.training.outputs import _problem, _prototype
+from streamgp.training.outputs import OutputUnits, _problem, _prototype, fill_gaps, read_likelihoods
 
 NAN = float("nan")
 NEAR = tolerance(torch.float64)

@@ -27,7 +27,7 @@ __all__ = ["AbstractGPEstimator", "Reading", "read_weights", "rebuilt", "reweigh
 
 
 class Reading(NamedTuple):
-    """How rows of a table become what a GP is fitted to.
+    """Steps from rows of a table to what a GP is fitted to.
 
     Attributes:
         columns: Columns with words, dates or gaps; None where all are numbers.

@@ -12,7 +12,7 @@ from streamgp.estimators.base import AbstractGPEstimator, read_weights, rebuilt,
 from streamgp.estimators.warps import stand_in
 from streamgp.likelihoods import Bernoulli, Softmax
 from streamgp.storage import register
-from streamgp.training.labels import to_array, to_labels
+from streamgp.tables.labels import to_array, to_labels
 
 __all__ = ["GPClassifier"]
 

@@ -19,7 +19,7 @@ from streamgp.streams.options import StreamOptions
 from streamgp.streams.parameters import read_options
 from streamgp.streams.reading import Batch, read_batch, read_horizon
 from streamgp.streams.score import unseen_probability
-from streamgp.training.labels import check_kinds, is_missing, plain_dates, to_array, to_labels
+from streamgp.tables.labels import check_kinds, is_missing, plain_dates, to_array, to_labels
 
 __all__ = ["StreamingGPClassifier"]
 

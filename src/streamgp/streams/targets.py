@@ -9,8 +9,8 @@ import numpy as np
 
 from streamgp.errors import OptionError
 from streamgp.tables.columns import MOST, is_free
+from streamgp.tables.labels import to_labels
 from streamgp.tables.values import check_decimal_points, is_missing, read_number, to_number
-from streamgp.training.labels import to_labels
 
 __all__ = [
     "LIKELIHOODS",

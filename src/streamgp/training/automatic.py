@@ -54,7 +54,7 @@ _ROWS_OF_SLACK, _ROWS_OF_CENTERS = 2000, 5000
 _ROWS_OF_BLOCK = 8192
 # Factors of the lengthscales from which a fit starts, and iterations after which the best start goes on.
 _SCALES, _TRIAL_ITERATIONS = (1.0, 0.3, 3.0), 6
-_COMPARISON_ITERATIONS, _VARIANT_ITERATIONS, _LINEAR_ITERATIONS, _EXACT_ITERATIONS = 40, 15, 25, 25
+_COMPARISON_ITERATIONS, _VARIANT_ITERATIONS, _LINEAR_ITERATIONS, _EXACT_ITERATIONS = 40, 15, 40, 25
 _QUICK_ITERATIONS = 25
 # Share of the variance of the targets that a linear part has to begin with; with more, it hides what is not linear.
 _LINEAR_SHARE = 0.1
@@ -172,14 +172,22 @@ def _compare(setting: Hyperparameters, task: Task) -> Hyperparameters:
         for name, kernel in _of_other_smoothness(best[1].kernel).items():
             compare(name, best[1], kernel, _VARIANT_ITERATIONS)
         name = likeliest()
-        start = candidates[name][1]
-        compare(f"{name} + linear", start, _with_linear(start.kernel, task.data), _LINEAR_ITERATIONS)
+        # From the start, since what was fitted without a linear part has done without it.
+        first = _of_other_smoothness(starts[0].kernel).get(name, starts[0].kernel)
+        more = f"{name} + linear"
+        compare(more, starts[0], _with_linear(first, task.data), _LINEAR_ITERATIONS)
         log.kernels = {name: value / part.data.num_data for name, (value, _) in candidates.items()}
+        # In doubt with it, as other kernels fall back to a constant beyond the data.
+        doubt = 0.5 * math.log(part.data.num_data)
+        if more in candidates and candidates[more][0] > candidates[name][0] - doubt:
+            return candidates[more][1]
     return candidates[likeliest()][1]
 
 
 def quick_evidence(X: Any, y: Any, *, log_slopes: Any, generator: torch.Generator) -> float:
-    """Compute the log evidence of some rows under a Matérn-5/2 after a few steps: to compare units of a table.
+    """Compute the log evidence of some rows after a few steps, to compare units of a table.
+
+    The kernel is a Matérn-5/2 with a linear part.
 
     Args:
         X: Inputs `(n, d)`.
@@ -189,10 +197,12 @@ def quick_evidence(X: Any, y: Any, *, log_slopes: Any, generator: torch.Generato
     """
     rows = torch.randperm(len(y), generator=generator)[:_ROWS_OF_COMPARISON].sort().values
     inputs, targets = (torch.as_tensor(each)[rows] for each in (X, y))
-    task, scaling, setting = prepare(read_rows(inputs, targets, None), Options(standardize=True, generator=generator))
-    assert scaling is not None
+    task, setting = prepare(read_rows(inputs, targets, None), Options(standardize=True, generator=generator))
+    assert task.scaling is not None
+    # Without a linear part, units in which a function is linear would not be known from others.
+    setting = replace(setting, kernel=_with_linear(setting.kernel, task.data))
     climb(setting, task, max_iterations=_QUICK_ITERATIONS, is_exact=True)
-    slopes = torch.as_tensor(log_slopes)[rows].sum() - len(rows) * scaling.target_scale.log()
+    slopes = torch.as_tensor(log_slopes)[rows].sum() - len(rows) * task.scaling.target_scale.log()
     return task.log.history[-1] + float(slopes)
 
 

@@ -27,9 +27,8 @@ from streamgp.training.arguments import (
     progress_bar,
     read_rows,
 )
-from streamgp.training.batches import AbstractSource, read_source
 from streamgp.training.bounded import read_bounded
-from streamgp.training.minibatch import train_in_minibatches
+from streamgp.training.minibatch import AbstractSource, read_source, train_in_minibatches
 from streamgp.training.outputs import MultiOutputFit, fit_outputs
 from streamgp.training.result import FitResult
 from streamgp.training.search import best_start, make_result
@@ -302,10 +301,10 @@ def _shards(X: Any, y: Any, map: Any, options: Options) -> AbstractShards | None
 def _fit_at_once(rows: CheckedRows, options: Options) -> FitResult:
     if isinstance(rows.inputs, Evidence) and rows.inputs.is_rate:
         return _fit_rates(rows, rows.inputs, options)
-    task, scaling, first = prepare(rows, options)
+    task, first = prepare(rows, options)
     dtype = rows.inputs.dtype
     trained, process = best_start(first, task, dtype=dtype)
-    return make_result(trained, process, task.log, scaling=scaling, dtype=dtype)
+    return make_result(trained, process, task, dtype)
 
 
 def _fit_rates(rows: CheckedRows, rates: Evidence, options: Options) -> FitResult:
@@ -330,10 +329,10 @@ def _fit_rates(rows: CheckedRows, rates: Evidence, options: Options) -> FitResul
 
 def _fit_in_parts(source: AbstractSource, options: Options, *, sizes: Minibatches) -> FitResult:
     """Find a start on a sample, then train on everything."""
-    task, scaling, first = prepare(source.sample, options)
+    task, first = prepare(source.sample, options)
     dtype = source.sample.inputs.dtype
     sampled = replace(task, options=replace(options, objective="elbo", beta=1.0))
     trained, _ = best_start(first, sampled, dtype=dtype)
     task.log.history.clear()  # of another objective, that of the sample
-    trained, process = train_in_minibatches(trained.setting, source, task, scaling=scaling, sizes=sizes)
-    return make_result(trained, process, task.log, scaling=scaling, dtype=dtype)
+    trained, process = train_in_minibatches(trained.setting, source, task, sizes=sizes)
+    return make_result(trained, process, task, dtype)

@@ -14,11 +14,12 @@ from streamgp.training.collapsed import collapsed_bound, exact_evidence
 from streamgp.training.features import Observed, observed_features
 from streamgp.training.inducing import extend_points, kmeans_points, leading_kernel, pivoted_points
 from streamgp.training.lbfgs import Ascent, maximize
-from streamgp.training.parameters import Hyperparameters, hyperparameter_space
-from streamgp.training.priors import hyper_prior, likelihood_bounds, target_unit
+from streamgp.training.parameters import Hyperparameters, Space
+from streamgp.training.priors import Layout, hyper_prior
+from streamgp.training.scaling import Scaling
 from streamgp.training.sites_bound import FINAL_SITE_TOLERANCE, SITE_TOLERANCE, FixedSites, optimal_sites, sites_bound
 
-__all__ = ["Log", "Task", "Trained", "alternate", "bound_of", "climb", "evaluate", "trace_slack", "train"]
+__all__ = ["Log", "Task", "Trained", "alternate", "ascend", "bound_of", "climb", "evaluate", "trace_slack", "train"]
 
 # Rounds of hyperparameters at points chosen under the kernel of the round before, and iterations of each. Points that
 # are learned afterwards need to be chosen less well.
@@ -67,12 +68,14 @@ class Task:
         data: The observations.
         options: Of the search.
         log: Changes.
+        scaling: Units of the observations; None where they are the user's.
         deadline: Time of `time.thread_time` after which learning stops.
     """
 
     data: Observed
     options: Options
     log: Log
+    scaling: Scaling | None = None
     deadline: float = math.inf
 
 
@@ -225,35 +228,50 @@ def _ascend(
     is_exact: bool = False,
 ) -> tuple[Hyperparameters, Ascent]:
     data, options = task.data, task.options
-    prior = hyper_prior(setting, data, options.priors)
-    setting = replace(setting, extra={**prior.start, **setting.extra})
-    space = hyperparameter_space(
-        setting,
-        learn_inducing=learn_inducing,
-        extra=prior.bounds,
-        likelihood_bounds=likelihood_bounds(setting, data),
-        target_unit=target_unit(setting, data),
-    )
+    layout, prior = Layout.of(setting, data, options.priors, learn_inducing=learn_inducing)
+    space = layout.space()
 
     def value(s: Hyperparameters) -> Tensor:
         bound = exact_evidence(s, data) if is_exact else bound_of(s, data, sites, beta=options.beta)
         return bound + prior.log_density(s)
 
-    def objective(x: Tensor) -> Tensor:
-        return space.evaluate(x, value)
+    ascent = ascend(
+        lambda x: space.evaluate(x, value),
+        space,
+        task,
+        max_iterations=max_iterations,
+        num_data=data.num_data,
+        gain=1.0 if sites is None else SITE_GAIN,
+    )
+    return space.setting(ascent.x), ascent
 
+
+def ascend(
+    objective: Callable[[Tensor], Tensor], space: Space, task: Task, *, max_iterations: int, num_data: int, gain: float
+) -> Ascent:
+    """Maximize an objective of coordinates, and note it in the log.
+
+    Args:
+        objective: The function.
+        space: Space of the coordinates.
+        task: Options and log.
+        max_iterations: Most iterations.
+        num_data: Number of observations.
+        gain: Factor of the tolerance.
+    """
+    options = task.options
     ascent = maximize(
         objective,
         space.start,
         bounds=space.bounds,
         max_iterations=max_iterations,
-        tolerance=options.tolerance if sites is None else SITE_GAIN * options.tolerance,
-        scale=float(data.num_data),
+        tolerance=gain * options.tolerance,
+        scale=float(num_data),
         on_iteration=options.on_iteration,
         deadline=task.deadline,
     )
     task.log.add(ascent)
-    return space.setting(ascent.x), ascent
+    return ascent
 
 
 def evaluate(setting: Hyperparameters, data: Observed, options: Options) -> Trained:

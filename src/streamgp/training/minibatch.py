@@ -1,28 +1,193 @@
 """Training in minibatches: natural gradients for the belief, Adam for hyperparameters and inducing points."""
 
 import math
-from dataclasses import replace
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, final
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from streamgp.errors import NumericalError, OptionError, ValueRangeError
+from streamgp.errors import ArgumentTypeError, NumericalError, OptionError, ShapeError, ValueRangeError
 from streamgp.gp import SparseProcess
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.linalg import apply, cholesky
-from streamgp.training.arguments import Minibatches
-from streamgp.training.batches import AbstractSource
+from streamgp.training.arguments import CheckedRows, Minibatches, read_rows
 from streamgp.training.collapsed import NaturalBelief, collapse, sum_batches
 from streamgp.training.features import Features, Observed, observed_features
 from streamgp.training.full_batch import Task, Trained
-from streamgp.training.parameters import Hyperparameters, hyperparameter_space
-from streamgp.training.priors import hyper_prior, likelihood_bounds, target_unit
+from streamgp.training.parameters import Hyperparameters
+from streamgp.training.priors import Layout, hyper_prior
 from streamgp.training.result import optimal_process, prior_process
-from streamgp.training.scaling import Scaling, to_observed
-from streamgp.training.uncollapsed import BELIEF_MEAN, BELIEF_ROOT, belief_of, divergence, latent_moments, pack_belief
+from streamgp.training.scaling import to_observed
+from streamgp.training.uncollapsed import belief_of, divergence, latent_moments, pack_belief
 
-__all__ = ["natural_step", "train_in_minibatches"]
+__all__ = ["AbstractSource", "natural_step", "read_source", "train_in_minibatches"]
+# Rows that are read together from a NumPy array, which may lie on a disk; a batch is put together from several blocks.
+_ROWS_OF_BLOCK = 64
+
+
+class AbstractSource(ABC):
+    """Observations that can be visited in parts.
+
+    Attributes:
+        num_data: Number of all observations.
+        sample: Some of them, on which a start is found.
+        is_repeatable: Whether there can be more than one pass.
+    """
+
+    num_data: int
+    sample: CheckedRows
+    is_repeatable: bool
+
+    @abstractmethod
+    def visit(self, generator: torch.Generator) -> Iterator[CheckedRows]:
+        """Pass over all observations once, in random order where that is possible."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ArraySource(AbstractSource):
+    """Tensors or NumPy arrays; only the rows of one batch are read at a time."""
+
+    inputs: Any
+    targets: Any
+    likelihood: AbstractLikelihood | None
+    batch_size: int
+    rows_of_block: int
+    sample: CheckedRows
+    num_data: int
+    is_repeatable: bool = True
+
+    def visit(self, generator: torch.Generator) -> Iterator[CheckedRows]:
+        for indices in _shuffled(self.num_data, self.rows_of_block, self.batch_size, generator=generator):
+            yield _take(self.inputs, self.targets, indices, likelihood=self.likelihood)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class IterableSource(AbstractSource):
+    """Batches that something else provides."""
+
+    make: Callable[[], Iterable[Any]]
+    likelihood: AbstractLikelihood | None
+    sample: CheckedRows
+    num_data: int
+    is_repeatable: bool
+
+    def visit(self, generator: torch.Generator) -> Iterator[CheckedRows]:
+        yield from (_read_batch(batch, self.likelihood) for batch in self.make())
+
+
+def read_source(
+    X: Any,
+    y: Any,
+    likelihood: AbstractLikelihood | None,
+    *,
+    options: Minibatches,
+    generator: torch.Generator,
+) -> AbstractSource:
+    """Prepare data for visits.
+
+    Args:
+        X: Tensor or array of inputs, with targets `y`; or an iterable of batches `(X, y)`, or a function that
+            returns one.
+        y: Targets; None for iterables.
+        likelihood: Of the observations.
+        options: Sizes.
+        generator: Draws the sample.
+    """
+    if isinstance(X, Tensor | np.ndarray):
+        if not isinstance(y, Tensor | np.ndarray) or len(X) != len(y):
+            raise ShapeError(
+                f"y must have one value for each of the {len(X)} rows of X, but is "
+                f"{f'of length {len(y)}' if isinstance(y, Tensor | np.ndarray) else type(y).__name__}."
+            )
+        rows_of_block = 1 if isinstance(X, Tensor) else _ROWS_OF_BLOCK
+        first = next(_shuffled(len(X), rows_of_block, options.num_warm_rows, generator=generator))
+        sample = _take(X, y, first, likelihood=likelihood)
+        return ArraySource(X, y, likelihood, options.batch_size, rows_of_block, sample, len(X))
+    if y is not None or not (callable(X) or isinstance(X, Iterable)):
+        raise ArgumentTypeError(
+            f"X must be a tensor or NumPy array with targets y, or, without y, an iterable of batches (X, y) or a "
+            f"function that returns one, but is a {type(X).__name__}."
+        )
+    if not callable(X) and iter(X) is X:
+        return _once(X, likelihood, options)
+    make: Callable[[], Iterable[Any]] = X if callable(X) else lambda: X
+    sample, num_data = _survey(make(), likelihood, options, generator=generator)
+    return IterableSource(make, likelihood, sample, num_data, is_repeatable=True)
+
+
+def _once(batches: Iterator[Any], likelihood: AbstractLikelihood | None, options: Minibatches) -> IterableSource:
+    """An iterator that can be read once: its first batches are the sample, and are visited again first."""
+    if options.num_data is None:
+        raise OptionError(
+            "X is an iterator that can be read only once, so the number of its rows is not known before the end. Pass "
+            "minibatches=Minibatches(num_data=...), or a function that returns a new iterator for each pass."
+        )
+    first: list[CheckedRows] = []
+    while sum(len(rows.targets) for rows in first) < options.num_warm_rows:
+        batch = next(batches, None)
+        if batch is None:
+            break
+        first.append(_read_batch(batch, likelihood))
+    sample = _join(first)
+    return IterableSource(lambda: chain(first, batches), likelihood, sample, options.num_data, is_repeatable=False)
+
+
+def _survey(
+    batches: Iterable[Any], likelihood: AbstractLikelihood | None, options: Minibatches, *, generator: torch.Generator
+) -> tuple[CheckedRows, int]:
+    """Count rows, and keep a random sample: of rows with random keys, those with the smallest ones."""
+    kept, keys, num_data = None, torch.zeros(0), 0
+    for batch in batches:
+        rows = _read_batch(batch, likelihood)
+        num_data += len(rows.targets)
+        keys = torch.cat([keys, torch.rand(len(rows.targets), generator=generator)])
+        kept = rows if kept is None else _join([kept, rows])
+        if len(keys) > options.num_warm_rows:
+            keys, order = keys.topk(options.num_warm_rows, largest=False)
+            kept = CheckedRows(kept.inputs[order], kept.targets[order])
+    if kept is None:
+        raise ShapeError("X holds no batches. Pass at least one batch (X, y).")
+    return kept, options.num_data or num_data
+
+
+def _shuffled(n: int, rows_of_block: int, batch_size: int, *, generator: torch.Generator) -> Iterator[Tensor]:
+    """Indices of batches that are put together from blocks in random order."""
+    num_blocks = -(-n // rows_of_block)
+    order = torch.randperm(num_blocks, generator=generator)
+    for blocks in order.split(max(batch_size // rows_of_block, 1)):
+        rows = (rows_of_block * blocks.unsqueeze(-1) + torch.arange(rows_of_block)).flatten()
+        yield rows[rows < n]
+
+
+def _take(X: Any, y: Any, indices: Tensor, *, likelihood: AbstractLikelihood | None) -> CheckedRows:
+    if isinstance(X, Tensor):
+        chosen = indices.to(X.device)
+        return read_rows(X[chosen], y[chosen] if isinstance(y, Tensor) else y[indices.numpy()], likelihood)
+    index = indices.numpy()
+    return read_rows(np.ascontiguousarray(X[index]), y[index], likelihood)
+
+
+def _read_batch(batch: Any, likelihood: AbstractLikelihood | None) -> CheckedRows:
+    if isinstance(batch, CheckedRows):
+        return batch
+    if not isinstance(batch, tuple | list) or len(batch) != 2:
+        raise ArgumentTypeError(f"Each batch must be a pair (X, y), but one is a {type(batch).__name__}.")
+    return read_rows(batch[0], batch[1], likelihood)
+
+
+def _join(parts: list[CheckedRows]) -> CheckedRows:
+    if not parts:
+        raise ShapeError("X holds no batches. Pass at least one batch (X, y).")
+    return CheckedRows(torch.cat([rows.inputs for rows in parts]), torch.cat([rows.targets for rows in parts]))
+
 
 # The rates at the end of training, relative to those at its start.
 _LAST_RATE = 0.1
@@ -73,7 +238,7 @@ def natural_step(
 
 
 def train_in_minibatches(
-    setting: Hyperparameters, source: AbstractSource, task: Task, *, scaling: Scaling | None, sizes: Minibatches
+    setting: Hyperparameters, source: AbstractSource, task: Task, *, sizes: Minibatches
 ) -> tuple[Trained, SparseProcess]:
     """Train from a start that was found on the sample of the source.
 
@@ -86,7 +251,9 @@ def train_in_minibatches(
     for epoch in range(num_epochs):
         seen = 0
         for rows in source.visit(options.generator):
-            run.step(to_observed(rows.inputs, rows.targets, scaling), (epoch + seen / source.num_data) / num_epochs)
+            run.step(
+                to_observed(rows.inputs, rows.targets, task.scaling), (epoch + seen / source.num_data) / num_epochs
+            )
             seen += len(rows.targets)
     if math.isnan(run.bound):
         raise OptionError(
@@ -96,7 +263,7 @@ def train_in_minibatches(
     log.reason, log.is_converged = f"passes over all {source.num_data} observations done: {num_epochs}", True
     with torch.no_grad():
         if source.is_repeatable and options.objective == "elbo":
-            batches = (to_observed(rows.inputs, rows.targets, scaling) for rows in source.visit(options.generator))
+            batches = (to_observed(rows.inputs, rows.targets, task.scaling) for rows in source.visit(options.generator))
             if setting.likelihood.is_gaussian:
                 sums = sum_batches(setting, batches, beta=options.beta)
                 optimum = collapse(sums, options.beta)
@@ -120,19 +287,18 @@ class _StochasticTraining:
         self.num_data, self.sizes, self.options, self.log = num_data, sizes, options, task.log
         process = optimal_process(setting, sample)
         self.belief = _scaled_belief(process, num_data / sample.num_data)
-        self.prior = hyper_prior(setting, sample, options.priors)
-        extra, bounds = {**self.prior.start, **setting.extra}, dict(self.prior.bounds)
+        belief: dict[str, Tensor] = {}
         if options.objective == "pll":
             m, R, _ = self.belief.moments()
-            extra |= pack_belief(m, R)
-            bounds |= dict.fromkeys((BELIEF_MEAN, BELIEF_ROOT), (-math.inf, math.inf))
-        self.space = hyperparameter_space(
-            replace(setting, extra=extra),
+            belief = pack_belief(m, R)
+        layout, self.prior = Layout.of(
+            replace(setting, extra={**setting.extra, **belief}),
+            sample,
+            options.priors,
             learn_inducing=options.learn_inducing and bool(len(setting.inducing_points)),
-            extra=bounds,
-            likelihood_bounds=likelihood_bounds(setting, sample),
-            target_unit=target_unit(setting, sample),
+            extra=dict.fromkeys(belief, (-math.inf, math.inf)),
         )
+        self.space = layout.space()
         self.x = self.space.start.clone().requires_grad_(True)
         self.optimizer = torch.optim.Adam([self.x], lr=sizes.learning_rate)
         self.bound = self.slack = math.nan

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 import torch
@@ -15,11 +15,12 @@ from torch import Tensor
 from streamgp.checks import check_choice
 from streamgp.likelihoods import AbstractLikelihood
 from streamgp.training.features import Observed
-from streamgp.training.parameters import Hyperparameters
+from streamgp.training.parameters import Hyperparameters, Space, hyperparameter_space
 
 __all__ = [
     "PRIORS",
     "HyperPrior",
+    "Layout",
     "hyper_prior",
     "latent_variance",
     "likelihood_bounds",
@@ -260,3 +261,49 @@ def likelihood_bounds(setting: Hyperparameters, data: Observed) -> dict[str, tup
     start = float(noise)
     least = min(_LEAST_NOISE * target_variance(data, is_gaussian=True), start)
     return {"noise_variance": (math.log(least), float("inf"))}
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Space of what is learned, in a form that can be pickled: the space itself holds functions.
+
+    Attributes:
+        base: Where it starts, and what does not change.
+        learn_inducing: Whether inducing points are learned.
+        extra: Bounds of extra tensors.
+        likelihood_bounds: Bounds of the likelihood's values.
+        target_unit: The spread of the targets.
+    """
+
+    base: Hyperparameters
+    learn_inducing: bool
+    extra: Mapping[str, tuple[float, float]]
+    likelihood_bounds: Mapping[str, tuple[float, float]]
+    target_unit: float = 1.0
+
+    @classmethod
+    def of(
+        cls,
+        setting: Hyperparameters,
+        data: Observed,
+        priors: str | None,
+        *,
+        learn_inducing: bool = False,
+        extra: Mapping[str, tuple[float, float]] | None = None,
+    ) -> tuple["Layout", HyperPrior]:
+        """Lay out what is learned of a setting, with its prior."""
+        prior = hyper_prior(setting, data, priors)
+        base = replace(setting, extra={**prior.start, **setting.extra})
+        bounds, unit = likelihood_bounds(setting, data), target_unit(setting, data)
+        return cls(base, learn_inducing, {**prior.bounds, **(extra or {})}, bounds, unit), prior
+
+    def space(self) -> Space:
+        """Make the space."""
+        return hyperparameter_space(
+            self.base,
+            learn_inducing=self.learn_inducing,
+            extra=self.extra,
+            likelihood_bounds=self.likelihood_bounds,
+            target_unit=self.target_unit,
+        )

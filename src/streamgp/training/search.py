@@ -14,13 +14,17 @@ from streamgp.training.full_batch import Log, Task, Trained, evaluate, train
 from streamgp.training.parameters import Hyperparameters
 from streamgp.training.priors import hyper_prior, target_unit
 from streamgp.training.result import FitInfo, FitResult, cast_process, optimal_process, prior_process
-from streamgp.training.scaling import Scaling
 from streamgp.training.uncollapsed import learn_belief
 
 __all__ = ["best_start", "make_result", "rounded_points"]
 
 # Of fewer rows the evidence may well not tell a weak dependence from none.
 _ROWS_THAT_TELL = 150
+# Distance from the fit, in deviations of the noise, from which a target is an outlier, and the share of them of which a
+# fit warns: Gaussian noise has one in sixteen thousand. With a smaller share it warns of single slips.
+_FAR, _LEAST_SHARE = 4.0, 0.002
+# Rows that are looked at for outliers.
+_ROWS_LOOKED_AT = 5000
 
 
 def best_start(first: Hyperparameters, task: Task, *, dtype: torch.dtype) -> tuple[Trained, SparseProcess]:
@@ -62,14 +66,12 @@ def _finish(setting: Hyperparameters, task: Task, dtype: torch.dtype) -> tuple[T
         trained = evaluate(setting, data, options)
         process = optimal_process(setting, data, beta=options.beta if is_elbo else 1.0, sites=trained.sites)
     if setting.likelihood.is_gaussian and is_elbo and options.beta == 1.0:
-        log.warnings += filter(None, [_describe_noise(trained, task)])
+        log.warnings += filter(None, [_describe_noise(trained, task), _describe_outliers(setting, process, task)])
         if options.is_automatic and data.carried is None and isinstance(data.inputs, Tensor):
             trained = replace(trained, doubling_gain=gain_of_doubling(trained, task))
     if is_elbo and (options.beta == 1.0 or setting.likelihood.is_gaussian):
         return trained, process
-    setting, process, ascent = learn_belief(setting, process, data, options)
-    log.history.clear()  # of another objective
-    log.add(ascent)
+    setting, process, ascent = learn_belief(setting, process, task)
     with torch.no_grad():
         log_prior = float(hyper_prior(setting, data, options.priors).log_density(setting))
     return Trained(setting, ascent.value - log_prior, log_prior, trained.trace_slack), process
@@ -104,11 +106,29 @@ def _describe_noise(trained: Trained, task: Task) -> str | None:
     )
 
 
-def make_result(
-    trained: Trained, process: SparseProcess, log: Log, *, scaling: Scaling | None, dtype: torch.dtype
-) -> FitResult:
+def _describe_outliers(setting: Hyperparameters, process: SparseProcess, task: Task) -> str | None:
+    """Say that some targets are far from the fit, if they are; None otherwise."""
+    data, noise = task.data, setting.likelihood.gaussian_noise_variance
+    if noise is None or noise.dim() or not isinstance(data.inputs, Tensor) or not setting.likelihood.learnable():
+        return None
+    if data.num_data < _ROWS_THAT_TELL:
+        return None
+    rows = data.part(torch.arange(0, data.num_data, -(-data.num_data // _ROWS_LOOKED_AT)).to(data.targets.device))
+    with torch.no_grad():
+        distance = (rows.targets - process.mean(rows.value_inputs)).abs()
+        is_far = distance > _FAR * noise.sqrt()
+    if int(is_far.sum()) < max(3, _LEAST_SHARE * rows.num_data):
+        return None
+    return (
+        f"{int(is_far.sum())} of {rows.num_data} targets lie more than {_FAR:g} noise deviations from the fit, where "
+        "Gaussian noise has one in sixteen thousand. Such outliers widen the intervals of all rows: pass "
+        "likelihood='student_t', which takes them as such, or transform the targets if they are skewed."
+    )
+
+
+def make_result(trained: Trained, process: SparseProcess, task: Task, dtype: torch.dtype) -> FitResult:
     """Put together the result that users get, in the dtype of their data."""
-    setting = trained.setting
+    setting, log = trained.setting, task.log
     learned = {name: value.detach().to(dtype) for name, value in setting.likelihood.learnable().items()}
     info = FitInfo(
         bound=trained.bound,
@@ -126,7 +146,7 @@ def make_result(
         kernels=tuple(log.kernels.items()),
     )
     likelihood = setting.likelihood.with_learnable(learned)
-    return FitResult(cast_process(process, dtype), likelihood, info, scaling, frozen_names(setting))
+    return FitResult(cast_process(process, dtype), likelihood, info, task.scaling, frozen_names(setting))
 
 
 def frozen_names(setting: Hyperparameters) -> tuple[str, ...]:

@@ -11,18 +11,17 @@ import torch
 from gpytorch.kernels import Kernel
 
 from streamgp.errors import StreamGPError, ValueRangeError
-from streamgp.likelihoods import AbstractLikelihood, Bernoulli
+from streamgp.likelihoods import Bernoulli
+from streamgp.tables.labels import check_kinds, read_labels
 from streamgp.threads import limit_threads
 from streamgp.training.arguments import Options, progress_bar
 from streamgp.training.full_batch import Task
 from streamgp.training.inducing import kernel_units, kmeans_points
-from streamgp.training.labels import check_kinds, read_labels
 from streamgp.training.parameters import Hyperparameters
 from streamgp.training.result import FitResult
-from streamgp.training.scaling import Scaling
 from streamgp.training.search import best_start, make_result, rounded_points
 from streamgp.training.sharding import AbstractShards, evaluate_over_shards, kmeans_over_shards, optimize_over_shards
-from streamgp.training.sharding.moments import row_moments, sample_of
+from streamgp.training.sharding.shards import row_moments, sample_of
 from streamgp.training.starting import prepare
 
 __all__ = ["classes_of", "fit_classes", "fit_over_shards"]
@@ -48,36 +47,28 @@ def _fit_together(questions: Sequence[AbstractShards], options: Options) -> tupl
     moments = row_moments(first, likelihood)
     num_rows = max(_ROWS_OF_SAMPLE, _ROWS_OF_POINT * options.usual_inducing)
     rows = sample_of(first, moments, num_rows, likelihood=likelihood, generator=options.generator)
-    task, scaling, setting = prepare(rows, options, moments=moments)
+    task, setting = prepare(rows, options, moments=moments)
     dtype = moments.dtype
     if not options.is_warm:
         trained, _ = best_start(setting, task, dtype=dtype)
         task.log.history.clear()  # of another objective, that of the sample
         setting = trained.setting
         if options.inducing == "distributed_kmeans":
-            setting = _clustered(setting, first, task, likelihood=likelihood, scaling=scaling)
+            setting = _clustered(setting, first, task)
     if options.on_stage is not None:
         options.on_stage(options.most_iterations)
-    common: dict[str, Any] = {"likelihood": likelihood, "scaling": scaling}
-    setting = optimize_over_shards(setting, questions, task, num_data=moments.num_data, **common)
+    setting = optimize_over_shards(setting, questions, task, num_data=moments.num_data)
     setting = rounded_points(setting, dtype)
-    ends = [evaluate_over_shards(setting, each, task, **common) for each in questions]
-    return tuple(make_result(trained, process, task.log, scaling=scaling, dtype=dtype) for trained, process in ends)
+    ends = [evaluate_over_shards(setting, each, task) for each in questions]
+    return tuple(make_result(trained, process, task, dtype) for trained, process in ends)
 
 
-def _clustered(
-    setting: Hyperparameters,
-    shards: AbstractShards,
-    task: Task,
-    *,
-    likelihood: AbstractLikelihood | None,
-    scaling: Scaling | None,
-) -> Hyperparameters:
+def _clustered(setting: Hyperparameters, shards: AbstractShards, task: Task) -> Hyperparameters:
     """Take centers of clusters of all inputs as inducing points, in the units of the kernel at hand."""
     Z, sample = setting.inducing_points, task.data.candidates
     start = kmeans_points(setting.kernel, sample, len(Z), generator=task.options.generator)
     units = kernel_units(setting.kernel, like=sample)
-    found = kmeans_over_shards(shards, start, units=units, likelihood=likelihood, scaling=scaling)
+    found = kmeans_over_shards(shards, start, units=units, likelihood=task.options.likelihood, scaling=task.scaling)
     return replace(setting, inducing_points=found.centers)
 
 

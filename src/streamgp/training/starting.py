@@ -24,8 +24,8 @@ from streamgp.training.parameters import Hyperparameters
 from streamgp.training.prior_site import read_prior_site
 from streamgp.training.priors import latent_variance
 from streamgp.training.result import FitResult
-from streamgp.training.scaling import Scaling, describe_unscaled_inputs, find_scaling, spread, to_observed
-from streamgp.training.sharding.moments import RowMoments
+from streamgp.training.scaling import describe_unscaled_inputs, find_scaling, spread, to_observed
+from streamgp.training.sharding.shards import RowMoments
 
 __all__ = ["prepare", "starting_hyperparameters"]
 
@@ -34,10 +34,8 @@ _START_NOISE = 0.05
 _ADVICE = "Pass standardize='inputs', which the result remembers, or scale the inputs."
 
 
-def prepare(
-    rows: CheckedRows, options: Options, *, moments: RowMoments | None = None
-) -> tuple[Task, Scaling | None, Hyperparameters]:
-    """Observations as training sees them, their scaling, and where to start.
+def prepare(rows: CheckedRows, options: Options, *, moments: RowMoments | None = None) -> tuple[Task, Hyperparameters]:
+    """Read observations as training sees them, and find where to start.
 
     Where the rows are a sample, scaling and priors follow the moments of all of them.
     """
@@ -67,7 +65,7 @@ def prepare(
         start=start,
         latent_variance=latent_variance(data, options.likelihood),
     )
-    return Task(data, options, log), scaling, setting
+    return Task(data, options, log, scaling), setting
 
 
 def _points(rows: CheckedRows) -> Tensor:

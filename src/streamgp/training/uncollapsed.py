@@ -10,11 +10,11 @@ from torch import Tensor
 
 from streamgp.gp import SparseProcess
 from streamgp.linalg import cholesky
-from streamgp.training.arguments import Options
 from streamgp.training.features import Features, Observed, observed_features
-from streamgp.training.lbfgs import Ascent, maximize
-from streamgp.training.parameters import Hyperparameters, hyperparameter_space
-from streamgp.training.priors import hyper_prior, likelihood_bounds, target_unit
+from streamgp.training.full_batch import Task, ascend
+from streamgp.training.lbfgs import Ascent
+from streamgp.training.parameters import Hyperparameters
+from streamgp.training.priors import Layout
 from streamgp.training.result import prior_process
 
 __all__ = [
@@ -35,7 +35,7 @@ _MOST_ITERATIONS = 100
 
 
 def learn_belief(
-    setting: Hyperparameters, process: SparseProcess, data: Observed, options: Options
+    setting: Hyperparameters, process: SparseProcess, task: Task
 ) -> tuple[Hyperparameters, SparseProcess, Ascent]:
     """Learn the belief together with the hyperparameters, for objectives in which it has no closed form.
 
@@ -45,31 +45,30 @@ def learn_belief(
     Args:
         setting: Hyperparameters and inducing points at which the bound is largest.
         process: The belief there.
-        data: The observations.
-        options: Of the search.
+        task: Observations, options and log.
     """
-    prior = hyper_prior(setting, data, options.priors)
+    data, options = task.data, task.options
     belief = pack_belief(process.whitened_mean, process.whitened_root)
-    setting = replace(setting, extra={**prior.start, **setting.extra, **belief})
-    space = hyperparameter_space(
-        setting,
+    layout, prior = Layout.of(
+        replace(setting, extra={**setting.extra, **belief}),
+        data,
+        options.priors,
         learn_inducing=options.learn_inducing and 0 < len(setting.inducing_points) < len(data.all_inputs),
-        extra={**prior.bounds, **dict.fromkeys(belief, (-math.inf, math.inf))},
-        likelihood_bounds=likelihood_bounds(setting, data),
-        target_unit=target_unit(setting, data),
+        extra=dict.fromkeys(belief, (-math.inf, math.inf)),
     )
+    space = layout.space()
 
     def bound(s: Hyperparameters) -> Tensor:
         return uncollapsed_bound(s, data, objective=options.objective, beta=options.beta)
 
-    ascent = maximize(
+    task.log.history.clear()  # of another objective
+    ascent = ascend(
         lambda x: space.evaluate(x, lambda s: bound(s) + prior.log_density(s)),
-        space.start,
-        bounds=space.bounds,
+        space,
+        task,
         max_iterations=min(2 * options.most_iterations, _MOST_ITERATIONS),
-        tolerance=0.1 * options.tolerance,  # from the optimum of the bound the first steps gain little
-        scale=float(data.num_data),
-        on_iteration=options.on_iteration,
+        num_data=data.num_data,
+        gain=0.1,  # from the optimum of the bound the first steps gain little
     )
     setting = space.setting(ascent.x)
     with torch.no_grad():

@@ -10,9 +10,10 @@ from streamgp.testing.tolerances import regression_condition, rounding, toleranc
 from streamgp.training.collapsed import collapsed_bound
 from streamgp.training.features import Observed
 from streamgp.training.parameters import hyperparameter_space
+from streamgp.training.priors import Layout
 from streamgp.training.sharding import MappedShards
 from streamgp.training.sharding.gaussian import gaussian_objective
-from streamgp.training.sharding.parameters import Layout
+from streamgp.training.sharding.shards import ParameterPoint
 from streamgp.training.starting import starting_hyperparameters
 
 
@@ -40,8 +41,8 @@ def test_value_and_gradient_are_those_of_all_rows_at_once(rng, beta):
     whole = space.evaluate(x, lambda s: collapsed_bound(s, data, s.likelihood.noise_variance, beta=beta))
     (gradient,) = torch.autograd.grad(whole, x)
     shards = MappedShards(list(zip(data.inputs.split(17), data.targets.split(17), strict=True)), pickled_map)
-    layout = Layout(setting, True, {}, {}, None, None)
-    summed = gaussian_objective(shards, layout, data.jitter, beta=beta)(x)
+    layout = Layout(setting, True, {}, {})
+    summed = gaussian_objective(shards, ParameterPoint(layout, x), data.jitter, beta=beta)(x)
     (other,) = torch.autograd.grad(summed, x)
     assert_close(summed, whole, **rounding(x.dtype, condition=regression_condition(50, 0.1)))
     size = float(gradient.abs().max())

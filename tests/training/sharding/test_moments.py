@@ -5,8 +5,7 @@ import torch
 
 from streamgp.training.arguments import CheckedRows
 from streamgp.training.scaling import Scaling
-from streamgp.training.sharding.moments import row_moments, sample_of
-from streamgp.training.sharding.shards import MappedShards, blocks_of
+from streamgp.training.sharding.shards import MappedShards, blocks_of, row_moments, sample_of
 
 
 def test_moments_are_those_of_all_rows(data, cut):

@@ -5,7 +5,8 @@ from torch.testing import assert_close
 
 from streamgp.likelihoods import Gaussian
 from streamgp.training.features import Observed
-from streamgp.training.sharding.parameters import Layout, ParameterPoint
+from streamgp.training.priors import Layout
+from streamgp.training.sharding.shards import ParameterPoint
 from streamgp.training.starting import starting_hyperparameters
 
 
@@ -15,7 +16,7 @@ def test_a_place_that_was_sent_has_the_same_hyperparameters(rng):
     setting = starting_hyperparameters(
         data, likelihood=Gaussian(0.1), kernel=None, mean=None, start=None, latent_variance=1.0
     )
-    layout = Layout(setting, True, {}, {"noise_variance": (-9.0, 9.0)}, None, None)
+    layout = Layout(setting, True, {}, {"noise_variance": (-9.0, 9.0)})
     place = ParameterPoint(layout, layout.space().start + 0.1)
     sent = pickle.loads(pickle.dumps(place))
     assert sent.space.names == place.space.names

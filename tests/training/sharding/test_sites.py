@@ -6,8 +6,9 @@ import streamgp as sg
 from streamgp.testing.tolerances import approximation, within
 from streamgp.training.features import observed_features
 from streamgp.training.parameters import hyperparameter_space
+from streamgp.training.priors import Layout
 from streamgp.training.sharding import MappedShards
-from streamgp.training.sharding.parameters import Layout, ParameterPoint
+from streamgp.training.sharding.shards import ParameterPoint
 from streamgp.training.sharding.sites import find_sites_over_shards, sites_objective
 from streamgp.training.sites_bound import optimal_sites, sites_bound
 
@@ -22,7 +23,7 @@ def test_sites_are_those_of_all_rows_at_once(problem, likelihood):
     data, setting = problem(likelihood)
     shards = MappedShards(list(zip(data.inputs.split(11), data.targets.split(11), strict=True)), map)
     place = ParameterPoint(
-        Layout(setting, True, {}, {}, likelihood, None), hyperparameter_space(setting, learn_inducing=True).start
+        Layout(setting, True, {}, {}), hyperparameter_space(setting, learn_inducing=True).start, likelihood
     )
     totals, bound = find_sites_over_shards(shards, place, tolerance=1e-8)
     sites, _ = optimal_sites(setting, data, tolerance=1e-8)
@@ -63,14 +64,15 @@ def test_comparisons_are_fitted_over_shards(rng):
 def test_bound_and_gradient_are_those_of_all_rows_at_once(problem, likelihood):
     data, setting = problem(likelihood)
     shards = MappedShards(list(zip(data.inputs.split(11), data.targets.split(11), strict=True)), map)
-    layout = Layout(setting, True, {}, {}, likelihood, None)
+    layout = Layout(setting, True, {}, {})
     space = hyperparameter_space(setting, learn_inducing=True)
-    find_sites_over_shards(shards, ParameterPoint(layout, space.start), tolerance=1e-8)
+    start = ParameterPoint(layout, space.start, likelihood)
+    find_sites_over_shards(shards, start, tolerance=1e-8)
     sites, _ = optimal_sites(setting, data, tolerance=1e-8)
     x = (space.start + 0.02).requires_grad_(True)
     whole = space.evaluate(x, lambda s: sites_bound(s, data, sites))
     (expected,) = torch.autograd.grad(whole, x)
-    summed = sites_objective(shards, layout)(x)
+    summed = sites_objective(shards, start)(x)
     (gradient,) = torch.autograd.grad(summed, x)
     assert_close(summed, whole, **approximation(1e-8, "iteration"))
     assert_close(gradient, expected, **approximation(1e-8, "iteration", scale=float(expected.abs().max())))

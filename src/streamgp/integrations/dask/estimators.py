@@ -16,8 +16,8 @@ from streamgp.integrations.dask.shards import DaskShards, from_collections, read
 from streamgp.streams.classifier import StreamingGPClassifier
 from streamgp.streams.regressor import StreamingGPRegressor
 from streamgp.streams.sharded import classifier_from_fit, regressor_from_fit
+from streamgp.tables.labels import read_labels, to_array
 from streamgp.training import FitResult, fit
-from streamgp.training.labels import read_labels, to_array
 from streamgp.training.sharded_fit import classes_of, fit_classes
 
 __all__ = ["DaskGPClassifier", "DaskGPRegressor"]

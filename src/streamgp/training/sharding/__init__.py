@@ -1,9 +1,7 @@
 """Fits to data that lies in shards."""
 
-from streamgp.training.sharding.clustering import Clusters, kmeans_over_shards
-from streamgp.training.sharding.moments import RowMoments, row_moments, sample_of
-from streamgp.training.sharding.optimize import evaluate_over_shards, optimize_over_shards
-from streamgp.training.sharding.shards import AbstractShards, MappedShards
+from streamgp.training.sharding.optimize import Clusters, evaluate_over_shards, kmeans_over_shards, optimize_over_shards
+from streamgp.training.sharding.shards import AbstractShards, MappedShards, RowMoments, row_moments, sample_of
 
 __all__ = [
     "AbstractShards",

@@ -1,6 +1,6 @@
 """The collapsed bound of Gaussian observations over shards: two passes for value and gradient."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, final
 
@@ -12,8 +12,7 @@ from streamgp.linalg import cholesky, solve_lower
 from streamgp.training.collapsed import Adjoint, Sums, collapse, differentiate
 from streamgp.training.features import inducing_covariance, prior_moments
 from streamgp.training.parameters import Hyperparameters
-from streamgp.training.sharding.parameters import Layout, ParameterPoint
-from streamgp.training.sharding.shards import AbstractShards, blocks_of
+from streamgp.training.sharding.shards import AbstractShards, ParameterPoint
 
 __all__ = ["gaussian_objective", "gaussian_sums"]
 
@@ -32,28 +31,30 @@ class _Sum:
     beta: float
 
     def __call__(self, index: int, shard: Any, kept: Any) -> Sums:
-        layout, setting = self.point.layout, self.point.setting
+        setting = self.point.setting
         with torch.no_grad():
             L, parts = _factor(setting, self.jitter), []
-            for data in blocks_of(index, shard, likelihood=layout.likelihood, scaling=layout.scaling):
+            for data in self.point.blocks_of(index, shard):
                 moments = prior_moments(setting, data)
                 phi, r = solve_lower(L, moments.cross), data.targets - moments.mean
                 parts.append(Sums.of(phi, moments.variance, r, _noise(setting), self.beta))
         return reduce(Sums.plus, parts)
 
 
-def gaussian_objective(shards: AbstractShards, layout: Layout, jitter: float, *, beta: float) -> Any:
-    """The bound as a differentiable function of the coordinates that a layout has."""
+def gaussian_objective(shards: AbstractShards, start: ParameterPoint, jitter: float, *, beta: float) -> Any:
+    """The bound as a differentiable function of the coordinates of a point."""
     summed: Any = _SummedBound
-    return lambda x: summed.apply(x, shards, layout, jitter, beta)
+    return lambda x: summed.apply(x, shards, start, jitter, beta)
 
 
 class _SummedBound(torch.autograd.Function):
     """As `streamgp.training.collapsed`, where the formulas are, with the observations elsewhere."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, shards: AbstractShards, layout: Layout, jitter: float, beta: float) -> Tensor:
-        point = ParameterPoint(layout, x.detach())
+    def forward(
+        ctx: Any, x: Tensor, shards: AbstractShards, start: ParameterPoint, jitter: float, beta: float
+    ) -> Tensor:
+        point = replace(start, x=x.detach())
         sums = gaussian_sums(shards, point, jitter, beta=beta)
         optimum = collapse(sums, beta)
         ctx.shards, ctx.point, ctx.jitter, ctx.beta, ctx.sums, ctx.optimum = shards, point, jitter, beta, sums, optimum
@@ -89,11 +90,11 @@ class _Differentiate:
     beta: float
 
     def __call__(self, index: int, shard: Any, kept: Any) -> Tensor:
-        layout, setting, space = self.point.layout, self.point.setting, self.point.space
+        setting, space = self.point.setting, self.point.space
         weight = float(-0.5 / _noise(setting))  # beta times that of the observations
         L = _factor(setting, self.jitter)
         gradient = torch.zeros_like(self.point.x)
-        for data in blocks_of(index, shard, likelihood=layout.likelihood, scaling=layout.scaling):
+        for data in self.point.blocks_of(index, shard):
 
             def product(s: Hyperparameters, data: Any = data) -> Tensor:
                 moments = prior_moments(s, data)

@@ -1,7 +1,7 @@
 """Gaussian sites of observations over shards, and the bound at them: sites stay with their observations."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, final
 
 import torch
@@ -14,8 +14,7 @@ from streamgp.linalg import apply, cholesky, solve_lower, solve_vector
 from streamgp.training.collapsed import NaturalBelief
 from streamgp.training.features import Features, Observed, observed_features
 from streamgp.training.parameters import Hyperparameters
-from streamgp.training.sharding.parameters import Layout, ParameterPoint
-from streamgp.training.sharding.shards import AbstractShards, blocks_of
+from streamgp.training.sharding.shards import AbstractShards, ParameterPoint
 
 __all__ = ["SiteTotals", "find_sites_over_shards", "sites_objective"]
 
@@ -140,8 +139,8 @@ def _look(shards: AbstractShards, point: ParameterPoint, totals: SiteTotals, mov
 
 def _site_blocks(point: ParameterPoint, index: int, shard: Any) -> Iterator[tuple[slice, Observed]]:
     """The rows of a shard in blocks, each with its point among the sites that the shard keeps."""
-    layout, start = point.layout, 0
-    for data in blocks_of(index, shard, likelihood=layout.likelihood, scaling=layout.scaling):
+    start = 0
+    for data in point.blocks_of(index, shard):
         yield slice(start, start + data.num_data), data
         start += data.num_data
 
@@ -247,10 +246,10 @@ class _SumSites:
         return _added(parts)
 
 
-def sites_objective(shards: AbstractShards, layout: Layout) -> Any:
-    """The bound at fixed sites as a differentiable function of the coordinates that a layout has."""
+def sites_objective(shards: AbstractShards, start: ParameterPoint) -> Any:
+    """The bound at fixed sites as a differentiable function of the coordinates of a point."""
     summed: Any = _SummedSitesBound
-    return lambda x: summed.apply(x, shards, layout)
+    return lambda x: summed.apply(x, shards, start)
 
 
 class _SummedSitesBound(torch.autograd.Function):
@@ -263,8 +262,8 @@ class _SummedSitesBound(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, shards: AbstractShards, layout: Layout) -> Tensor:
-        point = ParameterPoint(layout, x.detach())
+    def forward(ctx: Any, x: Tensor, shards: AbstractShards, start: ParameterPoint) -> Tensor:
+        point = replace(start, x=x.detach())
         totals = _site_totals(shards, point)
         m, R, divergence = totals.belief().moments()
         (look,) = shards.ask(_Slope(point, m, R), plus=_Slopes.plus)

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from streamgp.errors import ArgumentTypeError, DTypeError, ValueRangeError
-from streamgp.training.labels import check_kinds, is_missing, plain_dates, read_labels, to_array, to_labels
+from streamgp.tables.labels import check_kinds, is_missing, plain_dates, read_labels, to_array, to_labels
 
 DAYS = [datetime(2024, 1, 1), datetime(2024, 2, 1, 5, 30, 0, 7)]
 
