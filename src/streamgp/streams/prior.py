@@ -189,7 +189,8 @@ class Prior:
             else:
                 level.append((self.level_variance + 0.1) / unit)
                 keep_level.append(1.0)
-                # Compared with noise of one; where a row says little, a level would follow it anywhere.
-                walk.append(each.level_gain**2 / (1.0 - each.level_gain))
+                # Compared with the noise, but where a row says little, a level would follow it anywhere.
+                noise = min(self.noise_variance / unit, 1.0)
+                walk.append(noise * each.level_gain**2 / (1.0 - each.level_gain))
         columns = (np.repeat(each, num_questions) for each in (function, slope, level, keep, keep_level, walk))
         return Dynamics(self.stream_kernel, *columns)
