@@ -553,8 +553,8 @@ class StreamModel:
 
 def _check_size(values: np.ndarray, name: str) -> None:
     """Refuse numbers whose squares overflow."""
-    largest = float(np.nanmax(np.abs(values), initial=0.0)) if values.size else 0.0
-    if LARGEST < largest < np.inf:
+    is_large = np.abs(values) > LARGEST
+    if is_large.any() and np.isfinite(largest := values[is_large][0]):
         raise ValueRangeError(f"{name} holds {largest:g}, and numbers beyond {LARGEST:g} cannot be learned from.")
 
 

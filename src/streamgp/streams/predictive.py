@@ -5,7 +5,7 @@ from typing import Any, final
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.special import gammaln, logsumexp, stdtr, stdtrit
+from scipy.special import gammaln, stdtr, stdtrit
 
 from streamgp.errors import ArgumentTypeError, ValueRangeError
 from streamgp.streams.buffer import Units
@@ -86,7 +86,9 @@ class Forecast:
         """Return the log density of each target."""
         nu, z = self.degrees, (np.asarray(y)[:, None] - self.location) / self.scale
         constant = gammaln(0.5 * (nu + 1.0)) - gammaln(0.5 * nu) - 0.5 * np.log(nu * np.pi) - np.log(self.scale)
-        return logsumexp(constant - 0.5 * (nu + 1.0) * np.log1p(z * z / nu), axis=1, b=self.weight)
+        each = constant - 0.5 * (nu + 1.0) * np.log1p(z * z / nu)
+        highest = each.max(1, keepdims=True)
+        return np.asarray(np.log((self.weight * np.exp(each - highest)).sum(1)) + highest[:, 0])
 
     def cumulative(self, y: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
         """Return the probability of at most each target."""

@@ -244,7 +244,7 @@ class ValueScore:
                 targets = y[rows, output]
                 mean[rows, output], density[rows, output] = forecast.mean, forecast.log_density(targets)
                 upper[rows, output] = lower[rows, output] = below = forecast.cumulative(targets)
-                if np.isnan(below).any() and np.isfinite(targets).all():  # a likelihood that does not know it
+                if below[0] != below[0] and np.isfinite(targets).all():  # a likelihood that does not know it
                     knows_cumulative, ends = False, forecast.quantiles(INTERVAL)
                     upper[rows, output] = lower[rows, output] = 0.5 * (
                         (targets >= ends[:, 0]).astype(float) + (targets > ends[:, 1])
@@ -253,31 +253,33 @@ class ValueScore:
                     self.is_discrete, lower[rows, output] = True, forecast.below(targets)
                 if output == 0:
                     self.recent.note(before + 1 + int(rows[0]), targets, forecast)
-        known = np.isfinite(y).all(1)
-        if not known.all():
-            y, mean, density, upper, lower = (each[known] for each in (y, mean, density, upper, lower))
-            leads = None if leads is None else leads[known]
-        lasts, means = self._baselines(y)
-        measures = np.empty((len(y), len(VALUE_MEASURES)))
-        error, by_last, by_mean = mean - y, lasts - y, means - y
-        is_covered = ((upper >= INTERVAL[0]) & (lower <= INTERVAL[1])).mean(1)
-        measures[:, 0], measures[:, 1] = (error * error).mean(1), np.abs(error).mean(1)
-        measures[:, 2], measures[:, 3] = -density.sum(1), is_covered
-        measures[:, 4], measures[:, 5] = np.abs(by_last).mean(1), np.abs(by_mean).mean(1)
-        measures[:, 6], measures[:, 7] = (by_last * by_last).mean(1), (by_mean * by_mean).mean(1)
-        measures[:, 8] = error.mean(1)
-        # Baselines know nothing of the first row, also where `fit` has learned rows, which are none of the stream.
-        start = 0 if before else 1
         was_predicted = np.zeros(len(y), dtype=bool)
         for parts in said:
             for rows, _ in parts:
-                was_predicted[np.searchsorted(np.flatnonzero(known), rows[known[rows]])] = True
-        was_predicted[:start] = False
+                was_predicted[rows] = True
+        known = np.isfinite(y).all(1)
+        if not known.all():
+            y, mean, density, upper, lower = (each[known] for each in (y, mean, density, upper, lower))
+            leads, was_predicted = None if leads is None else leads[known], was_predicted[known]
+        lasts, means = self._baselines(y)
+        # Baselines know nothing of the first row, also where `fit` has learned rows, which are none of the stream.
+        was_predicted[: 0 if before else 1] = False
+        error, by_last, by_mean = mean - y, lasts - y, means - y
+        is_covered = (upper >= INTERVAL[0]) & (lower <= INTERVAL[1])
+        each = (
+            *(error * error, np.abs(error), -density, is_covered),
+            *(np.abs(by_last), np.abs(by_mean), by_last * by_last, by_mean * by_mean, error),
+        )
+        num_outputs = y.shape[1]
+        measures = np.concatenate(each, axis=1, dtype=np.float64)
+        if num_outputs > 1:  # means over outputs, but for densities, which multiply
+            measures = measures.reshape(len(y), len(each), num_outputs).mean(2)
+            measures[:, 2] *= num_outputs
         is_finite = np.isfinite(measures).all(1)
         self.num_unscored += int((was_predicted & ~is_finite).sum())
         chosen = was_predicted & is_finite
         if not chosen.all():
-            measures, upper, lower, is_covered = (each[chosen] for each in (measures, upper, lower, is_covered))
+            measures, upper, lower = measures[chosen], upper[chosen], lower[chosen]
             leads = None if leads is None else leads[chosen]
         if len(measures):
             self.metrics.add(measures)
@@ -286,7 +288,7 @@ class ValueScore:
                 self.calibration.add(np.clip(0.5 * (lower + upper), 0.0, 1.0).ravel())
             bins = np.zeros(len(measures), np.intp) if leads is None else _horizon_bins(leads)
             np.add.at(self.horizons[0], bins, 1.0)
-            np.add.at(self.horizons[1], bins, is_covered)
+            np.add.at(self.horizons[1], bins, measures[:, 3])
 
     @property
     def coverage_by_horizon(self) -> dict[str, tuple[int, float]]:
@@ -331,14 +333,20 @@ class ValueScore:
             return y, y
         if not self.num_targets:
             self.last, self.mean = y[0], np.zeros(y.shape[1])
-        counts = self.num_targets + np.arange(n + 1)[:, None]
-        sums = np.vstack([self.mean * self.num_targets, self.mean * self.num_targets + np.cumsum(y, axis=0)])
-        means = sums / np.maximum(counts, 1)
-        lasts = np.vstack([self.last, y[:-1]])
-        self.num_targets, self.last, self.mean = self.num_targets + n, y[-1].copy(), means[-1]
-        is_count = bool((y >= 0.0).all() and (y == np.floor(y)).all())
-        self.largest = max(self.largest, float(y.max())) if is_count else math.inf
-        return lasts, means[:-1]
+        if n == 1:
+            lasts, means = self.last[None], self.mean[None]
+            self.mean = self.mean + (y[0] - self.mean) / (self.num_targets + 1)
+        else:
+            counts = self.num_targets + np.arange(n + 1)[:, None]
+            sums = self.mean * self.num_targets + np.vstack([np.zeros_like(y[:1]), np.cumsum(y, axis=0)])
+            means = sums / np.maximum(counts, 1)
+            lasts = np.vstack([self.last, y[:-1]])
+            self.mean, means = means[-1], means[:-1]
+        self.num_targets, self.last = self.num_targets + n, y[-1].copy()
+        if self.largest < math.inf:
+            is_count = bool((y >= 0.0).all() and (y == np.floor(y)).all())
+            self.largest = max(self.largest, float(y.max())) if is_count else math.inf
+        return lasts, means
 
 
 def _horizon_bins(leads: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
