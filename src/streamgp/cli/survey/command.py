@@ -37,7 +37,9 @@ def survey(
         str | None,
         typer.Option(
             help="hotspot_entropy (default with --positives and --threshold), response_variance (default of other "
-            "counts), integrated_variance (default of values), exceedance, variance, or random."
+            "counts), uncertainty_reduction (default of values with --threshold: on which side places are), "
+            "integrated_variance (default of values), mutual_information, volume_change, exceedance, variance, or "
+            "random."
         ),
     ] = None,
     number: Annotated[int, typer.Option(min=1, help="How many places to choose.")] = 10,

@@ -65,6 +65,8 @@ def choose_acquisition(pool: SurveyPool, options: SurveyOptions) -> str:
     if options.acquisition is not None:
         return options.acquisition
     is_known = int(pool.is_surveyed.sum()) >= _ENOUGH_SURVEYED
+    if options.response == "value" and options.threshold is not None and is_known:
+        return "uncertainty_reduction"
     if options.response == "value" or not is_known:
         return "integrated_variance"
     has_hotspots = options.response == "prevalence" and options.threshold is not None
