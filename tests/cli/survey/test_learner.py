@@ -41,14 +41,15 @@ def test_hotspots_are_looked_for_if_there_is_a_threshold_and_some_data(num_surve
 @pytest.mark.parametrize(
     ("response", "columns", "acquisition"),
     [
-        ("value", {"target": "y"}, "integrated_variance"),
+        ("value", {"target": "y", "threshold": 0.5}, "uncertainty_reduction"),
+        ("value", NOISY | {"threshold": 0.5}, "uncertainty_reduction"),
         ("value", NOISY, "integrated_variance"),
-        ("rate", {"count": "c"}, "response_variance"),
+        ("rate", {"count": "c", "threshold": 0.5}, "response_variance"),
     ],
 )
-def test_other_columns_are_chosen_for_variance(response, columns, acquisition):
+def test_values_are_chosen_for_the_level_if_there_is_one_and_others_for_variance(response, columns, acquisition):
     pool = pool_of(response, *[Measurement(1.0, 2.0)] * 6)
-    assert choose_acquisition(pool, options(**columns, threshold=0.5)) == acquisition
+    assert choose_acquisition(pool, options(**columns)) == acquisition
 
 
 @pytest.mark.parametrize(
