@@ -113,7 +113,7 @@ def test_the_same_seed_gives_the_same_files(surveyed, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("columns", "acquisition"),
-    [(("--target", "level", "--noise", "sd"), "integrated_variance"), (("--count", "cases"), "response_variance")],
+    [(("--target", "level", "--noise", "sd"), "uncertainty_reduction"), (("--count", "cases"), "response_variance")],
     ids=["values", "counts"],
 )
 def test_outcomes_of_other_kinds_are_learned(tmp_path, columns, acquisition):
