@@ -118,8 +118,8 @@ def botorch_gp(task: Task, seconds: float) -> Predicted:
     fit_gpytorch_mll(gpytorch.mlls.ExactMarginalLogLikelihood(model.likelihood, model))
     with torch.no_grad():
         posterior = model.posterior((W - low) / (high - low), observation_noise=True)
-    deviation = posterior.variance.squeeze(-1).sqrt().numpy()
-    return normal(posterior.mean.squeeze(-1).numpy(), deviation, task.split.y_test)
+        mean, variance = posterior.mean.squeeze(-1).numpy(), posterior.variance.squeeze(-1).numpy()
+    return normal(mean, np.sqrt(variance), task.split.y_test)
 
 
 def svgp(task: Task, seconds: float) -> Predicted:
