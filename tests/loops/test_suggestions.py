@@ -1,9 +1,11 @@
 """Suggestions are plain points that say why they were suggested."""
 
 import copy
+import gc
 import json
 import math
 import pickle
+from weakref import ref
 
 import pytest
 import torch
@@ -97,3 +99,14 @@ def test_a_table_of_points_has_the_reasons_beside(optimizer):
     frame = optimizer.ask(2, as_frame=True)
     assert list(frame.columns) == list(SPACE)
     assert len(frame.attrs["why"]) == 2
+
+
+def test_suggestions_that_are_kept_let_their_models_go(optimizer):
+    first = optimizer.ask()
+    model = ref(optimizer.to_parts()["state"].surrogate)
+    optimizer.tell(first, [outcome(one) for one in first])
+    second = optimizer.ask()
+    assert first.why[0].expected
+    assert second.why[0].expected
+    gc.collect()
+    assert model() is None

@@ -5,10 +5,10 @@ import os
 import threading
 import warnings
 from abc import ABC
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
 import torch
 from botorch.models.model import Model
@@ -96,6 +96,7 @@ class AbstractLoop(ABC):
         self._state = start_state(settings) if state is None else state
         self._lock = threading.RLock()
         self._prepared: tuple[Prepared, ...] = ()
+        self._reasons: Callable[[], Reasons | None] = lambda: None
         _LOOPS.add(self)
 
     @answers(
@@ -138,9 +139,11 @@ class AbstractLoop(ABC):
                 self._state, points = self._suggest_plate(settings, q, shared)
             else:
                 self._state, points = self._suggested(settings, q)
-            state = self._state
+            before, reasons = self._reasons(), Reasons(self._state, settings, points, self._state.why)
+            if before is not None:
+                _ = before.rows
+            self._reasons = ref(reasons)
         shown = self._settings.space.show(points)
-        reasons = Reasons(state, settings, points, state.why)
         if not as_frame:
             return explained(shown, reasons)
         frame = to_frame(shown)

@@ -85,27 +85,32 @@ class Reason:
 
 
 class Reasons:
-    """Reasons of points, worked out when somebody looks at them.
+    """Reasons of points, worked out when somebody looks at them, or when the next points are asked for.
 
-    Attributes:
-        state: In which they were chosen.
-        settings: Of the loop.
-        points: As the loop has them.
-        rules: The part of the rule that chose each, in words.
+    Then the model is let go, so that suggestions that are kept hold no models of long ago.
     """
 
     def __init__(self, state: LoopState, settings: LoopSettings, points: Tensor, rules: tuple[str, ...]) -> None:
-        """Keep what they follow from."""
-        self.state, self.settings, self.points, self.rules = state, settings, points, rules
+        """Keep what they follow from.
+
+        Args:
+            state: In which they were chosen.
+            settings: Of the loop.
+            points: As the loop has them.
+            rules: The part of the rule that chose each, in words.
+        """
+        self._source: tuple[LoopState, LoopSettings, Tensor, tuple[str, ...]] | None = (state, settings, points, rules)
 
     @cached_property
     def rows(self) -> tuple[Reason, ...]:
         """The reason of each point."""
-        state, settings = self.state, self.settings
-        rules = self.rules or ("",) * len(self.points)
-        if state.surrogate is None or not len(self.points):
+        assert self._source is not None  # as this is worked out once
+        state, settings, points, rules = self._source
+        self._source = None
+        rules = rules or ("",) * len(points)
+        if state.surrogate is None or not len(points):
             return tuple(Reason(rule, {}) for rule in rules)
-        inputs = settings.space.inputs(self.points)
+        inputs = settings.space.inputs(points)
         found = [predict_objective(state, settings, inputs, output=j) for j in range(len(settings.outcomes))]
         improves, fails = _chances(state, settings, inputs, found)
         return tuple(
