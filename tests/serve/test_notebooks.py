@@ -170,7 +170,9 @@ def test_pictures_and_what_is_best_are_there_once_something_is_known(page):
     assert "No experiment has succeeded" in page.client.get("/summary").text
     for outcome, key in enumerate(page.ask(5)):
         page.tell(key, str(outcome))
-    assert "Best experiment so far" in page.client.get("/summary").text
+    summary = page.client.get("/summary").text
+    assert "Best experiment so far" in summary
+    assert "What more experiments may gain" in summary
     assert page.client.get("/picture.svg").content.startswith(b"<?xml")
 
 

@@ -224,7 +224,7 @@ def _tables(reading: Reading) -> list[dict[str, Any]]:
     if best.elsewhere is not None and best.elsewhere.X != best.X:
         recommended = _best_row(best.recommended, names[0])
         tables.append({"title": "What the model recommends, tried or not", "text": "", "rows": [recommended]})
-    return tables
+    return [*tables, {"title": "What more experiments may gain", "text": str(loop.outlook()), "rows": []}]
 
 
 def _best_row(best: Best, name: str) -> dict[str, str]:
