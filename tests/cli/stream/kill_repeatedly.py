@@ -8,9 +8,11 @@ number of kills of each.
 import json
 import os
 import random
+import re
 import signal
 import sys
 import time
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -60,6 +62,13 @@ def run_until_done(options, standard_input, draw, longest, number):
         longest, before = 1.3 * longest if now == before else longest, now
 
 
+def contents(checkpoint):
+    """The parts of a checkpoint, without how long its refits took."""
+    with zipfile.ZipFile(checkpoint) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    return {name: re.sub(rb'"seconds": [^,]+,', b"", part) for name, part in parts.items()}
+
+
 def kill_repeatedly(source, directory, num_kills, arguments):
     draw, directory = random.Random(0), Path(directory)
     piped = Path(arguments.pop("standard_input")) if "standard_input" in arguments else None
@@ -79,7 +88,7 @@ def kill_repeatedly(source, directory, num_kills, arguments):
         options = replace(whole, output=str(name), checkpoint=name.with_suffix(".checkpoint"))
         total += run_until_done(options, piped, draw, seconds / min(12, 3 * num_kills), number)
         assert name.read_bytes() == (directory / "whole").read_bytes()
-        assert options.checkpoint.read_bytes() == whole.checkpoint.read_bytes()
+        assert contents(options.checkpoint) == contents(whole.checkpoint)
         num_runs += 1
     return total
 
