@@ -188,6 +188,8 @@ def test_rows_of_a_block_are_learned_in_order_and_files_go_on(kind, tmp_path):
     close = judgement(relative=1e-6, absolute=1e-8)
     np.testing.assert_allclose(said_by(once, X), said_by(parts, X), **close)
     save(once, tmp_path / "stream.sgp")
+    save(learned(kind, X, y, **options), tmp_path / "again.sgp")
+    assert (tmp_path / "again.sgp").read_bytes() == (tmp_path / "stream.sgp").read_bytes()
     loaded = load(tmp_path / "stream.sgp")
     for each in (once, loaded):
         each.learn(X[:9], y[:9])

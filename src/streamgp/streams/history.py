@@ -36,7 +36,7 @@ class RefitRecord(NamedTuple):
     Attributes:
         row: Number of rows learned until then.
         gain: Nats a row by which the marginal likelihood rose; infinite for the first.
-        seconds: Seconds that it took.
+        seconds: Seconds that it took; zero once it was saved.
         num_points: Number of inducing points after it.
     """
 

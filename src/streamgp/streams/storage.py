@@ -48,6 +48,12 @@ def _fields(learner: StreamLearner) -> dict[str, Any]:
     return {**fields, "buffer": learner.buffer.copy()}
 
 
+def _history_fields(history: History) -> dict[str, Any]:
+    """Return what files hold: not how long refits took, so that equal streams have equal files."""
+    refits = tuple(each._replace(seconds=0.0) for each in history.refits)
+    return {**vars(history), "refits": refits}
+
+
 def _rebuild(
     options: StreamOptions,
     plan: Plan,
@@ -119,5 +125,5 @@ def _check(learner: StreamLearner) -> None:
 for _cls in STORED:
     register(_cls)
 register(Buffer)
-register(History, to_fields=lambda history: dict(vars(history)))
+register(History, to_fields=_history_fields)
 register(StreamLearner, to_fields=_fields, from_fields=_rebuild)
