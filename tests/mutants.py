@@ -329,7 +329,14 @@ def tests_of(mutant: Mutant, recorded: Recording) -> list[str]:
     What runs on import alone may be looked at by any test; those that run something of the file come first.
     """
     lines = {name: test.lines.get(mutant.path, set()) for name, test in recorded.items()}
-    chosen = [name for name in recorded if not lines[name].isdisjoint(mutant.statement)] or list(recorded)
+    # What runs on import is noted for the test that happened to import it.
+    of_file = [name for name in recorded if lines[name]] or list(recorded)
+    is_local = any(
+        node.body[0].lineno <= mutant.line <= (node.end_lineno or node.lineno)
+        for node in ast.walk(ast.parse(mutant.source))
+        if isinstance(node, ast.FunctionDef)
+    )
+    chosen = [name for name in of_file if not is_local or not lines[name].isdisjoint(mutant.statement)] or of_file
     chosen.sort(key=lambda name: recorded[name].seconds)
     seen: set[str] = set()
     rank: dict[str, int] = {}
