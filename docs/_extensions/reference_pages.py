@@ -15,9 +15,10 @@ _MODULES = (
     "models",
     "acquisition",
     "loops",
-    "streaming",
-    "streaming.preprocessing",
-    "streaming.keyed",
+    "evidence",
+    "streams",
+    "streams.preprocessing",
+    "streams.keyed",
     "sites",
     "gp",
     "storage",
@@ -41,8 +42,8 @@ def _page(module: str, name: str, value: object) -> str:
 
 
 def _names(module: Any) -> list[str]:
-    """Public names that are not modules, each where users import it from: the package itself, if it has them."""
-    names = [name for name in module.__all__ if not name.startswith("_")]
+    """Public names but modules and constants, each where users import it from: the package itself, if it has them."""
+    names = [name for name in module.__all__ if not name.startswith("_") and not name.isupper()]
     if module is not streamgp:
         shown = {name: getattr(streamgp, name) for name in streamgp.__all__}
         names = [name for name in names if shown.get(name) is not getattr(module, name)]

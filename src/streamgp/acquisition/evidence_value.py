@@ -67,7 +67,7 @@ class Offer:
 
 
 class ValuedEvidence(NamedTuple):
-    """What evidence is worth.
+    """Values of evidence.
 
     Attributes:
         values: Of each row of each offer, for each unit of cost.

@@ -43,7 +43,7 @@ _NO_NOISE = 1e-6
 @final
 @dataclass(frozen=True, eq=False)
 class _AxData:
-    """What Ax gives to a model: data, and how to read it."""
+    """Data that Ax gives to a model, and how to read it."""
 
     inputs: Tensor
     outcomes: Tensor
@@ -206,7 +206,7 @@ class AxOnlineGP(GPyTorchModel, FantasizeMixin):
 
     @property
     def likelihood(self) -> torch.nn.Module:
-        """How outcomes are observed, for BoTorch."""
+        """Likelihood of outcomes, for BoTorch."""
         return self.model.likelihood
 
     def posterior(  # type: ignore[override] # as OnlineGP

@@ -1,4 +1,4 @@
-"""What is said if an integration is imported without the package that it is for."""
+"""Error of an integration that is imported without the package that it is for."""
 
 from streamgp.errors import MissingPackageError
 

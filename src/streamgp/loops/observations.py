@@ -108,7 +108,7 @@ class Observations:
 
     @property
     def num_numbers(self) -> int:
-        """How many numbers are known: outcomes, and slopes, each of which tells as much."""
+        """Number of numbers that are known: outcomes, and slopes, each of which tells as much."""
         known = self.is_informative
         return int(known.sum()) + (0 if self.gradients is None else int((~self.gradients[known].isnan()).sum()))
 

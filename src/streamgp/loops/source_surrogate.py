@@ -223,7 +223,7 @@ class _SourceProblem:
         return logs.exp(), mixing, noise.exp(), mean
 
     def _own(self, logs: Tensor) -> Tensor:
-        """What each source but the target has for itself, a column for each of these."""
+        """Parts that each source but the target has for itself, a column for each of these."""
         return (logs.exp() * self.is_other).diag()[:, self.is_other > 0.0]
 
     def objective(self, x: Tensor) -> Tensor:

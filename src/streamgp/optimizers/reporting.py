@@ -141,7 +141,7 @@ def _add(report: Report, caption: str, pictures: list[Callable[[Any], Any]], *, 
 
 
 def _tried(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a function returns, or None where it does not apply to this search."""
+    """Result of a function, or None where it does not apply to this search."""
     try:
         return function(*arguments)
     except StreamGPError:

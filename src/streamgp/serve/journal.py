@@ -1,4 +1,4 @@
-"""What a stream has heard since its checkpoint, on the disk before it is acknowledged."""
+"""Journal of all that a stream has heard since its checkpoint, on the disk before it is acknowledged."""
 
 import hashlib
 import json

@@ -164,7 +164,7 @@ def make_notebook_app(notebook: AbstractNotebook) -> FastAPI:
 
 
 def _shown(reading: Reading) -> dict[str, Any]:
-    """What the template of the page needs of the file."""
+    """Fields of the file that the template of the page needs."""
     space, settings = reading.settings.space, reading.settings
     parameters = space.parameters if isinstance(space, ParameterSpace) else {}
     header, rows = _results(reading)
@@ -205,7 +205,7 @@ def _results(reading: Reading) -> tuple[list[str], list[list[str]]]:
 
 
 def _tables(reading: Reading) -> list[dict[str, Any]]:
-    """What the model says, as tables with a title."""
+    """Tables, each with a title, of all that the model says."""
     loop = reading.loop
     if not bool(loop.y.isfinite().any()):
         return []

@@ -103,7 +103,7 @@ class Suggestion(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """What a file held at some time.
+    """Contents of a file at some time.
 
     Attributes:
         loop: What is known.

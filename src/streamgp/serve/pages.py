@@ -1,4 +1,4 @@
-"""What all pages are made of."""
+"""Parts of which all pages are made."""
 
 from importlib import resources
 from io import BytesIO

@@ -40,7 +40,7 @@ _MOST_CONCURRENT = 500
 @final
 @dataclass(frozen=True)
 class ServeOptions:
-    """What is served, where, and to whom.
+    """Options of the service: the file, the address, and who is let in.
 
     Attributes:
         file: What was saved.
@@ -68,7 +68,7 @@ class ServeOptions:
 
     @property
     def is_local(self) -> bool:
-        """Whether only this machine is let in."""
+        """True if only this machine is let in."""
         return self.host in LOOPBACK
 
     @property

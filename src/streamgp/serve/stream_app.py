@@ -73,7 +73,7 @@ class ExplainRequest(_Question):
 
 
 class _Meters:
-    """What Prometheus reads."""
+    """Meters that Prometheus reads."""
 
     def __init__(self, stream: ServedStream) -> None:
         self.registry = CollectorRegistry()

@@ -1,4 +1,4 @@
-"""What a row says of one latent value, compiled: evidence and moments on a grid that closes in on the posterior.
+"""Evidence and moments of one latent value given a row, compiled, on a grid that closes in on the posterior.
 
 `Observing.moments` does this in NumPy for any likelihood; here are the densities of those that have names.
 """

@@ -34,7 +34,7 @@ class DriftDetector(Protocol):
 
     @property
     def drift_detected(self) -> bool:
-        """Whether the last value told of a change."""
+        """True if the last value told of a change."""
 
     def update(self, x: float) -> object:
         """Look at one more value."""

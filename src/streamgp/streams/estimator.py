@@ -1,4 +1,4 @@
-"""What the scikit-learn estimators of streams share."""
+"""Base of the scikit-learn estimators of streams."""
 
 import os
 import warnings
@@ -84,7 +84,7 @@ class AbstractStreamEstimator(BaseEstimator, ABC):
 
     @property
     def is_refitting_(self) -> bool:
-        """Whether a refit runs in the background."""
+        """True while a refit runs in the background."""
         return self._model.is_refitting
 
     @property
@@ -94,7 +94,7 @@ class AbstractStreamEstimator(BaseEstimator, ABC):
 
     @property
     def history_(self) -> tuple[HistoryPoint, ...]:
-        """What was known along the stream: weights of experts, scale of the noise, points; in bounded memory."""
+        """Course of the stream: weights of experts, scale of the noise, points; in bounded memory."""
         return self._first.history.points
 
     @property

@@ -36,7 +36,7 @@ def _check_keyed(learner: "KeyedLearner") -> None:
 @final
 @dataclass(frozen=True, eq=False)
 class KeyedLearner:
-    r"""What is known of many streams that share hyperparameters and inducing points, each with a belief of its own.
+    r"""Beliefs about many streams that share hyperparameters and inducing points, each with a belief of its own.
 
     A row with features $\phi$, residual $r$ and noise $\sigma^2$ changes its key's mean and root, $\bar S = R R^\top$,
     by Potter's formula, with $w = R^\top \phi$ and $s = \sigma^2 + w^\top w$:
@@ -149,7 +149,7 @@ class KeyedLearner:
         return self.scaling.target_shift + scale * mean, scale.square() * variance
 
     def of(self, key: Hashable) -> SparseGP:
-        """What is believed of one key, in the units of training: to save, merge or condition it apart."""
+        """Belief about one key, in the units of training: to save, merge or condition it apart."""
         if key not in self._places:
             raise ValueRangeError(f"There has been no row of the key {key!r}. There are {len(self.keys)} keys.")
         place = self._places[key]
@@ -160,7 +160,7 @@ class KeyedLearner:
         return {key: place for place, key in enumerate(self.keys)}
 
     def _with(self, keys: Sequence[Hashable]) -> "KeyedLearner":
-        """The same with keys that are new, at the prior."""
+        """Add keys that are new, at the prior."""
         known = self._places
         new = [key for key in dict.fromkeys(keys) if key not in known]
         if not new:

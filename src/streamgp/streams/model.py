@@ -32,7 +32,7 @@ _MOST_TESTED = 64
 @final
 @dataclass(frozen=True, eq=False)
 class ValuePrediction:
-    """What is expected of the targets of rows, noise included, in the user's units.
+    """Prediction of the targets of rows, noise included, in the user's units.
 
     Attributes:
         forecasts: One for each output.
@@ -214,7 +214,7 @@ class StreamModel:
 
     @property
     def is_warm(self) -> bool:
-        """Whether there are rows enough to test predictions by."""
+        """True if there are rows enough to test predictions by."""
         return bool(self.learners) and self.learners[0].num_since_start >= self.options.warmup
 
     @property
@@ -398,7 +398,7 @@ class StreamModel:
 
     @property
     def is_refitting(self) -> bool:
-        """Whether a refit runs in the background."""
+        """True while a refit runs in the background."""
         return any(each.is_refitting for each in self.learners)
 
     def set_refit(self, refit: str | int) -> None:

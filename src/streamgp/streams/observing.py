@@ -53,7 +53,7 @@ class Observing:
 
     @property
     def has_counts(self) -> bool:
-        """Whether rows have numbers of trials or exposures."""
+        """True if rows have numbers of trials or exposures."""
         return self.likelihood.row_data is not None and self.likelihood.outcome_kind == "count"
 
     @property
@@ -63,7 +63,7 @@ class Observing:
 
     @cached_property
     def compiled(self) -> Densities | None:
-        """What the compiled functions know of it; None for likelihoods that they do not know."""
+        """Densities for the compiled functions; None for likelihoods that they do not know."""
         likelihood, offsets = self.likelihood, self.offsets
         if isinstance(likelihood, Bernoulli):
             return Densities(PROBIT if likelihood.link == "probit" else BINOMIAL, np.zeros(2), offsets)

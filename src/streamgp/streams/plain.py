@@ -123,7 +123,7 @@ def learn_rows(
 
 
 class _Steps(NamedTuple):
-    """How filters follow a row.
+    """Steps by which filters follow a row.
 
     Attributes:
         step: Step of the mean along the gain.

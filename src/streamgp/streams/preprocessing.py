@@ -105,7 +105,7 @@ class StreamPreprocessor(TransformerMixin, BaseEstimator):
 
     @property
     def columns_(self) -> tuple[Column, ...]:
-        """What is known of the columns."""
+        """Columns, with all that is known of them."""
         check_is_fitted(self, "state_")
         return self.state_.columns
 
@@ -171,7 +171,7 @@ def to_records(X: Any) -> list[Mapping[str, Any]]:
 
 
 def _is_nameless(X: Any) -> bool:
-    """Whether rows have values by place instead of by name."""
+    """Tell if rows have values by place instead of by name."""
     return isinstance(X, np.ndarray | Sequence) and len(X) > 0 and not isinstance(X[0], Mapping)
 
 

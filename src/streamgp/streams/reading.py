@@ -105,7 +105,7 @@ def _own_layout(X: np.ndarray) -> np.ndarray:
 
 
 def _is_plain_matrix(estimator: BaseEstimator, X: Any) -> bool:
-    """Whether scikit-learn would pass inputs on as they are, which it takes longer to find out than a row to learn."""
+    """Tell if scikit-learn would pass inputs on as they are, which it takes longer to find out than a row to learn."""
     return (
         type(X) is np.ndarray
         and X.dtype == np.float64
@@ -118,7 +118,7 @@ def _is_plain_matrix(estimator: BaseEstimator, X: Any) -> bool:
 
 
 def _is_plain_column(y: Any, num_rows: int) -> bool:
-    """The same of targets or labels."""
+    """Tell if scikit-learn would pass targets or labels on as they are."""
     return (
         type(y) is np.ndarray
         and y.dtype.kind in "biuf"

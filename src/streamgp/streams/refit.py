@@ -45,7 +45,7 @@ _MOST_POLISH_ROWS = 2000
 
 
 class Plan(NamedTuple):
-    """What a stream is learned with; it does not change while the stream runs, but for classes that appear.
+    """Settings of a stream; they do not change while the stream runs, but for classes that appear.
 
     Attributes:
         experts: Beliefs about how fast the stream forgets.

@@ -30,7 +30,7 @@ _NO_INPUTS = {
 @final
 @dataclass(frozen=True, repr=False)
 class ScoreReport:
-    """How well a stream was predicted, each row before it was learned; a frozen value.
+    """Scores of the predictions of a stream, each row before it was learned; a frozen value.
 
     Printed, it is a table; `metrics` has its numbers, and `plot` draws it. The baselines look at no input: the last
     value and the mean so far, or the last and the most frequent class.

@@ -63,7 +63,7 @@ class RowTicket:
 
     @property
     def prediction(self) -> ValuePrediction | ClassPrediction:
-        """What was said of them."""
+        """Prediction of these rows."""
         return self.ticket.prediction
 
 
@@ -169,7 +169,7 @@ class Stream:
 
     @property
     def columns_(self) -> Preprocessing:
-        """What the columns are, with their means so far."""
+        """Kinds of the columns, with their means so far."""
         if self._preprocessing is None:
             raise UnsupportedError("Nothing is known of the columns before the first row. Call learn or look_at first.")
         means = iter(zip(self._sums.tolist(), self._counts.tolist(), strict=True))
@@ -183,7 +183,7 @@ class Stream:
 
     @property
     def likelihood_(self) -> Any:
-        """What the target was found to be, or was said to be; None before the first row."""
+        """Likelihood that was found for the target or given, or `"classes"`; None before the first row."""
         return self._kind
 
     @property
@@ -214,12 +214,12 @@ class Stream:
 
     @property
     def is_refitting_(self) -> bool:
-        """Whether a refit runs in the background."""
+        """True while a refit runs in the background."""
         return self._model is not None and self._model.is_refitting
 
     @property
     def history_(self) -> tuple[HistoryPoint, ...]:
-        """What was known along the stream: weights of experts, scale of the noise, points; in bounded memory."""
+        """Course of the stream: weights of experts, scale of the noise, points; in bounded memory."""
         return self._model.first.history.points if self._model is not None and self._model.num_seen else ()
 
     @property

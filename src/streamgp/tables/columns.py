@@ -35,7 +35,7 @@ _FEW_TEXTS = 20
 @final
 @dataclass(frozen=True)
 class Column:
-    """What is known of a column.
+    """A column, with all that is known of it.
 
     Attributes:
         name: Its name.
@@ -170,7 +170,7 @@ class Column:
 @final
 @dataclass(frozen=True)
 class Preprocessing:
-    """What the columns of a table are, and their means so far; a frozen value.
+    """Kinds of the columns of a table, and their means so far; a frozen value.
 
     Attributes:
         columns: The columns.
@@ -214,7 +214,7 @@ class Preprocessing:
         return Preprocessing(columns)
 
     def issues(self, records: Sequence[Mapping[str, Any]]) -> list[tuple[int, str]]:
-        """Which records, counted from 0, hold values that cannot be used, and why."""
+        """Records that hold values that cannot be used, counted from 0, and why each does."""
         found = [(index, column.issue(record)) for index, record in enumerate(records) for column in self.columns]
         return [(index, issue) for index, issue in found if issue]
 
@@ -225,5 +225,5 @@ class Preprocessing:
 
 
 def is_free(num_different: int, num_values: int) -> bool:
-    """Whether texts are names or free texts, and not categories, by how many of them are different."""
+    """Tell names and free texts from categories, by how many of them are different."""
     return num_different > max(_FEW_TEXTS, num_values / 2)

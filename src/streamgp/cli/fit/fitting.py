@@ -187,7 +187,7 @@ def _on_dask(address: str, shards: Sequence[TableShard], stack: ExitStack) -> Ab
 
 
 def _score(estimator: StreamingGPRegressor | StreamingGPClassifier, X: np.ndarray, y: np.ndarray) -> str:
-    """How well the rows that were held out are predicted."""
+    """Score the predictions of the rows that were held out, in a sentence."""
     if not len(y):
         return "No row was held out: there are fewer than ten in each file."
     density = float(np.mean(estimator.log_predictive_density(X, y)))

@@ -1,4 +1,4 @@
-"""What a study knows, in one file: read, changed and written by one command at a time."""
+"""Notebook of a study, in one file: read, changed and written by one command at a time."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -55,7 +55,7 @@ class Notebook:
 
     @property
     def num_asks(self) -> int:
-        """How often points were asked for."""
+        """Number of times that points were asked for."""
         return int(self.optimizer.to_parts()["state"].num_asks)
 
 

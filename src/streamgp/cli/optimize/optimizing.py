@@ -1,4 +1,4 @@
-"""What the commands of `streamgp optimize` do."""
+"""Work of the commands of `streamgp optimize`."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -271,7 +271,7 @@ def _bounds(lower: float | None, upper: float | None) -> str:
 
 
 def _short(value: Any) -> str:
-    """What is expected, in few digits: it is read and not set."""
+    """Write an expected value in few digits: it is read and not set."""
     return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
 

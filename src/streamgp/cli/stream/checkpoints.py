@@ -35,7 +35,7 @@ register(Position, name="cli.Position")
 @final
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """How far a run has come: what `streamgp.load(path)` returns of its file.
+    """Progress of a run: what `streamgp.load(path)` returns of its file.
 
     Attributes:
         stream: The stream, which predicts and learns on.

@@ -114,7 +114,7 @@ def stream(
 
 
 def _kinds(**columns: str | None) -> dict[str, str]:
-    """What columns are, by name."""
+    """Kinds of columns, by name."""
     from streamgp.errors import OptionError
 
     kinds: dict[str, str] = {}

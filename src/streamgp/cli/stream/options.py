@@ -17,7 +17,7 @@ __all__ = ["StreamOptions"]
 @final
 @dataclass(frozen=True)
 class StreamOptions:
-    """What to read, how to learn it, and what to write.
+    """Options of a stream: what to read, how to learn it, and what to write.
 
     Attributes:
         source: A file, or `-` for standard input.

@@ -24,7 +24,7 @@ _CHUNK = 1 << 20
 
 @final
 class PredictionFile:
-    """Where predictions are written: a file, or standard output.
+    """File to which predictions are written, or standard output.
 
     Attributes:
         checksum: Of all that was written, in earlier runs, too.

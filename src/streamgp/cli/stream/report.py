@@ -1,4 +1,4 @@
-"""What `streamgp stream` shows on standard error: live progress, and a table at the end."""
+"""Report of `streamgp stream` on standard error: live progress, and a table at the end."""
 
 import time
 import warnings

@@ -1,4 +1,4 @@
-"""Which columns of a survey are what."""
+"""Roles of the columns of a survey."""
 
 import difflib
 from collections.abc import Sequence

@@ -49,7 +49,7 @@ def make_learner(pool: SurveyPool, options: SurveyOptions) -> PoolLearner:
 
 
 def is_predictable(pool: SurveyPool, options: SurveyOptions) -> bool:
-    """Whether outcomes say more than that all is rare or all is common.
+    """Tell whether outcomes say more than that all is rare or all is common.
 
     If no test was positive, or every one was, how rare or how common it is would come from the prior alone.
     """
@@ -74,12 +74,12 @@ def choose_acquisition(pool: SurveyPool, options: SurveyOptions) -> str:
 
 
 def expected_tests(pool: SurveyPool) -> float:
-    """How many are going to be tested at the next places: the median of those that were surveyed."""
+    """Number of tests to expect at the next places: the median of those that were surveyed."""
     return float(pool.constants[pool.is_surveyed].nanmedian()) if pool.is_surveyed.any() else 1.0
 
 
 def _names(pool: SurveyPool, options: SurveyOptions) -> tuple[str, ...] | None:
-    """What members are called in a learner that is saved, if each has a name of its own."""
+    """Names of the members in a learner that is saved, if each has one of its own."""
     is_named = options.identifier is not None and all(pool.names) and len(set(pool.names)) == len(pool.names)
     return pool.names if is_named else None
 

@@ -18,7 +18,7 @@ _THRESHOLDED = ("hotspot_entropy", "exceedance")
 @final
 @dataclass(frozen=True)
 class SurveyOptions:
-    """What to read, how to choose, and what to write.
+    """Options of a survey: what to read, how to choose, and what to write.
 
     Attributes:
         source: A file with all places, or `-` for standard input.
@@ -85,7 +85,7 @@ class SurveyOptions:
 
     @property
     def response(self) -> str:
-        """What is predicted: a `"prevalence"`, a `"value"` or a `"rate"`."""
+        """Kind of what is predicted: a `"prevalence"`, a `"value"` or a `"rate"`."""
         if self.positives is not None:
             return "prevalence"
         return "value" if self.target is not None else "rate"

@@ -16,7 +16,7 @@ __all__ = ["NOTHING", "Measurement", "Places", "SurveyPlace", "read_outcome", "r
 
 
 class Measurement(NamedTuple):
-    """What was measured.
+    """Outcome of a measurement.
 
     Attributes:
         y: Positives, a value or a count; None for a place that has not been surveyed.

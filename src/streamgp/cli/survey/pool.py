@@ -43,7 +43,7 @@ class SurveyPool:
 
     @property
     def is_surveyed(self) -> Bool[Tensor, " n"]:
-        """Which members have outcomes."""
+        """Mask of the members that have outcomes."""
         return ~self.y.isnan()
 
 

@@ -92,7 +92,7 @@ def _table_writer(table: SurveyTable) -> Callable[[Path], None]:
 
 
 def _describe(columns: SurveyColumns, pool: SurveyPool, options: SurveyOptions) -> list[str]:
-    """What the choice is based on."""
+    """Sentences that say what the choice is based on."""
     num_surveyed = int(pool.is_surveyed.sum())
     sentences = [
         f"{len(pool.y)} places, {num_surveyed} of them surveyed, described by {', '.join(columns.inputs)}.",

@@ -1,4 +1,4 @@
-"""What the trials of a study say, and what a trial tells the others before it has run."""
+"""Reading of the trials of a study, and of what a trial tells the others before it has run."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What the estimators of river share: their options, and a stream whose features have names."""
+"""Base of the estimators of river: their options, and a stream whose features have names."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
