@@ -13,6 +13,7 @@ import argparse
 import csv
 import datetime
 import gzip
+import inspect
 import itertools
 import json
 import math
@@ -218,6 +219,8 @@ def run_case(name: str, output: Path) -> None:
     said = np.full((len(y), 4), np.nan)
     waiting: deque[tuple[int, Any]] = deque()
     has_tickets = hasattr(model, "expect")
+    # Trials and, in later versions, a horizon of one row.
+    options = (None, 1) if "horizon" in inspect.signature(model._predict).parameters else (None,)
     began = time.process_time()
     for i in range(1, len(y)):
         row = X[i : i + 1]
@@ -226,7 +229,7 @@ def run_case(name: str, output: Path) -> None:
             forecast = ticket.prediction
             waiting.append((i, ticket))
         else:
-            forecast = model._predict(row, None)
+            forecast = model._predict(row, *options)
             waiting.append((i, None))
         low, high = np.ravel(forecast.quantiles([0.05, 0.95]))
         mean, density = float(np.ravel(forecast.mean)[0]), _density(forecast, y[i])

@@ -6,7 +6,7 @@ import torch
 from tests.streams.streams import PRIOR, called_from_python, moving_rows, prior_belief
 
 from streamgp.streams import compiled, plain
-from streamgp.streams.compiling import HAS_NUMBA
+from streamgp.streams.compiling import HAS_NUMBA, announced
 from streamgp.streams.state import Belief, Said, empty_said
 from streamgp.testing.tolerances import approximation, judgement, rounding, within
 
@@ -115,3 +115,19 @@ def test_a_row_of_little_weight_changes_little(module):
     learn(module, (X, y, np.ones(20), np.arange(20)), without, stop=19, most_points=10)
     np.testing.assert_allclose(beliefs[1].mean[1, 4:], without.mean[1, 4:], **judgement(absolute=1e-6))
     assert np.abs(beliefs[0].mean[1] - beliefs[1].mean[1]).max() > 1e-2
+
+
+@pytest.mark.skipif(not HAS_NUMBA, reason="needs numba")
+def test_a_line_is_written_before_something_is_compiled_and_only_then(capsys):
+    from numba import njit
+
+    double, unfit = njit(lambda x: 2 * x), njit(lambda x: x.unknown)
+    with announced("Compiling."), pytest.raises(Exception, match="unknown"):
+        unfit(1.0)
+    assert capsys.readouterr().err == "Compiling.\n"
+    with announced("Compiling."):
+        assert (double(1.0), double(1)) == (2.0, 2)
+    assert capsys.readouterr().err == "Compiling.\n"
+    with announced("Compiling."):
+        assert double(1.0) == 2.0
+    assert capsys.readouterr().err == ""

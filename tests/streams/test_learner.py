@@ -46,6 +46,18 @@ def test_rows_of_a_block_are_learned_in_order(block):
     assert once.belief.num_points[0] <= 24
 
 
+def test_the_history_has_early_points_and_drops_every_second_one_when_it_is_long():
+    learner = learned(*moving_rows(140), block=50)
+    early = [each.row for each in learner.history.refits if each.row < 64]
+    assert len(early) >= 7
+    assert [point.row for point in learner.history.points] == [*early, 64, 128]
+    for row in range(192, 64 * 1200, 64):
+        learner.history.note(row, learner.belief, 1.0)
+    rows = [point.row for point in learner.history.points]
+    assert len(rows) <= 512
+    assert rows == list(range(rows[0], rows[-1] + 1, learner.history.spacing))
+
+
 def test_tickets_that_are_answered_at_once_are_rows_of_a_stream():
     X, y = moving_rows(60)
     usual, asked = learned(X[:30], y[:30]), learned(X[:30], y[:30])

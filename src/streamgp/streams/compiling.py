@@ -1,12 +1,15 @@
 """Functions of numbers and arrays, compiled by numba where it is installed and kept on disk where that is possible."""
 
+import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-__all__ = ["HAS_NUMBA", "compiled_function", "compiled_part"]
+__all__ = ["HAS_NUMBA", "announced", "compiled_function", "compiled_part"]
 
 try:
     from numba import njit
+    from numba.core import event
 
     HAS_NUMBA = True
 except ImportError:  # pragma: no cover - numba is a dependency, but has no wheels for some machines
@@ -30,3 +33,24 @@ def compiled_part(function: Callable[..., Any]) -> Any:
     """Compile a function that only compiled functions call; to be called from Python would take twice the time."""
     lean: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     return njit(**lean, **_OPTIONS)(function) if HAS_NUMBA else function
+
+
+def announced(line: str) -> AbstractContextManager[Any]:
+    """Write a line as soon as something begins to be compiled within; what was kept on disk is not."""
+    if not HAS_NUMBA:
+        return nullcontext()
+
+    class Announcement(event.Listener):
+        was_written = False
+
+        def on_start(self, event: Any) -> None:
+            if not self.was_written:
+                sys.stderr.write(f"{line}\n")
+                sys.stderr.flush()
+            self.was_written = True
+
+        def on_end(self, event: Any) -> None:
+            """Do nothing: the line was about the beginning."""
+
+    installed: AbstractContextManager[Any] = event.install_listener("numba:compile", Announcement())
+    return installed

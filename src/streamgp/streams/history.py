@@ -48,7 +48,7 @@ class RefitRecord(NamedTuple):
 
 @final
 class History:
-    """Points evenly spread over the stream, at most 512 of them, and the latest refits."""
+    """Points at the first refits and then evenly spread over the stream, at most 512, and the latest refits."""
 
     def __init__(
         self, points: tuple[HistoryPoint, ...] = (), refits: tuple[RefitRecord, ...] = (), spacing: int = 64
@@ -58,8 +58,8 @@ class History:
         self.spacing = spacing
 
     def note(self, row: int, belief: Belief, scale: float) -> None:
-        """Take note of what is known at a row; where there are too many points, every second one is dropped."""
-        if row % self.spacing:
+        """Take note of what is known at an early row or a multiple of the spacing, which doubles now and then."""
+        if row > self.spacing and row % self.spacing:
             return
         weights = np.exp(belief.near)
         point = HistoryPoint(
@@ -71,7 +71,8 @@ class History:
         )
         self.points = (*self.points, point)
         if len(self.points) > _MOST_POINTS:
-            self.points, self.spacing = self.points[1::2], 2 * self.spacing
+            self.spacing *= 2
+            self.points = tuple(point for point in self.points if point.row % self.spacing == 0)
 
     def note_refit(self, row: int, gain: float, seconds: float, num_points: int) -> None:
         """Take note of a refit."""

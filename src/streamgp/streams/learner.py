@@ -639,6 +639,8 @@ class StreamLearner:
         self.fitted, self.belief = found.fitted, found.belief
         self.dynamics = found.fitted.dynamics()
         self.history.note_refit(self.num_seen, found.gain, found.seconds, int(found.belief.num_points[0]))
+        if self.num_seen < _CHUNK:
+            self.history.note(self.num_seen, self.belief, self.noise_variance**0.5)
         self.schedule = self.schedule.after(n, found.gain, refit=options.refit, warmup=options.warmup)
 
     def _fold(self) -> None:

@@ -1,8 +1,6 @@
 """Rows, predicted and learned in order, by compiled functions or by NumPy."""
 
 import math
-import sys
-import time
 from typing import Any
 
 import numpy as np
@@ -10,15 +8,14 @@ from jaxtyping import Int
 
 from streamgp.streams import compiled, plain
 from streamgp.streams.buffer import Buffer
-from streamgp.streams.compiling import HAS_NUMBA
+from streamgp.streams.compiling import HAS_NUMBA, announced
 from streamgp.streams.kernels import Stationary
 from streamgp.streams.observing import Observing
 from streamgp.streams.state import Belief, Dynamics, Said
 
 __all__ = ["advance_rows", "learn_rows", "predict_rows"]
 
-# Seconds of compilation that are worth a line.
-_ANNOUNCED_SECONDS = 1.0
+_LINE = "streamgp compiles the functions that {} a stream's rows: some seconds, once per machine."
 # Functions that were called, and whether with real targets: they are compiled apart for those.
 _called: set[tuple[Any, bool]] = set()
 
@@ -96,14 +93,10 @@ def _functions(dynamics: Dynamics, observing: Observing | None) -> tuple[Any, An
 
 
 def _announcing(function: Any, is_real: bool, *arguments: Any) -> Any:
-    """Call a function, and say in one line where compiling it took its time."""
+    """Call a function, and say so in one line before it is compiled."""
     if (function, is_real) in _called or not HAS_NUMBA:
         return function(*arguments)
-    began = time.perf_counter()
-    result = function(*arguments)
+    with announced(_LINE.format(function.__name__.removesuffix("_rows"))):
+        result = function(*arguments)
     _called.add((function, is_real))
-    seconds = time.perf_counter() - began
-    is_compiled = hasattr(function, "stats") and sum(function.stats.cache_misses.values())
-    if is_compiled and seconds > _ANNOUNCED_SECONDS:
-        sys.stderr.write(f"streamgp compiled the functions of a stream's row in {seconds:.0f} s, once per machine.\n")
     return result
