@@ -40,6 +40,17 @@ def test_python_is_never_shown_without_being_run():
         text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
         assert not re.search(r"^    (?:import |from |\w+ = |print\()", text, flags=re.MULTILINE), page
         kinds = set(re.findall(r"^```(\S+)", page.read_text(encoding="utf-8"), flags=re.MULTILINE))
-        assert kinds <= {"python", "c", "console", "sh", "toml", "{code-cell}", "{include}", "{toctree}"}, page
+        assert kinds <= {
+            "python",
+            "c",
+            "console",
+            "sh",
+            "toml",
+            "{code-cell}",
+            "{include}",
+            "{literalinclude}",
+            "{toctree}",
+            "text",
+        }, page
         if "python" in kinds and "_build" not in page.parts:
             assert page in PAGES

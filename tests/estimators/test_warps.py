@@ -4,7 +4,7 @@ import torch
 from scipy import stats
 
 from streamgp.estimators.warps import InputWarp, TargetWarp, choose_warps
-from streamgp.testing.tolerances import judgement
+from streamgp.testing.tolerances import judgement, within
 
 RNG = np.random.default_rng(0)
 POWERS = [0.0, 0.3, 1.4, 2.0]
@@ -28,7 +28,7 @@ def test_rows_that_share_a_value_share_the_mean_of_their_scores():
     warp = InputWarp.of(x[:, None])
     at_zero = float(warp(np.zeros((1, 1)))[0, 0])
     # The mean score of the lowest two fifths: -phi(Phi^-1(.4)) / .4.
-    assert at_zero == pytest.approx(-stats.norm.pdf(stats.norm.ppf(0.4)) / 0.4, abs=0.15)
+    assert at_zero == pytest.approx(-stats.norm.pdf(stats.norm.ppf(0.4)) / 0.4, **within(judgement(absolute=0.15)))
 
 
 def test_few_rows_and_constant_columns_are_not_warped():

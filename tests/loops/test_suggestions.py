@@ -12,6 +12,7 @@ import torch
 
 import streamgp as sg
 from streamgp.loops.suggestions import SuggestedPoint
+from streamgp.testing.tolerances import judgement, within
 
 SPACE = {"heat": sg.Real(0.0, 1.0), "kind": sg.Categorical(["a", "b"])}
 LIMIT = [sg.Constraint(upper=0.6, name="waste")]
@@ -44,7 +45,7 @@ def test_a_reason_says_what_is_expected_and_how_likely_it_is_to_improve_or_to_fa
     near = optimizer.best()
     std = float(optimizer.predict([point]).std)
     expected = 0.5 * math.erfc((near.mean - why.expected["objective"].mean) / std / math.sqrt(2.0))
-    assert why.improves == pytest.approx(expected, abs=0.02)
+    assert why.improves == pytest.approx(expected, **within(judgement(absolute=0.02)))
     hot, cold = optimizer.why([{"heat": 0.95, "kind": "a"}, {"heat": 0.1, "kind": "a"}])
     assert hot.fails > 0.99
     assert cold.fails < 0.01

@@ -7,7 +7,7 @@ import streamgp as sg
 from streamgp.errors import FileFormatError, OptionError, ShapeError, UnsupportedError, ValueRangeError
 from streamgp.loops.learned_rows import LearnedRows
 from streamgp.loops.units import OutcomeUnits
-from streamgp.testing.tolerances import tolerance
+from streamgp.testing.tolerances import judgement, tolerance, within
 
 BOUNDS = [(-2.0, 2.0), (0.0, 4.0)]
 
@@ -61,9 +61,9 @@ def test_slopes_change_as_outcomes_do_in_bent_units(scale):
     rows = LearnedRows.of(X, slope * X[:, 0]).with_gradients(torch.full_like(X, slope))
     ahead, behind = (units.inside(slope * (X[:, 0] + each)) for each in (step, -step))
     expected = (ahead - behind) / (2.0 * step)
-    torch.testing.assert_close(rows.targets(units)[5:], expected, rtol=1e-7, atol=1e-7)
+    torch.testing.assert_close(rows.targets(units)[5:], expected, **judgement(absolute=1e-7, relative=1e-7))
     change = (rows.targets(units)[5:] / slope).abs().log().sum()
-    assert rows.log_change(units) == pytest.approx(2.0 * float(change), rel=1e-6)
+    assert rows.log_change(units) == pytest.approx(2.0 * float(change), **within(judgement(relative=1e-6)))
 
 
 def test_slopes_of_logarithmic_parameters_are_those_of_the_unit_cube():
@@ -78,7 +78,7 @@ def test_slopes_of_logarithmic_parameters_are_those_of_the_unit_cube():
     for j in range(2):
         step = 1e-5 * torch.eye(2, dtype=torch.float64)[j]
         finite = (value(points + step) - value(points - step)) / 2e-5
-        torch.testing.assert_close(slopes[:, j], finite, rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(slopes[:, j], finite, **judgement(absolute=1e-6, relative=1e-5))
     assert space.read_slopes([{"b": 1.0}, {"a": 1.0}], points).isnan().tolist() == [[True, False], [False, True]]
 
 
@@ -112,7 +112,7 @@ def test_bounds_are_learned_as_bounds(sign):
     mean = optimizer.predict(X).mean
     is_bound = torch.tensor([isinstance(one, str) for one in texts])
     assert (sign * mean[is_bound] < 0.47).all()
-    torch.testing.assert_close(mean[~is_bound], y[~is_bound], atol=0.03, rtol=0.0)
+    torch.testing.assert_close(mean[~is_bound], y[~is_bound], **judgement(absolute=0.03))
     optimizer.tell([[0.55]], [f"{'>' if sign < 0 else '<'}{sign * 1.2}"])  # absorbed or fitted, and no value
     assert abs(float(optimizer.predict([[0.55]]).mean) - sign) < 0.1
     assert optimizer.inspect().outcomes[0].noise is not None

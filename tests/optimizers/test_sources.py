@@ -10,6 +10,7 @@ import streamgp as sg
 from streamgp.acquisition.rules.source_rule import KnowledgePerCost
 from streamgp.errors import ArgumentTypeError, OptionError, UnsupportedError, ValueRangeError
 from streamgp.loops.source_surrogate import SourceSurrogate
+from streamgp.testing.tolerances import judgement, within
 
 COSTS = {"simulation": 1.0, "plant": 20.0}
 
@@ -52,8 +53,10 @@ def test_a_twin_in_other_units_tells_nearly_all_and_a_liar_nearly_nothing():
 def test_what_a_twin_tells_is_known_of_the_target():
     optimizer = optimizer_of(twin, num_settings=24)
     point = {"x0": 0.83, "x1": 0.41}
-    assert optimizer.predict([point]).mean[0] == pytest.approx(plant(point), abs=0.1)
-    assert optimizer.predict([{**point, "source": "simulation"}]).mean[0] == pytest.approx(twin(point), abs=1.0)
+    assert optimizer.predict([point]).mean[0] == pytest.approx(plant(point), **within(judgement(absolute=0.1)))
+    assert optimizer.predict([{**point, "source": "simulation"}]).mean[0] == pytest.approx(
+        twin(point), **within(judgement(absolute=1.0))
+    )
 
 
 def test_the_belief_is_that_of_a_dense_gp():
@@ -67,8 +70,8 @@ def test_the_belief_is_that_of_a_dense_gp():
     mean = prior.mean(far) + k @ torch.linalg.solve(K, y - prior.mean(rows))
     covariance = prior.covariance(far, far) - k @ torch.linalg.solve(K, k.mT)
     posterior = surrogate.gp.row_gp.predict(far, covariance=True)
-    assert_close(posterior.mean, mean, atol=1e-4, rtol=1e-5)
-    assert_close(posterior.covariance, covariance, atol=1e-5, rtol=1e-5)
+    assert_close(posterior.mean, mean, **judgement(absolute=1e-4, relative=1e-5))
+    assert_close(posterior.covariance, covariance, **judgement(absolute=1e-5, relative=1e-5))
 
 
 def test_the_value_of_a_measurement_is_the_expected_growth_of_the_best_mean(rng):
@@ -93,7 +96,7 @@ def test_the_value_of_a_measurement_is_the_expected_growth_of_the_best_mean(rng)
         drawn = (mean[:-1] + z * slope).amax(-1)
         values.append((drawn.mean() - mean[:-1].max()) / cost)
     assert source == max(range(2), key=lambda s: float(values[s]))
-    assert_close(torch.tensor(found, dtype=torch.float64), values[source], rtol=0.03, atol=1e-4)
+    assert_close(torch.tensor(found, dtype=torch.float64), values[source], **judgement(absolute=1e-4, relative=0.03))
     assert torch.equal(point, rule.at_source(setting, source))
 
 

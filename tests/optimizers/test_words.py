@@ -8,7 +8,7 @@ import torch
 
 import streamgp as sg
 from streamgp.errors import OptionError, ShapeError, StreamGPWarning, ValueRangeError
-from streamgp.testing.tolerances import approximation, within
+from streamgp.testing.tolerances import approximation, judgement, within
 
 BOX = [(0.0, 1.0), (0.0, 2.0)]
 
@@ -89,7 +89,7 @@ def test_a_volume_is_measured_from_a_reference_point_or_from_thresholds():
     assert optimizer.hypervolume([0.0, 1.0]) == pytest.approx(exact, **tolerance)
     with pytest.raises(OptionError, match="a value of each of more, less, but 0 are known"):
         optimizer.hypervolume()
-    assert trade_offs(threshold=0.5).hypervolume() == pytest.approx(0.0, abs=1e-3)
+    assert trade_offs(threshold=0.5).hypervolume() == pytest.approx(0.0, **within(judgement(absolute=1e-3)))
     with pytest.raises(ValueRangeError, match="threshold must be a finite outcome"):
         sg.Objective(threshold=float("nan"))
 

@@ -13,6 +13,7 @@ from streamgp.errors import FileFormatError, SaveError
 from streamgp.serve.journal import Journal
 from streamgp.serve.stream import GoneError, ServedStream
 from streamgp.storage import load
+from streamgp.testing.tolerances import judgement, within
 
 ROWS = [[0.1, 0.2], [0.3, 0.4]]
 
@@ -72,9 +73,9 @@ def test_a_kill_loses_nothing_that_was_acknowledged(sensor):
     again = ServedStream(sensor)
     assert (again.model.num_learned, again.num_open) == (known, open_)
     # Tickets that were open at the checkpoint were expected anew; but for that, it is the same.
-    assert means(again) == pytest.approx(mean, abs=0.1)
+    assert means(again) == pytest.approx(mean, **within(judgement(absolute=0.1)))
     again.learn(ticket="1", targets=[None, 0.5])
-    assert means(again) != pytest.approx(mean, abs=1e-6)
+    assert means(again) != pytest.approx(mean, **within(judgement(absolute=1e-6)))
     killed(again)
 
 

@@ -180,7 +180,9 @@ def assert_same(first, second, where="value"):
 CHECKED = {
     "acquisition.RegionRules",
     "acquisition.TrustRegion",
+    "acquisition.KnowledgePerCost",
     "cli.Checkpoint",
+    "keyed.KeyedLearner",
     "loops.Categorical",
     "loops.Constraint",
     "loops.Integer",

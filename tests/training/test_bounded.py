@@ -7,6 +7,7 @@ import torch
 import streamgp as sg
 from streamgp.errors import ArgumentTypeError, UnsupportedError, ValueRangeError
 from streamgp.tables.values import split_bounds, to_bound
+from streamgp.testing.tolerances import judgement, within
 
 
 def assay(num=40):
@@ -50,7 +51,7 @@ def test_the_units_of_targets_with_bounds_make_no_difference():
     X, _, y = assay()
     small = [f"<{300.0 / 128.0!r}" if isinstance(one, str) else one / 128.0 for one in y]
     first, second = (sg.fit(X, one, num_inducing=6).predict(X).mean for one in (y, small))
-    torch.testing.assert_close(first, 128.0 * second, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(first, 128.0 * second, **judgement(absolute=1e-9, relative=1e-9))
 
 
 @pytest.mark.slow
@@ -59,7 +60,7 @@ def test_a_regressor_takes_bounds_and_conditions_on_values_after():
     model = sg.GPRegressor(num_inducing=10, random_state=0).fit(X.numpy(), y)
     assert np.abs(model.predict(X.numpy()) - truth.numpy())[truth > 300.0].max() < 6.0
     after = model.result_.condition(X[-1:], [310.0], noise_variance=1e-4)
-    assert float(after.predict(X[-1:]).mean) == pytest.approx(310.0, abs=0.1)
+    assert float(after.predict(X[-1:]).mean) == pytest.approx(310.0, **within(judgement(absolute=0.1)))
 
 
 def test_bounds_that_cannot_be_learned_are_refused():

@@ -259,15 +259,14 @@ class StreamModel:
             return
         self._check_rows(X, y, total_count)
         y = list(y) if self.is_label else y
-        self.fits = ()
-        if self.watch is None:
-            self._learn(X, y, total_count, weights)
-            return
-        before = deepcopy(self.watch)
+        before, self.fits = (deepcopy(self.watch), self.fits), ()
         try:
-            self._learn_watched(self.watch, X, y, total_count, weights)
+            if self.watch is None:
+                self._learn(X, y, total_count, weights)
+            else:
+                self._learn_watched(self.watch, X, y, total_count, weights)
         except BaseException:
-            self.watch = before  # a row that is refused was not seen
+            self.watch, self.fits = before  # a row that is refused was not seen
             raise
 
     def _learn_watched(
@@ -290,9 +289,9 @@ class StreamModel:
         """Predict the next rows, whose targets come later."""
         self._check_counts(total_count)
         assert self.first is self.learners[0]
-        self.fits = ()
         counts: dict[str, Any] = {} if total_count is None else {"total_count": total_count}
         tickets = tuple(each.expect(X, **counts) for each in self.learners)
+        self.fits = ()
         if self.is_label:
             said: ValuePrediction | ClassPrediction = self._classes_said(tickets[0].prediction)
         else:

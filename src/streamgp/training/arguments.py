@@ -85,7 +85,7 @@ class Minibatches:
 class Options:
     """The arguments of `fit` but for the observations, read and checked; described there."""
 
-    likelihood: AbstractLikelihood | None = None
+    likelihood: Any = None  # a name until it is read, and then an object
     kernel: Kernel | str | None = None
     mean: Mean | None = None
     num_inducing: int | str = "auto"

@@ -23,6 +23,8 @@ _ROWS_THAT_TELL = 150
 # Distance from the fit, in deviations of the noise, from which a target is an outlier, and the share of them of which a
 # fit warns: Gaussian noise has one in sixteen thousand. With a smaller share it warns of single slips.
 _FAR, _LEAST_SHARE = 4.0, 0.002
+# Share of far targets beyond which they are no outliers, and the fit is poor; larger warns of outliers there, too.
+_MOST_SHARE = 0.1
 # Rows that are looked at for outliers.
 _ROWS_LOOKED_AT = 5000
 
@@ -116,11 +118,12 @@ def _describe_outliers(setting: Hyperparameters, process: SparseProcess, task: T
     rows = data.part(torch.arange(0, data.num_data, -(-data.num_data // _ROWS_LOOKED_AT)).to(data.targets.device))
     with torch.no_grad():
         distance = (rows.targets - process.mean(rows.value_inputs)).abs()
-        is_far = distance > _FAR * noise.sqrt()
-    if int(is_far.sum()) < max(3, _LEAST_SHARE * rows.num_data):
+        # Where too few points leave much open, targets are far from the mean, and not from what is expected.
+        is_far = distance > _FAR * (noise + process.variance(rows.value_inputs)).sqrt()
+    if not max(3, _LEAST_SHARE * rows.num_data) <= int(is_far.sum()) <= _MOST_SHARE * rows.num_data:
         return None
     return (
-        f"{int(is_far.sum())} of {rows.num_data} targets lie more than {_FAR:g} noise deviations from the fit, where "
+        f"{int(is_far.sum())} of {rows.num_data} targets lie more than {_FAR:g} deviations from the fit, where "
         "Gaussian noise has one in sixteen thousand. Such outliers widen the intervals of all rows: pass "
         "likelihood='student_t', which takes them as such, or transform the targets if they are skewed."
     )

@@ -138,7 +138,7 @@ def test_a_stream_that_waits_for_rows_writes_its_checkpoint_when_it_is_asked_to_
         time.sleep(0.1)  # for the stream to learn the last row and wait for another one
         process.terminate()
         assert process.wait(timeout=60) == 143
-    assert sg.load(checkpoint).progress.num_rows == 30
+    assert sg.load(checkpoint).num_rows == 30
 
 
 @pytest.mark.slow
