@@ -181,6 +181,7 @@ CHECKED = {
     "acquisition.RegionRules",
     "acquisition.TrustRegion",
     "acquisition.KnowledgePerCost",
+    "batch.InputWarp",
     "cli.Checkpoint",
     "keyed.KeyedLearner",
     "loops.Categorical",
