@@ -1,11 +1,10 @@
-"""The page of a study in a real browser, against a service in a process of its own."""
+"""The page of a study in a real browser, against a service in a thread of its own."""
 
 import os
-import re
 import shutil
 import signal
-import subprocess
-import sys
+import socket
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,8 +12,14 @@ import pytest
 
 from streamgp.cli.optimize.notebook import open_notebook
 
-playwright = pytest.importorskip("playwright.sync_api", reason="needs the dependency group test")
 pytest.importorskip("fastapi", reason="needs the extra serve")
+
+import uvicorn
+
+from streamgp.serve.serving import ServeOptions, make_app
+
+playwright = pytest.importorskip("playwright.sync_api", reason="needs the dependency group test")
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = [
     pytest.mark.slow,
@@ -48,11 +53,14 @@ def limited() -> Iterator[None]:
 
 @pytest.fixture
 def address(study) -> Iterator[str]:
-    command = [sys.executable, "-m", "streamgp", "serve", str(study), "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as service:
-        yield re.search(r"http://\S+", service.stdout.readline())[0]
-        service.terminate()
-        assert service.wait(20) in (0, -signal.SIGTERM)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        service = uvicorn.Server(uvicorn.Config(make_app(ServeOptions(study)), log_level="warning"))
+        thread = threading.Thread(target=service.run, args=([listener],))
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        service.should_exit = True
+        thread.join(60)
+        assert not thread.is_alive()
 
 
 @pytest.fixture(scope="module")

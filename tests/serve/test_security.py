@@ -3,6 +3,7 @@
 import json
 import random
 import re
+import socket
 
 import pytest
 import torch
@@ -17,6 +18,7 @@ from typer.testing import CliRunner
 import streamgp as sg
 from streamgp.cli.app import app
 from streamgp.errors import OptionError
+from streamgp.serve import serving
 from streamgp.serve.serving import ServeOptions, make_app
 
 TOKEN = "0123456789abcdef"
@@ -212,13 +214,27 @@ def test_no_form_breaks_the_page_or_changes_anything_by_being_refused(page):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*outside the range of all rows")  # as rows of -1e49 are
 def test_no_request_breaks_a_stream_or_is_learned_by_being_refused(sensor):
     with opened(sensor) as client:
         fuzz_stream(client, 200)
 
 
 @pytest.mark.thorough
+@pytest.mark.filterwarnings("ignore:.*outside the range of all rows")  # as rows of -1e49 are
 def test_ten_thousand_requests_break_nothing(page, sensor):
     fuzz_page(page, 5000)
     with opened(sensor) as client:
         fuzz_stream(client, 5000)
+
+
+def test_the_address_can_be_followed_as_soon_as_it_is_said(study, monkeypatch):
+    def follow(text):
+        socket.create_connection(("127.0.0.1", int(re.search(r":(\d+)/", text)[1])), timeout=5).close()
+        said.append(text)
+
+    said = []
+    monkeypatch.setattr(serving, "say", follow)
+    monkeypatch.setattr(serving.uvicorn.Server, "run", lambda server, sockets: [each.close() for each in sockets])
+    serving.run_serve(ServeOptions(study, port=0))
+    assert len(said) == 1

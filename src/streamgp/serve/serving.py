@@ -122,6 +122,7 @@ def run_serve(options: ServeOptions) -> None:
         socket = config.bind_socket()
     except (OSError, SystemExit):
         raise SaveError(f"Port {options.port} of {options.host} cannot be had. Choose another with --port.") from None
+    socket.listen(config.backlog)  # a browser that follows the address at once waits, and is not refused
     address = f"http://{options.host}:{socket.getsockname()[1]}/"
     say(f"Serving {options.file} at {address}{'' if token is None else f'?token={token}'} until Ctrl-C.")
     uvicorn.Server(config).run(sockets=[socket])
