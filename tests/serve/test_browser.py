@@ -106,7 +106,7 @@ def save(page):
     page.get_by_role("button", name="Save what came of it").click()
 
 
-@pytest.mark.parametrize("num_rounds", [5, pytest.param(10, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("num_rounds", [4, pytest.param(10, marks=pytest.mark.thorough)])
 def test_a_campaign_by_mouse_and_keyboard(browser, address, study, num_rounds):
     with visiting(browser, address) as page:
         for number in range(num_rounds):

@@ -104,8 +104,8 @@ def test_settings_can_be_read(scale):
     assert set(TASKS) == set(STUDY.problems)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("method", [pytest.param("svgp-qkg", marks=pytest.mark.thorough), "exact-qnei"])
+@pytest.mark.thorough
+@pytest.mark.parametrize("method", ["svgp-qkg", "exact-qnei"])
 def test_a_unit_repeats_bit_for_bit_on_the_same_machine(method):
     task = UnitTask(Unit("hartmann", "tiny", "noise0.5-q3", method, 3), STUDY, TINY)
     records = []

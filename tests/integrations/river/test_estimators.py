@@ -51,7 +51,11 @@ def checks_for(make):
     """The checks of river that apply, each with a model: one belief on one data set, and the default on all of them."""
     applicable = [each for each in checks.yield_checks(make()) if each.__name__ not in make()._unit_test_skips()]
     once = {check.__name__: check for check in reversed(applicable)}
-    parameters = [pytest.param(make(half_life=None), check, id=name) for name, check in once.items()]
+    # That memory is bounded is a law of streams, which this check repeats over thousands of rows.
+    marks = {"check_bounded_memory_growth": [pytest.mark.thorough]}
+    parameters = [
+        pytest.param(make(half_life=None), check, id=name, marks=marks.get(name, [])) for name, check in once.items()
+    ]
     others = (each for each in checks.yield_checks(make()) if each.__name__ in once)
     return parameters + [
         pytest.param(make(), check, id=f"default-{check.__name__}", marks=pytest.mark.thorough) for check in others
