@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import time
 
 import numpy as np
 import pytest
@@ -64,6 +65,9 @@ def test_a_kill_loses_nothing_that_was_acknowledged(sensor):
         else:
             stream.learn(rows=ROWS[:1], targets=[0.3])
         if i == 4:
+            deadline = time.monotonic() + 60.0
+            while stream.model.is_refitting and time.monotonic() < deadline:
+                time.sleep(0.01)  # a checkpoint waits for a refit in the background
             assert stream.is_checkpoint_due
             stream.checkpoint()
             assert not stream.is_checkpoint_due
